@@ -1,0 +1,1 @@
+"""Deciders that ask a language model, any LangChain chat model."""

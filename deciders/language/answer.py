@@ -1,0 +1,64 @@
+"""The answer, by a language model."""
+
+from dataclasses import dataclass
+
+
+from deciders.language.prompting import ModelSource, conversation, ledger, results
+from deciders.protocols import Answer
+from models.completion import complete
+from prompts.rendering import render
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import ToolExecutionStatus
+from tools.catalogue import Catalogue
+
+MAX_TOKENS = 1_000
+TEMPERATURE = 0.7
+
+
+@dataclass(frozen=True)
+class LanguageResponder:
+    """Asks the prime model."""
+
+    model: ModelSource
+
+    async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+        """Answer from the packet.
+
+        Raises:
+            DecisionError: the model could not be asked, or said nothing.
+        """
+        answer = await complete(
+            await self.model(),
+            conversation(
+                packet,
+                render("answer_system", ledger=ledger(catalogue)),
+                render(
+                    "answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet)
+                ),
+            ),
+            temperature=TEMPERATURE,
+            max_tokens=MAX_TOKENS,
+        )
+        return Answer(text=answer.text, confidence=0.8, decided_by="model", usage=answer.usage)
+
+
+def _outcome(packet: CognitionPacket) -> str:
+    """Say in so many words what did not happen, so that no result is made up."""
+    routing = packet.tool_routing
+    if routing is None:
+        return ""
+    notes = [
+        f"{call.tool_name} did not run to an end: it is {call.status.replace('_', ' ')}. {_why(call.review_reasoning)}"
+        for call in routing.all_calls
+        if call.status not in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}
+    ]
+    notes += [f"No tool was called: {routing.note}."] if routing.note and not routing.all_calls else []
+    notes += [f"It ended early: {routing.note}."] if routing.note and routing.all_calls else []
+    return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""
+
+
+def _why(reasoning: str) -> str:
+    return f"({reasoning})" if reasoning else ""
+
+

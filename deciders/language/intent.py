@@ -1,0 +1,73 @@
+"""Intent detection by a language model."""
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from deciders.language.prompting import ModelSource, conversation, ledger, repair, results
+from deciders.protocols import IntentDecision
+from deciders.reflex.reading import is_small_talk
+from models.structured import decide
+from prompts.rendering import render
+from state.base import Confidence
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.sections import Access
+from tools.toolbox import Toolbox
+
+MAX_TOKENS = 160
+
+
+class IntentAnswer(BaseModel):
+    """What the model answers."""
+
+    needs_tool: bool
+    user_intent: str = ""
+    access: Access = Access.READ
+    confidence: Confidence
+
+
+@dataclass(frozen=True)
+class LanguageIntent:
+    """Asks the lite model; plain small talk is not worth a question."""
+
+    model: ModelSource
+
+    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+        """Judge the request, and on a later pass what is still open of it.
+
+        Raises:
+            DecisionError: the model gave no usable answer.
+        """
+        request = packet.content.user_words
+        if packet.tool_routing is None and is_small_talk(request):
+            return IntentDecision(
+                needs_tool=False,
+                user_intent=request,
+                access=Access.READ,
+                confidence=0.98,
+                reasoning="small talk",
+                decided_by="reflex",
+            )
+        catalogue = await toolbox.catalogue()
+        answer = await decide(
+            await self.model(),
+            conversation(
+                packet,
+                render("intent_system", ledger=ledger(catalogue)),
+                render("intent_user", request=request, results=results(packet)),
+            ),
+            IntentAnswer,
+            temperature=context.selection_temperature,
+            max_tokens=MAX_TOKENS,
+            repair_prompt=repair,
+        )
+        value = answer.value
+        return IntentDecision(
+            needs_tool=value.needs_tool,
+            user_intent=value.user_intent,
+            access=value.access,
+            confidence=value.confidence,
+            decided_by="model",
+            usage=answer.usage,
+        )

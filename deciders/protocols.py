@@ -1,0 +1,119 @@
+"""What each stage asks of its decider, and what it gets back."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pydantic import JsonValue
+
+from state.base import Confidence, Section
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import Alternative, Correction
+from state.sections import Access, DecidedBy, TokenUsage
+from tools.catalogue import Catalogue
+from tools.toolbox import Toolbox
+
+
+class Decision(Section):
+    """What all decisions carry."""
+
+    confidence: Confidence
+    reasoning: str = ""
+    decided_by: DecidedBy
+    is_fallback: bool = False
+    """True when a model should have decided and reflexes did."""
+    fallback_reason: str = ""
+    usage: TokenUsage = TokenUsage()
+
+
+class IntentDecision(Decision):
+    """Whether the request needs a tool, now that this much is known."""
+
+    needs_tool: bool
+    user_intent: str
+    access: Access
+
+
+class WantedCall(Section):
+    """A call as the decider wants it, unchecked."""
+
+    tool_name: str
+    params: dict[str, JsonValue] = {}
+    reasoning: str = ""
+
+
+class Selection(Decision):
+    """What to do about the request."""
+
+    action: Literal["call", "none", "clarify", "describe"]
+    calls: tuple[WantedCall, ...] = ()
+    tool_names: tuple[str, ...] = ()
+    """For `describe`: whose full description is needed."""
+    question: str = ""
+    """For `clarify`."""
+    alternatives: tuple[Alternative, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    """What had to be corrected on the way to this selection."""
+
+
+class CallReview(Section):
+    """The judgement on one call."""
+
+    call_id: str
+    approved: bool
+    confidence: Confidence
+    reasoning: str = ""
+
+
+class Review(Decision):
+    """The judgements on a pass's calls. A call without one counts as not approved, at 0.0."""
+
+    reviews: tuple[CallReview, ...]
+
+
+class Answer(Decision):
+    """What to tell the user."""
+
+    text: str
+
+
+class IntentDetector(Protocol):
+    """Decides whether a tool is needed."""
+
+    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+        """Judge the request, and on a later pass what is still open of it. Small talk must not wait for servers."""
+        ...
+
+
+class ToolSelector(Protocol):
+    """Decides which tools to call, and with what."""
+
+    async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+        """Choose from the packet's palette."""
+        ...
+
+
+class Reviewer(Protocol):
+    """Judges calls before they may run."""
+
+    async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+        """Judge each of the packet's calls."""
+        ...
+
+
+class Responder(Protocol):
+    """Writes the answer."""
+
+    async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+        """Answer from the packet alone."""
+        ...
+
+
+@dataclass(frozen=True)
+class Deciders:
+    """One decider a stage."""
+
+    intent: IntentDetector
+    selector: ToolSelector
+    reviewer: Reviewer
+    responder: Responder

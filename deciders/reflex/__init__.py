@@ -1,0 +1,1 @@
+"""Deciders that need no model: words, schemas and checks."""

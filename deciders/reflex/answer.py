@@ -1,0 +1,93 @@
+"""An answer without a model: what the tools returned, and plainly what did not happen."""
+
+from deciders.protocols import Answer
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolCall, ToolExecutionStatus
+from tools.catalogue import Catalogue
+from tools.ranking import query_terms
+
+SHOWN_CHARS = 4_000
+EXCERPT_PARAGRAPHS = 4
+
+_SWITCH = {Risk.WRITE: "--allow-writes (allow_write_tools)", Risk.EXECUTE: "--allow-commands (allow_execute_tools)"}
+
+
+class ReflexResponder:
+    """Shows results as they are; of a long one, the paragraphs that share most words with the request."""
+
+    async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+        """Answer from what happened."""
+        routing = packet.tool_routing
+        if routing is None:
+            text = _without_tools(catalogue)
+        else:
+            told = [_tell(call, packet.content.original_prompt) for call in routing.all_calls]
+            if routing.note:
+                told.append(_sentence(routing.note))
+            if routing.suggestions:
+                told.append("Nearest tools: " + ", ".join(routing.suggestions) + ".")
+            text = "\n\n".join(told) or "No tool here fits that request."
+        problems = [f"{server.name}: {server.problem}" for server in packet.context.servers if server.problem]
+        if routing is not None and problems:
+            text += "\n\nNot everything was reachable: " + "; ".join(problems) + "."
+        return Answer(text=text, confidence=0.9 if routing and routing.all_calls else 0.6, decided_by="reflex")
+
+
+def _without_tools(catalogue: Catalogue) -> str:
+    names = list(catalogue)
+    some = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return (
+        "Hello! I route requests to tools, and no language model is configured to talk with."
+        f" Ask for something these can do: {some or 'no tools are connected'}."
+    )
+
+
+def _tell(call: ToolCall, request: str) -> str:
+    match call.status:
+        case ToolExecutionStatus.EXECUTED if call.result:
+            return f"{call.tool_name} {_params(call)}:\n{_shown(call.result.output, request)}"
+        case ToolExecutionStatus.FAILED:
+            return f"{call.tool_name} {_params(call)} failed: {call.result.error if call.result else 'no result'}"
+        case ToolExecutionStatus.UNKNOWN:
+            error = call.result.error if call.result else "no answer came"
+            return f"{call.tool_name} {_params(call)} was started, and whether it finished is not known: {error}"
+        case ToolExecutionStatus.USER_DENIED:
+            return f"{call.tool_name} {_params(call)} was not run: you denied it."
+        case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
+            return (
+                f"Nothing was done: {call.risk} tools are switched off ({_SWITCH[call.risk]}). "
+                f"{call.tool_name} answers to a dry run:\n{_shown(call.result.output, request)}"
+            )
+        case ToolExecutionStatus.SKIPPED:
+            why = call.result.error if call.result and call.result.error else call.review_reasoning
+            return f"{call.tool_name} {_params(call)} was skipped: {why}"
+    return f"{call.tool_name} {_params(call)} was not run (it is {call.status})."
+
+
+def _params(call: ToolCall) -> str:
+    shown = ", ".join(f"{name}={_short(str(value))}" for name, value in call.params.items())
+    return f"({shown})"
+
+
+def _shown(output: str, request: str) -> str:
+    text = output.strip()
+    if len(text) <= SHOWN_CHARS:
+        return text or "(nothing)"
+    terms = {term.rstrip("s") for term in query_terms(request)}
+    paragraphs = [part for part in text.split("\n\n") if part.strip()]
+    scored = sorted(
+        range(len(paragraphs)), key=lambda i: (-sum(paragraphs[i].lower().count(term) > 0 for term in terms), i)
+    )
+    best = sorted(scored[:EXCERPT_PARAGRAPHS])
+    excerpt = "\n\n[...]\n\n".join(paragraphs[i].strip() for i in best)[:SHOWN_CHARS]
+    return f"{excerpt}\n\n[{len(text):,} characters in all; these parts are nearest to the request]"
+
+
+def _sentence(note: str) -> str:
+    return note[:1].upper() + note[1:] + ("" if note.endswith((".", "?", "!")) else ".")
+
+
+def _short(text: str, limit: int = 80) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

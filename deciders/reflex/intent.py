@@ -1,0 +1,77 @@
+"""Needs a tool or not, judged by words."""
+
+import re
+
+from deciders.protocols import IntentDecision
+from deciders.reflex.reading import VERBS, access_of, is_small_talk, mentions_in, steps_in, words_in
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import ToolExecutionStatus
+from state.sections import Access
+from tools.catalogue import Catalogue
+from tools.ranking import query_terms
+from tools.toolbox import Toolbox
+
+COVERAGE = 0.5
+"""Share of a request's telling words that a tool must know before the request, without a verb, is about the tool."""
+
+SEARCHES = frozenset("grep lookup query search".split())
+FILE_WORDS = frozenset("code doc docs document documents file files folder folders directory note notes".split())
+
+_ADVICE = re.compile(r"^\s*(?:how\s+(?:do|can|could|should|would|to)\b|why\b|what\s+(?:is|are)\s+(?:a|an)\b)", re.IGNORECASE)
+
+
+class ReflexIntent:
+    """A step needs a tool if it names what only a tool can reach, or if a tool's name is what it talks about."""
+
+    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+        """Judge the first step not yet taken; steps follow one another only after success."""
+        steps = steps_in(packet.content.original_prompt)
+        routing = packet.tool_routing
+        taken = routing.reinjection_count if routing else 0
+        request = packet.content.original_prompt
+        if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.calls):
+            return self._decided(False, request, Access.READ, 0.9, "the last step did not succeed, so none follows it")
+        if taken >= len(steps):
+            return self._decided(False, request, Access.READ, 0.9, "every step of the request is done")
+        step = steps[taken]
+        if taken:
+            return self._decided(True, step, access_of(step), 0.8, f"step {taken + 1} of {len(steps)} is still open")
+        if is_small_talk(step):
+            return self._decided(False, request, Access.READ, 0.98, "small talk")
+        needs, confidence, why = _judge(step, await toolbox.catalogue())
+        return self._decided(needs, request, access_of(step), confidence, why)
+
+    def _decided(self, needs: bool, intent: str, access: Access, confidence: float, why: str) -> IntentDecision:
+        return IntentDecision(
+            needs_tool=needs,
+            user_intent=" ".join(intent.split())[:200],
+            access=access,
+            confidence=confidence,
+            reasoning=why,
+            decided_by="reflex",
+        )
+
+
+def _judge(step: str, catalogue: Catalogue) -> tuple[bool, float, str]:
+    """Return (needs a tool, confidence, why)."""
+    if not catalogue:
+        return False, 0.6, "no tools are connected"
+    if mentions_in(step).has_target:
+        return True, 0.9, "it names a file, an address or a command"
+    if _ADVICE.match(step):
+        return False, 0.7, "it asks for advice, not for something to be done"
+    terms = query_terms(step)
+    best = catalogue.ranking.rank(step, limit=1)
+    if not best or not terms:
+        return False, 0.8, "no tool knows any of its words"
+    known = len(best[0].terms) / len(terms)
+    lead = set(words_in(step)[:3])
+    if lead & SEARCHES or ("find" in lead and set(words_in(step)) & FILE_WORDS):
+        return True, 0.75, "it asks to search"
+    leads_with_verb = bool(lead & VERBS)
+    if best[0].name_terms and (leads_with_verb or known >= COVERAGE):
+        return True, 0.75, f"it talks about what {best[0].name} does"
+    return False, 0.65, f"the nearest tool, {best[0].name}, knows too little of its words"
+
+

@@ -1,0 +1,143 @@
+"""Reading a request without a model: its steps, the verbs it asks with, and what it mentions."""
+
+import re
+from dataclasses import dataclass
+
+from state.sections import Access
+from tools.risk import EXECUTE_VERBS, WRITE_VERBS
+
+SMALL_TALK = frozenset(
+    "afternoon alright awesome bye cheers cool day evening fine good goodbye great greetings hallo hello hey hi howdy"
+    " how is it going are you morning nice night okay ok please sorry sure thank thanks there welcome well what's up"
+    " whats yes no yo you're a an and the for very much so to all everyone me my i am im i'm doing today again".split()
+)
+
+SENSES: dict[str, frozenset[str]] = {
+    "read": frozenset(
+        "cat display explain get open print quote read say says see show summarise summarize tell view".split()
+    ),
+    "list": frozenset("enumerate list ls show".split()),
+    "search": frozenset("find grep look lookup query search where".split()),
+    "write": frozenset("append create generate make note overwrite put record save store write".split()),
+    "execute": frozenset("call execute launch run start".split()),
+    "convert": frozenset("convert translate".split()),
+    "delete": frozenset("delete drop erase remove".split()),
+}
+"""What a user's verb may stand for in the name of a tool."""
+
+VERBS = frozenset().union(*SENSES.values()) | WRITE_VERBS | EXECUTE_VERBS | {"check", "compare", "count", "describe", "fetch"}
+
+_WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["delete"]) - SENSES["read"] - SENSES["search"] - SENSES["execute"]
+
+_QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|(?<!\w)'([^'\n]+)'(?!\w)")
+_TICKED = re.compile(r"`([^`\n]+)`")
+_URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
+_PATH = re.compile(
+    r"(?<![\w/.~-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+(?:[\w.@+-]*\w)?|(?<![\w/.~-])/\w[\w.@+-]*"
+    r"|(?<![\w/.~-])\.?[\w-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7}(?![\w/])"
+)
+_NOT_PATHS = frozenset({"and/or", "e.g", "i.e", "either/or", "his/her", "he/she", "w/o", "yes/no", "true/false"})
+_FILES = re.compile(r"(?<![\w/.])(?:README|LICENSE|Makefile|Dockerfile|CHANGELOG|CONTRIBUTING)(?![\w/.])")
+_NUMBER = re.compile(r"(?<![\w.:/-])-?\d+(?:\.\d+)?(?![\w:/-]|\.\d)")
+_KEY_VALUE = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*=\s*(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;]+)")
+_CLOCK = re.compile(r"(?<!\d)([01]?\d|2[0-3]):[0-5]\d(?!\d)")
+_STEP = re.compile(r"(?:[,;.]?\s+(?:and\s+)?(?:then|after\s+that|afterwards)[,]?\s+)|;\s+|\n\s*\d+[.)]\s+", re.IGNORECASE)
+_PART = re.compile(r",?\s+and\s+(?:also\s+)?(?=(\w+)\b)", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """What a piece of a request names outright, in order of appearance."""
+
+    text: str
+    paths: tuple[str, ...]
+    urls: tuple[str, ...]
+    quoted: tuple[str, ...]
+    ticked: tuple[str, ...]
+    numbers: tuple[str, ...]
+    clocks: tuple[str, ...]
+    named: dict[str, str]
+    """`key=value` pairs."""
+
+    @property
+    def has_target(self) -> bool:
+        """Whether something is named that only a tool can reach."""
+        return bool(self.paths or self.urls or self.ticked)
+
+
+def mentions_in(text: str) -> Mentions:
+    """Read what `text` names."""
+    quoted = tuple(next(group for group in match if group) for match in _QUOTED.findall(text))
+    bare = _QUOTED.sub(" ", _TICKED.sub(" ", text))
+    urls = tuple(_URL.findall(bare))
+    without_urls = _URL.sub(" ", bare)
+    inside_ticks = [tick for tick in _TICKED.findall(text) if " " not in tick and (_PATH.fullmatch(tick) or _FILES.fullmatch(tick))]
+    inside_quotes = [value for value in quoted if _PATH.fullmatch(value) and " " not in value]
+    spots = [(m.start(), m.group()) for pattern in (_PATH, _FILES) for m in pattern.finditer(without_urls)]
+    paths = [value for _, value in sorted(spots) if value.lower() not in _NOT_PATHS]
+    return Mentions(
+        text=text,
+        paths=tuple(dict.fromkeys([*paths, *inside_ticks, *inside_quotes])),
+        urls=urls,
+        quoted=tuple(value for value in quoted if value not in inside_quotes),
+        ticked=tuple(tick for tick in _TICKED.findall(text) if tick not in inside_ticks),
+        numbers=tuple(_NUMBER.findall(_CLOCK.sub(" ", _PATH.sub(" ", without_urls)))),
+        clocks=tuple(match.group() for match in _CLOCK.finditer(without_urls)),
+        named={key: value.strip("\"'") for key, value in _KEY_VALUE.findall(_URL.sub(" ", _TICKED.sub(" ", text)))},
+    )
+
+
+def steps_in(request: str) -> list[str]:
+    """Split a request where one thing is to follow another: `then`, `;`, a numbered list."""
+    return [step.strip() for step in _outside_quotes(_STEP, request) if step.strip()] or [request.strip()]
+
+
+def parts_in(step: str) -> list[str]:
+    """Split a step where `and` begins another request: `read a.txt and list src/`."""
+    cut = [m.start() for m in _PART.finditer(step) if m[1].lower() in VERBS and not _within_quotes(step, m.start())]
+    edges = [0, *cut, len(step)]
+    parts = [_PART.sub("", step[start:end], count=1) if start else step[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [part.strip(" ,.") for part in parts if part.strip(" ,.")]
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words outside quotes, in lower case."""
+    return [word.lower() for word in _WORD.findall(_QUOTED.sub(" ", _TICKED.sub(" ", text)))]
+
+
+def verbs_in(text: str) -> list[str]:
+    """Return the known verbs among the words, in order."""
+    return [word for word in words_in(text) if word in VERBS]
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether nothing but greetings, thanks and the like is said."""
+    words = words_in(text)
+    return bool(words) and len(words) <= 12 and all(word in SMALL_TALK for word in words) and not mentions_in(text).has_target
+
+
+def access_of(text: str) -> Access:
+    """Judge what kind of access a request asks for, by the verb it leads with, and a command in backticks."""
+    verbs = [verb for part in parts_in(text) for verb in verbs_in(part)[:1]]
+    writes = any(verb in _WRITES for verb in verbs)
+    executes = any(verb in SENSES["execute"] | EXECUTE_VERBS for verb in verbs)
+    if writes and executes:
+        return Access.MIXED
+    if executes:
+        return Access.EXECUTE
+    return Access.WRITE if writes else Access.READ
+
+
+def _within_quotes(text: str, position: int) -> bool:
+    spans = [m.span() for pattern in (_QUOTED, _TICKED) for m in pattern.finditer(text)]
+    return any(start <= position < end for start, end in spans)
+
+
+def _outside_quotes(pattern: re.Pattern[str], text: str) -> list[str]:
+    pieces, last = [], 0
+    for match in pattern.finditer(text):
+        if not _within_quotes(text, match.start()):
+            pieces.append(text[last : match.start()])
+            last = match.end()
+    return [*pieces, text[last:]]

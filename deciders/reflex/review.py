@@ -1,0 +1,73 @@
+"""Review without a model: each check either holds or lowers the confidence, and says so."""
+
+from deciders.protocols import CallReview, Review
+from deciders.reflex.arguments import senses_of
+from deciders.reflex.reading import access_of, steps_in, verbs_in
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolCall
+from state.sections import Access
+from tools.catalogue import Catalogue
+from tools.provenance import untrusted_params
+from tools.risk import words_of
+from tools.validation import check_params
+
+SURE = 0.95
+NOT_ASKED_FOR = 0.3
+NOT_GROUNDED = 0.4
+OFF_TOPIC = 0.6
+
+_ALLOWED: dict[Access, frozenset[Risk]] = {
+    Access.READ: frozenset({Risk.READ}),
+    Access.WRITE: frozenset({Risk.READ, Risk.WRITE}),
+    Access.EXECUTE: frozenset({Risk.READ, Risk.EXECUTE}),
+    Access.MIXED: frozenset(Risk),
+}
+
+
+class ReflexReviewer:
+    """Approves a call whose arguments are valid and come from the user, and whose risk the request asks for."""
+
+    async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+        """Check each call on its own."""
+        reviews = tuple(self._judge(call, packet, catalogue) for call in packet.routing.calls)
+        return Review(
+            reviews=reviews,
+            confidence=min((review.confidence for review in reviews), default=0.0),
+            reasoning="; ".join(review.reasoning for review in reviews),
+            decided_by="reflex",
+        )
+
+    def _judge(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
+        spec = catalogue.get(call.tool_name)
+        if spec is None:
+            return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
+        request = packet.content.user_words
+        invalid = check_params(spec, call.params)
+        ungrounded = untrusted_params(call.provenance)
+        asked = {*senses_of(verbs_in(request)), *verbs_in(request)}
+        does = {*words_of(spec.upstream_name), *senses_of(words_of(spec.upstream_name))}
+        terms = {term for hit in catalogue.ranking.rank(request, 50) if hit.name == spec.name for term in hit.terms}
+        findings = [
+            (not invalid, 0.0, "; ".join(correction.message for correction in invalid)),
+            (
+                any(call.risk in _ALLOWED[access_of(step)] for step in steps_in(request)),
+                NOT_ASKED_FOR,
+                f"the request does not ask for {call.risk} access",
+            ),
+            (
+                not ungrounded,
+                NOT_GROUNDED,
+                "not in your words: " + ", ".join(f"`{name}` (from {origin})" for name, origin in ungrounded.items()),
+            ),
+            (bool(asked & does or terms), OFF_TOPIC, "the request and the tool share no word"),
+        ]
+        failed = [(score, why) for holds, score, why in findings if not holds]
+        confidence = min([SURE, *(score for score, _ in failed)])
+        return CallReview(
+            call_id=call.call_id,
+            approved=not any(score < OFF_TOPIC for score, _ in failed),
+            confidence=confidence,
+            reasoning="; ".join(why for _, why in failed) or "valid, in your own words, and what the request asks for",
+        )
+

@@ -1,0 +1,190 @@
+"""Choosing a tool without a model: the words it shares with the request, what the verb may stand for, and whether the
+request holds what the tool needs.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from deciders.protocols import Selection, WantedCall
+from deciders.reflex.arguments import PATH_WORDS, fill, fill_each, senses_of
+from deciders.reflex.reading import access_of, mentions_in, parts_in, steps_in, verbs_in
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import Alternative
+from state.sections import Access, ApprovalOutcome
+from tools.catalogue import Catalogue
+from tools.ranking import Ranked
+from tools.risk import words_of
+from tools.spec import ToolSpec
+
+ENOUGH = 0.9
+"""Fit below which a tool is not worth calling."""
+CLEAR_MARGIN = 0.2
+RANKED = 200
+
+_SEVERITY = {Access.READ: 0, Access.WRITE: 1, Access.EXECUTE: 2, Access.MIXED: 2}
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How well one tool fits one part of a request."""
+
+    spec: ToolSpec
+    words: float
+    """0 to 1: rank score relative to the best."""
+    verb: bool
+    path: bool
+    named: bool
+    missing: tuple[str, ...] = ()
+    penalty: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.words + self.verb + 0.8 * self.path + 4 * self.named - 0.4 * bool(self.missing) - self.penalty
+
+
+@dataclass
+class _Choice:
+    """What a part of the request comes to."""
+
+    calls: list[WantedCall] = field(default_factory=list)
+    confidence: float = 0.0
+    question: str = ""
+    reason: str = ""
+    alternatives: list[Alternative] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What the user added since the request."""
+
+    answers: tuple[str, ...]
+    corrects: bool
+    """Whether they answered a call put to them, so that what they say replaces what it held."""
+
+
+class ReflexSelector:
+    """Selects from the palette; names a tool off it only when nothing on it fits."""
+
+    async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+        """Choose for each part of the current step."""
+        steps = steps_in(packet.content.original_prompt)
+        step = steps[min(packet.routing.reinjection_count, len(steps) - 1)]
+        words = _Words(
+            answers=packet.content.clarifications,
+            corrects=any(one.outcome is ApprovalOutcome.ANSWERED for one in packet.governance.approvals),
+        )
+        choices = [self._choose(part, words, packet.context.palette_names, catalogue) for part in parts_in(step)]
+        question = next((choice.question for choice in choices if choice.question), "")
+        calls = [call for choice in choices for call in choice.calls][: context.max_parallel_calls]
+        confidence = min((choice.confidence for choice in choices if choice.calls), default=0.6)
+        reasoning = "; ".join(choice.reason for choice in choices)
+        if question:
+            return Selection(
+                action="clarify", question=question, confidence=0.8, reasoning=reasoning, decided_by="reflex"
+            )
+        return Selection(
+            action="call" if calls else "none",
+            calls=tuple(calls),
+            alternatives=tuple(alternative for choice in choices for alternative in choice.alternatives)[:5],
+            confidence=confidence,
+            reasoning=reasoning,
+            decided_by="reflex",
+        )
+
+    def _choose(self, part: str, words: _Words, palette: frozenset[str], catalogue: Catalogue) -> _Choice:
+        fits = self._fits(part, words, palette, catalogue)
+        if not fits or fits[0].total < ENOUGH:
+            elsewhere = self._fits(part, words, frozenset(catalogue) - palette, catalogue)
+            fits = elsewhere if elsewhere and elsewhere[0].total >= ENOUGH and elsewhere[0].verb else []
+        if not fits:
+            return _Choice(reason=f"no tool fits {part!r}")
+        best = fits[0]
+        text = part.replace(best.spec.name, " ")
+        filled = [_answered(best.spec, params, missing, words) for params, missing in fill_each(best.spec, text)]
+        lacking = next((missing for _, missing in filled if missing), [])
+        if lacking:
+            return _Choice(question=_question(best.spec, lacking[0]), reason=f"{best.spec.name} needs {lacking[0]}")
+        confidence = _confidence(best, fits[1] if len(fits) > 1 else None)
+        return _Choice(
+            calls=[WantedCall(tool_name=best.spec.name, params=params, reasoning=_why(best)) for params, _ in filled],
+            confidence=confidence,
+            reason=_why(best),
+            alternatives=[
+                Alternative(tool_name=fit.spec.name, reason=_why(fit)) for fit in fits[1:4] if fit.total >= ENOUGH
+            ],
+        )
+
+    def _fits(
+        self, part: str, words: _Words, names: frozenset[str], catalogue: Catalogue
+    ) -> list[_Fit]:
+        senses = senses_of(verbs_in(part))
+        ranked = catalogue.ranking.rank(f"{part} {' '.join(senses)}", limit=RANKED)
+        scores = {hit.name: hit for hit in ranked}
+        top = max((hit.score for hit in ranked if hit.name in names), default=1.0)
+        fits = [_fit(catalogue[name], scores.get(name), top, part, words, senses) for name in names if name in catalogue]
+        return sorted(fits, key=lambda fit: (-fit.total, fit.spec.name))
+
+
+def _fit(
+    spec: ToolSpec, hit: Ranked | None, top: float, part: str, words: _Words, senses: list[str]
+) -> _Fit:
+    mentions = mentions_in(part.replace(spec.name, " "))
+    takes_path = any(set(words_of(name)) & PATH_WORDS for name in spec.parameters)
+    tool_words = words_of(spec.upstream_name)
+    params, missing = fill(spec, part.replace(spec.name, " "))
+    _, missing = _answered(spec, params, missing, words)
+    above = spec.risk.severity - _SEVERITY[access_of(part)]
+    return _Fit(
+        spec=spec,
+        words=hit.score / top if hit else 0.0,
+        verb=bool(set(senses) & {*tool_words, *senses_of(tool_words)}) or bool(set(verbs_in(part)) & set(tool_words)),
+        path=bool(mentions.paths) and takes_path,
+        named=spec.name in part,
+        missing=tuple(missing),
+        penalty=0.8 * max(above, 0) + (0.3 if mentions.paths and not takes_path else 0.0) + 0.2 * _deprecated(spec),
+    )
+
+
+def _answered(
+    spec: ToolSpec, params: dict[str, Any], missing: list[str], words: _Words
+) -> tuple[dict[str, Any], list[str]]:
+    """Fill what is missing from the user's answers: by their mentions, or the whole answer for the one thing asked."""
+    for answer in words.answers:
+        found, _ = fill(spec, answer)
+        if words.corrects:
+            params = {**params, **found}
+        params = {**{name: value for name, value in found.items() if name in missing}, **params}
+        missing = [name for name in missing if name not in params]
+        if missing and spec.parameters.get(missing[0], {}).get("type") == "string":
+            params = {**params, missing[0]: answer.strip()}
+            missing = missing[1:]
+    return params, missing
+
+
+def _confidence(best: _Fit, second: _Fit | None) -> float:
+    clear = second is None or best.total - second.total >= CLEAR_MARGIN
+    return round(0.5 + 0.2 * best.verb + 0.15 * (best.path or best.words > 0) + 0.1 * clear + 0.05 * best.named, 2)
+
+
+def _why(fit: _Fit) -> str:
+    reasons = [
+        reason
+        for reason, holds in (
+            ("named outright", fit.named),
+            ("its name says what is asked", fit.verb),
+            ("it takes the path named", fit.path),
+            ("its description shares the request's words", fit.words > 0),
+        )
+        if holds
+    ]
+    return f"{fit.spec.name}: {', '.join(reasons) or 'nothing speaks for it'}"
+
+
+def _question(spec: ToolSpec, parameter: str) -> str:
+    about = str(spec.parameters.get(parameter, {}).get("description", "")).strip().rstrip(".")
+    return f"To use {spec.name} I need `{parameter}`{f' ({about})' if about else ''}. What should it be?"
+
+
+def _deprecated(spec: ToolSpec) -> bool:
+    return "deprecated" in spec.full.lower()

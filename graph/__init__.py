@@ -1,0 +1,1 @@
+"""The graph: stages, edges, routes, and the composition of it all."""

@@ -1,0 +1,67 @@
+"""The composition root: models, tools and deciders put together from settings."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.graph.state import CompiledStateGraph
+
+from deciders.choosing import language_deciders, reflex_deciders
+from deciders.protocols import Deciders
+from graph.building import build_graph
+from graph.settings import Settings
+from graph.storage import open_checkpointer
+from models.embeddings import open_embeddings
+from models.pool import ModelPool
+from state.context import RoutingContext
+from state.errors import ModelError
+from state.packet import CognitionPacket, TurnInput
+from tools.config import load_config
+from tools.hub import McpHub
+from tools.servers import open_hub
+
+Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
+
+
+@dataclass(frozen=True)
+class App:
+    """Everything a connector needs."""
+
+    graph: Graph
+    hub: McpHub
+    models: ModelPool
+    settings: Settings
+
+
+def deciders_for(models: ModelPool, settings: Settings) -> Deciders:
+    """Return deciders by model when there is one, by reflex when not."""
+    if settings.lite == settings.prime == "reflex":
+        return reflex_deciders()
+    return language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"))
+
+
+async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> BaseChatModel:
+    model = await models.get(role)
+    if model is None:
+        raise ModelError(f"no model plays {role!r}: set PACKETGATE_LITE or PACKETGATE_PRIME")
+    return model
+
+
+@asynccontextmanager
+async def open_app(settings: Settings) -> AsyncIterator[App]:
+    """Open the graph with its servers and its checkpointer; on leaving, everything is closed.
+
+    Raises:
+        ConfigError, ModelError: something in the settings cannot be used.
+    """
+    config = load_config(settings.config_path)
+    models = ModelPool(settings.lite, settings.prime)
+    await models.check()
+    embeddings = open_embeddings(settings.embeddings) if settings.embeddings else None
+    hub = await open_hub(config, settings.root, settings.home / "logs", embeddings, settings.patience_s)
+    async with hub, open_checkpointer(settings) as checkpointer:
+        graph = build_graph(deciders_for(models, settings), hub).compile(checkpointer=checkpointer, name="packetgate")
+        yield App(graph=graph, hub=hub, models=models, settings=settings)

@@ -1,0 +1,50 @@
+"""Where a packet goes next. Pure: each reads the packet and names the next stage."""
+
+from typing import Literal
+
+from state.packet import CognitionPacket
+from state.routing import ToolExecutionStatus
+from state.sections import ApprovalOutcome
+
+
+def after_intent(packet: CognitionPacket) -> Literal["build_palette", "respond"]:
+    """A tool is needed, and the cap allows one more pass."""
+    return "build_palette" if packet.intent.needs_tool and not packet.routing.capped else "respond"
+
+
+def after_selection(packet: CognitionPacket) -> Literal["review_selection", "build_palette", "ask_user", "respond"]:
+    """Calls are reviewed, a miss or a wish to see more changes the palette, a question goes to the user."""
+    match packet.routing.outcome:
+        case "call":
+            return "review_selection"
+        case "miss" | "describe":
+            return "build_palette"
+        case "clarify":
+            return "ask_user"
+    return "respond"
+
+
+def after_review(packet: CognitionPacket) -> Literal["execute_tool", "ask_user", "respond"]:
+    """One question for all calls that need it; without any, what passed the gate runs."""
+    if any(call.status.awaits_user for call in packet.routing.calls):
+        return "ask_user"
+    return _run_or_respond(packet)
+
+
+def after_asking(packet: CognitionPacket) -> Literal["execute_tool", "select_tool", "respond"]:
+    """What was approved runs; what the user said instead goes back to selection."""
+    if packet.routing.outcome == "pending" or _only_answered(packet):
+        return "select_tool"
+    return _run_or_respond(packet)
+
+
+def _run_or_respond(packet: CognitionPacket) -> Literal["execute_tool", "respond"]:
+    approved = any(call.status is ToolExecutionStatus.APPROVED for call in packet.routing.calls)
+    return "execute_tool" if approved else "respond"
+
+
+def _only_answered(packet: CognitionPacket) -> bool:
+    asked = {call.call_id for call in packet.routing.calls}
+    outcomes = {one.outcome for one in packet.governance.approvals if one.call_id in asked}
+    approved = any(call.status is ToolExecutionStatus.APPROVED for call in packet.routing.calls)
+    return ApprovalOutcome.ANSWERED in outcomes and not approved

@@ -1,0 +1,39 @@
+"""Settings of a process, from the environment and the command line. Secrets are read where they are used."""
+
+from pathlib import Path
+
+from platformdirs import user_data_path
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEFAULT_CONFIG = Path("mcp.json")
+
+
+class Settings(BaseSettings):
+    """Each field is also an environment variable with the prefix `PACKETGATE_`."""
+
+    model_config = SettingsConfigDict(env_prefix="PACKETGATE_", frozen=True, extra="ignore")
+
+    lite: str = Field(default="reflex", description="Model for intent and selection.")
+    prime: str = Field(default="reflex", description="Model for review and answer.")
+    mcp_config: Path | None = Field(default=None, description="mcp.json; by default the one in the working folder.")
+    root: Path = Field(default=Path(), description="The folder the built-in tools may touch.")
+    home: Path = Field(
+        default_factory=lambda: user_data_path("packetgate", appauthor=False),
+        description="Where sessions and logs are kept.",
+    )
+    database_url: str | None = Field(default=None, description="postgresql://... to keep sessions in PostgreSQL instead.")
+    embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
+    patience_s: float = Field(default=20.0, gt=0, description="Longest wait for servers that are starting, in seconds.")
+
+    @property
+    def config_path(self) -> Path | None:
+        """The mcp.json to read, None for the built-in tools alone."""
+        if self.mcp_config is not None:
+            return self.mcp_config
+        return DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file that holds all sessions."""
+        return self.home / "packetgate.db"

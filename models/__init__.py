@@ -1,0 +1,1 @@
+"""The models and how they are asked: the pool, llama.cpp, OpenAI-compatible endpoints, structured answers."""

@@ -1,0 +1,74 @@
+"""Where an OpenAI-compatible model is reached, as the environment says."""
+
+import math
+import os
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import urlsplit
+
+from state.errors import ConfigError, ModelError
+
+Role = Literal["lite", "prime"]
+
+OPENAI_URL = "https://api.openai.com/v1"
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A base URL, the key it takes, and how long to wait for an answer, in seconds."""
+
+    base_url: str
+    api_key: str | None = field(repr=False)
+    timeout: float
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether this is OpenAI itself and not a server that speaks the same protocol."""
+        return urlsplit(self.base_url).hostname == urlsplit(OPENAI_URL).hostname
+
+
+def endpoint_of(role: Role) -> Endpoint:
+    """Read a role's endpoint from the environment; the role's own variables win over OPENAI_*.
+
+    Raises:
+        ModelError: the base URL is not one.
+        ConfigError: the time-out is not a positive number of seconds.
+    """
+    base_url = _read(role, "BASE_URL") or OPENAI_URL
+    try:
+        parts = urlsplit(base_url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ModelError(
+            f"the base URL of the {role} model, {shown(base_url)!r}, is no http or https address: "
+            f"set PACKETGATE_{role.upper()}_BASE_URL or OPENAI_BASE_URL to one, such as http://localhost:11434/v1"
+        )
+    return Endpoint(base_url, _read(role, "API_KEY"), _timeout())
+
+
+def shown(base_url: str) -> str:
+    """Return the base URL as it may be shown: without user name, password and query."""
+    scheme, separator, rest = base_url.partition("?")[0].partition("#")[0].partition("://")
+    return scheme + separator + rest.rpartition("@")[2]
+
+
+def _read(role: Role, name: str) -> str | None:
+    for variable in (f"PACKETGATE_{role.upper()}_{name}", f"OPENAI_{name}"):
+        value = os.environ.get(variable, "").strip()
+        if value:
+            return value
+    return None
+
+
+def _timeout() -> float:
+    text = os.environ.get("PACKETGATE_MODEL_TIMEOUT", "").strip() or str(TIMEOUT_S)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ConfigError(f"PACKETGATE_MODEL_TIMEOUT must be a positive number of seconds, not {text!r}")
+    return seconds

@@ -1,0 +1,133 @@
+"""A LangChain chat model over llama.cpp."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, convert_to_openai_messages
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic import PrivateAttr
+
+from models.llama_engine import Answer, LlamaEngine
+
+SAMPLING = frozenset(
+    {"temperature", "top_p", "top_k", "min_p", "max_tokens", "seed"}
+    | {"repeat_penalty", "frequency_penalty", "presence_penalty"}
+)
+"""The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models."""
+
+
+class LlamaCppChat(BaseChatModel):
+    """A GGUF model in this process. Requests queue, in order; a cancelled one stops at its next token."""
+
+    model_name: str
+    """The file's name, as shown in messages."""
+    max_tokens: int = 1024
+    """Longest answer, in tokens, where a request names no limit of its own."""
+    temperature: float = 0.7
+    _engine: LlamaEngine = PrivateAttr()
+
+    def __init__(self, engine: LlamaEngine, **fields: Any) -> None:
+        super().__init__(**{"model_name": engine.name, **fields})
+        self._engine = engine
+
+    @classmethod
+    def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppChat":
+        """Load a GGUF file. Blocking, for seconds.
+
+        Raises:
+            ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
+        """
+        return cls(LlamaEngine(path, options))
+
+    @property
+    def _llm_type(self) -> str:
+        return "llamacpp"
+
+    def get_num_tokens(self, text: str) -> int:
+        """Return how many tokens of the model's vocabulary the text takes."""
+        return self._engine.count_tokens(text)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return _result(self._submit(messages, stop, kwargs, threading.Event()).result())
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        cancelled = threading.Event()
+        try:
+            return _result(await asyncio.wrap_future(self._submit(messages, stop, kwargs, cancelled)))
+        finally:
+            cancelled.set()
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        loop = asyncio.get_running_loop()
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        cancelled = threading.Event()
+
+        def put(piece: str | None) -> None:
+            if not cancelled.is_set():
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+        future = self._submit(messages, stop, kwargs, cancelled, put)
+        future.add_done_callback(lambda _: put(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                chunk = ChatGenerationChunk(message=AIMessageChunk(content=piece))
+                if run_manager:
+                    await run_manager.on_llm_new_token(piece, chunk=chunk)
+                yield chunk
+            answer = future.result()
+        finally:
+            cancelled.set()
+            future.cancel()
+        last = AIMessageChunk(content="", usage_metadata=_usage(answer), chunk_position="last")
+        yield ChatGenerationChunk(message=last, generation_info={"finish_reason": answer.finish_reason})
+
+    def _submit(
+        self,
+        messages: Sequence[BaseMessage],
+        stop: list[str] | None,
+        kwargs: Mapping[str, Any],
+        cancelled: threading.Event,
+        on_text: Callable[[str], None] = lambda _: None,
+    ) -> Future[Answer]:
+        given = {name: value for name, value in kwargs.items() if name in SAMPLING and value is not None}
+        sampling = {"max_tokens": self.max_tokens, "temperature": self.temperature, "stop": stop or [], **given}
+        chat = convert_to_openai_messages(messages, text_format="string")
+        return self._engine.submit(chat, sampling, cancelled, on_text)
+
+
+def _result(answer: Answer) -> ChatResult:
+    message = AIMessage(content=answer.text, usage_metadata=_usage(answer))
+    info = {"finish_reason": answer.finish_reason}
+    return ChatResult(generations=[ChatGeneration(message=message, generation_info=info)])
+
+
+def _usage(answer: Answer) -> UsageMetadata:
+    return UsageMetadata(
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
+        total_tokens=answer.input_tokens + answer.output_tokens,
+    )

@@ -1,0 +1,70 @@
+"""Chat models behind OpenAI's protocol: OpenAI itself, or any server that speaks it."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from models.endpoint import Endpoint, shown
+from state.errors import ModelError
+
+if TYPE_CHECKING:
+    from langchain_openai.chat_models.base import BaseChatOpenAI
+
+MAX_RETRIES = 2
+CHECK_TIMEOUT_S = 5.0
+
+
+def connect(name: str, endpoint: Endpoint) -> "BaseChatOpenAI":
+    """Return a chat model. Blocking: the import is slow. Nothing is sent yet.
+
+    Raises:
+        ModelError: OpenAI itself is meant and there is no key.
+    """
+    from langchain_openai import ChatOpenAI  # noqa: PLC0415
+    from langchain_openai.chat_models.base import BaseChatOpenAI  # noqa: PLC0415
+
+    if endpoint.is_openai and not endpoint.api_key:
+        raise ModelError(
+            f"openai:{name} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that needs none"
+        )
+    # Other servers know the limit by its old name, max_tokens, which only the base class sends.
+    kind = ChatOpenAI if endpoint.is_openai else BaseChatOpenAI
+    return kind(
+        model=name,
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key or "none",
+        timeout=endpoint.timeout,
+        max_retries=MAX_RETRIES,
+        stream_usage=True,
+        # A kept connection belongs to the event loop that opened it, and a model outlives `asyncio.run`.
+        default_headers={"Connection": "close"},
+    )
+
+
+async def check_endpoint(model: "BaseChatOpenAI", endpoint: Endpoint) -> None:
+    """Ask the endpoint for its models, for at most `CHECK_TIMEOUT_S`.
+
+    Raises:
+        ModelError: nothing answers there, it refuses the key, or it is broken.
+    """
+    import openai  # connect() has loaded it  # noqa: PLC0415
+
+    where = shown(endpoint.base_url)
+    client = model.root_async_client.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S)
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
+            await client.models.list()
+    except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+        raise ModelError(f"{where} refuses the API key (HTTP {error.status_code}): check OPENAI_API_KEY") from error
+    except openai.InternalServerError as error:
+        raise ModelError(f"{where} answers HTTP {error.status_code}: try again later, or another base URL") from error
+    except openai.APIStatusError:
+        return  # it is there; not every compatible server lists its models
+    except (TimeoutError, openai.APITimeoutError) as error:
+        raise ModelError(
+            f"{where} did not answer within {CHECK_TIMEOUT_S:g} s: check OPENAI_BASE_URL and the server"
+        ) from error
+    except openai.APIConnectionError as error:
+        raise ModelError(
+            f"{where} cannot be reached ({error.__cause__ or error}): check OPENAI_BASE_URL, "
+            "and that the server is running"
+        ) from error

@@ -1,0 +1,97 @@
+"""The model pool: which model plays which role, loaded when first needed."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from models.endpoint import Endpoint, Role, endpoint_of, shown
+from models.llama_loading import check_gguf, check_installed
+from models.openai_compatible import check_endpoint, connect
+from models.spec import ModelSpec, parse_model
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+
+class ModelPool:
+    """The two roles' models: `lite` for intent and selection, `prime` for review and answer."""
+
+    def __init__(self, lite: str = "reflex", prime: str = "reflex") -> None:
+        """Read the model strings; where only one names a model, it plays both roles.
+
+        Raises:
+            ModelError: a string names no model, or a base URL in the environment is none.
+            ConfigError: a time-out in the environment is none.
+        """
+        given: dict[Role, ModelSpec] = {"lite": parse_model(lite), "prime": parse_model(prime)}
+        real: list[Role] = [role for role, spec in given.items() if spec.provider != "reflex"]
+        self._parts: dict[Role, _Part] = {}
+        for role in given:
+            player = real[0] if len(real) == 1 else role
+            self._parts[role] = _Part(given[player], player)
+        if self._parts["lite"].same_model(self._parts["prime"]):
+            self._parts["prime"] = self._parts["lite"]
+
+    async def get(self, role: Role) -> "BaseChatModel | None":
+        """Return a role's model, loading it the first time; None is the reflex, which needs no model.
+
+        Raises:
+            ModelError: the model cannot be loaded.
+        """
+        return await asyncio.to_thread(self._parts[role].load)
+
+    async def check(self) -> None:
+        """Make sure that every model is there, without loading GGUF files. Takes at most a few seconds.
+
+        Raises:
+            ModelError: one is not; the message says which, and what to do.
+        """
+        for part in {id(part): part for part in self._parts.values()}.values():
+            await part.check()
+
+    def describe(self, role: Role) -> str:
+        """Return what plays the role, for display."""
+        return self._parts[role].description
+
+
+class _Part:
+    """A model that plays one role or both."""
+
+    def __init__(self, spec: ModelSpec, role: Role) -> None:
+        self.spec = spec
+        self.endpoint: Endpoint | None = endpoint_of(role) if spec.provider == "openai" else None
+        self._lock = threading.Lock()  # loading happens in threads, for any number of event loops
+        self._model: BaseChatModel | None = None
+
+    def same_model(self, other: "_Part") -> bool:
+        return self.spec == other.spec and self.endpoint == other.endpoint
+
+    @property
+    def description(self) -> str:
+        if self.endpoint:
+            return f"{self.spec.name} at {shown(self.endpoint.base_url)}"
+        return f"{Path(self.spec.name).name} in llama.cpp" if self.spec.name else "reflex (no model)"
+
+    def load(self) -> "BaseChatModel | None":
+        with self._lock:
+            if self._model is None:
+                self._model = self._new_model()
+            return self._model
+
+    async def check(self) -> None:
+        if self.endpoint:
+            model: Any = await asyncio.to_thread(self.load)
+            await check_endpoint(model, self.endpoint)
+        elif self.spec.provider == "llamacpp":
+            await asyncio.to_thread(check_gguf, self.spec.name)
+            await asyncio.to_thread(check_installed)
+
+    def _new_model(self) -> "BaseChatModel | None":
+        if self.endpoint:
+            return connect(self.spec.name, self.endpoint)
+        if self.spec.provider == "llamacpp":
+            from models.llamacpp import LlamaCppChat  # noqa: PLC0415
+
+            return LlamaCppChat.load(self.spec.name, {name: int(value) for name, value in self.spec.options.items()})
+        return None

@@ -1,0 +1,1 @@
+"""The stages: one async function a file, packet in, changed sections out."""

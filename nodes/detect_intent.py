@@ -1,0 +1,73 @@
+"""Does the request need a tool, and on a later pass: one more?"""
+
+from langgraph.runtime import Runtime
+
+from deciders.protocols import IntentDecision, IntentDetector
+from state.context import RoutingContext, routing_context
+from state.packet import CognitionPacket, PacketUpdate
+from state.routing import ToolExecutionStatus, ToolRouting
+from state.sections import Access, Intent, Reflection, SystemTask
+from tools.toolbox import Toolbox
+
+STAGE = "detect_intent"
+
+
+async def detect_intent(
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: IntentDetector, toolbox: Toolbox
+) -> PacketUpdate:
+    """Judge the request; open a pass when it needs a tool and the cap allows one."""
+    context = routing_context(runtime.context)
+    decision = await decider.detect(packet, toolbox, context) if context.enabled else _switched_off(packet)
+    routing = _next_pass(packet, context) if decision.needs_tool else packet.tool_routing
+    capped = decision.needs_tool and routing is not None and routing.capped
+    if routing is not None and capped:
+        limit = routing.max_reinjections
+        routing = routing.model_copy(
+            update={
+                "pass_status": ToolExecutionStatus.SKIPPED,
+                "note": f"the rest was skipped: a turn may use tools {limit} times, and this one has",
+            }
+        )
+    wants = f"needs a tool ({decision.access})" if decision.needs_tool else "needs no tool"
+    return {
+        "intent": Intent(
+            user_intent=decision.user_intent,
+            system_task=SystemTask.TOOL_ROUTING if decision.needs_tool else SystemTask.GENERATE_DRAFT,
+            access=decision.access,
+            needs_tool=decision.needs_tool,
+            confidence=decision.confidence,
+        ),
+        "tool_routing": routing,
+        "metrics": packet.metrics.spent(STAGE, decision.usage),
+        "reasoning": packet.reasoning.noted(
+            Reflection(
+                step=STAGE,
+                summary=f"{wants}{', but the cap is reached' if capped else ''}: {decision.reasoning or decision.user_intent}",
+                confidence=decision.confidence,
+                decided_by=decision.decided_by,
+                is_fallback=decision.is_fallback,
+            )
+        ),
+    }
+
+
+def _next_pass(packet: CognitionPacket, context: RoutingContext) -> ToolRouting:
+    last = packet.tool_routing
+    if last is None:
+        return ToolRouting(max_reinjections=context.max_reinjections)
+    return ToolRouting(
+        past_calls=last.all_calls,
+        reinjection_count=last.reinjection_count,
+        max_reinjections=last.max_reinjections,
+    )
+
+
+def _switched_off(packet: CognitionPacket) -> IntentDecision:
+    return IntentDecision(
+        needs_tool=False,
+        user_intent=packet.content.original_prompt[:200],
+        access=Access.READ,
+        confidence=1.0,
+        reasoning="tool routing is switched off",
+        decided_by="reflex",
+    )

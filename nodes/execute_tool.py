@@ -1,0 +1,47 @@
+"""Run what may run, all calls of the pass at once."""
+
+import asyncio
+
+from langgraph.runtime import Runtime
+
+from state.context import RoutingContext, routing_context
+from state.packet import CognitionPacket, PacketUpdate
+from state.routing import ToolCall, ToolExecutionStatus
+from state.sections import AuditEntry, Reflection, SystemTask
+from tools.execution import execute
+from tools.toolbox import Toolbox
+
+STAGE = "execute_tool"
+
+
+async def execute_tool(packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox) -> PacketUpdate:
+    """Execute the approved calls; each ends executed, failed, skipped (dry run) or unknown."""
+    context, catalogue = routing_context(runtime.context), await toolbox.catalogue()
+    approved = [call for call in packet.routing.calls if call.status is ToolExecutionStatus.APPROVED]
+    # The journal's place: a call is written down before this line, and its result after it.
+    done = await asyncio.gather(*(execute(call, packet, catalogue, toolbox, context) for call in approved))
+    by_id = {call.call_id: call for call in done}
+    calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
+    trail = tuple(
+        AuditEntry(event=f"call_{call.status}", detail=f"{call.tool_name} {_error(call)}".strip(), call_id=call.call_id)
+        for call in done
+    )
+    return {
+        "intent": packet.intent.model_copy(update={"system_task": SystemTask.TOOL_EXECUTION}),
+        "tool_routing": packet.routing.model_copy(update={"calls": calls}),
+        "governance": packet.governance.model_copy(update={"audit": packet.governance.audit + trail}),
+        "reasoning": packet.reasoning.noted(
+            Reflection(step=STAGE, summary="; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done))
+        ),
+    }
+
+
+def _outcome(call: ToolCall) -> str:
+    took = f" in {call.result.execution_time_ms:.0f} ms" if call.result and call.result.success else ""
+    dry = " (dry run)" if call.result and call.result.dry_run else ""
+    return f"{call.status}{dry}{took}{f': {_error(call)}' if _error(call) else ''}"
+
+
+def _error(call: ToolCall) -> str:
+    error = call.result.error if call.result else None
+    return " ".join(error.split())[:200] if error else ""

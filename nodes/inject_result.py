@@ -1,0 +1,76 @@
+"""Put the results into the packet, whether the calls succeeded or not, and count the reinjection."""
+
+from langgraph.runtime import Runtime
+
+from state.context import RoutingContext
+from state.packet import CognitionPacket, PacketUpdate
+from state.routing import ToolCall, ToolExecutionStatus
+from state.sections import DataField, LedgerEntry, Reflection, Sketch
+from tools.palette import with_recent
+
+STAGE = "inject_result"
+LEDGER = 5
+SUMMARY_CHARS = 300
+
+
+async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+    """Write each call's result as a data field, a sketch, a ledger entry; remember the tools that served."""
+    routing, context = packet.routing, packet.context
+    served = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
+    ledger = context.result_ledger + tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
+    sketches = tuple(Sketch(slot=f"result_{call.call_id[:8]}", content=_told(call), content_type="tool_output") for call in routing.calls)
+    reasoning = packet.reasoning.model_copy(update={"sketchpad": packet.reasoning.sketchpad + sketches})
+    return {
+        "content": packet.content.model_copy(
+            update={"data_fields": packet.content.data_fields + tuple(_data_field(call) for call in routing.calls)}
+        ),
+        "context": context.model_copy(
+            update={"recent_tools": with_recent(context.recent_tools, served), "result_ledger": ledger[-LEDGER:]}
+        ),
+        "tool_routing": routing.model_copy(update={"reinjection_count": routing.reinjection_count + 1}),
+        "reasoning": reasoning.noted(
+            Reflection(
+                step=STAGE,
+                summary=f"{len(served)} of {len(routing.calls)} succeeded; "
+                f"{routing.reinjection_count + 1} of {routing.max_reinjections} reinjections used",
+            )
+        ),
+    }
+
+
+def _data_field(call: ToolCall) -> DataField:
+    result = call.result
+    executed = call.status is ToolExecutionStatus.EXECUTED
+    return DataField(
+        key=f"tool_result:{call.call_id}",
+        type="tool_execution_result",
+        source=call.tool_name,
+        value={
+            "tool": call.tool_name,
+            "params": call.params,
+            "status": call.status.value,
+            "success": executed,
+            "output": result.output if result and executed else None,
+            "error": None if executed else _told(call),
+        },
+    )
+
+
+def _told(call: ToolCall) -> str:
+    """Say what happened in so many words, so that no result can be made up for a call that has none."""
+    if call.result is not None and call.status is ToolExecutionStatus.EXECUTED:
+        return call.result.output
+    if call.result is not None and call.result.dry_run:
+        return f"{call.tool_name} was NOT run (dry run only): {call.result.output}"
+    error = call.result.error if call.result and call.result.error else call.review_reasoning
+    return f"{call.tool_name} has no result: it is {call.status.replace('_', ' ')}. {error}".strip()
+
+
+def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
+    return LedgerEntry(
+        packet_id=packet_id,
+        tool_name=call.tool_name,
+        params=call.params,
+        status=call.status.value,
+        summary=" ".join(_told(call).split())[:SUMMARY_CHARS],
+    )

@@ -1,0 +1,83 @@
+"""Open a new packet for a new turn, on the session of the last one."""
+
+from langchain_core.messages import HumanMessage
+from langgraph.runtime import Runtime
+
+from state.base import new_id
+from state.context import RoutingContext, routing_context
+from state.errors import RequestError
+from state.packet import OpeningPacket, PacketUpdate
+from state.request import TurnRequest, check_request
+from state.sections import (
+    Attachment,
+    AuditEntry,
+    Content,
+    Context,
+    Governance,
+    Header,
+    Intent,
+    Metrics,
+    PacketState,
+    Reasoning,
+    Reflection,
+    Response,
+    Status,
+    check_version,
+)
+
+LINEAGE = 20
+
+
+async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+    """Reset what belongs to a turn, keep what belongs to the session.
+
+    Raises:
+        RequestError: there is no user message, or it is not a request.
+        PacketVersionError: the session was written by a newer Packetgate.
+    """
+    check_version(packet.header.version)
+    last = packet.messages[-1] if packet.messages else None
+    if not isinstance(last, HumanMessage):
+        raise RequestError("a turn starts with a user message: send one in `messages`")
+    prompt = check_request(last.text)
+    context, request = routing_context(runtime.context), packet.request
+    followed = (packet.header.packet_id,) if packet.content.original_prompt else ()
+    thread = runtime.execution_info.thread_id if runtime.execution_info else None
+    return {
+        "header": Header(
+            session_id=thread or packet.header.session_id or new_id(),
+            parent_packet_id=followed[0] if followed else None,
+            lineage=(packet.header.lineage + followed)[-LINEAGE:],
+            origin=request.origin,
+        ),
+        "intent": Intent(),
+        "context": Context(
+            context_type=request.context_type or packet.context.context_type,
+            recent_tools=packet.context.recent_tools,
+            result_ledger=packet.context.result_ledger,
+        ),
+        "content": Content(
+            original_prompt=prompt,
+            attachments=tuple(Attachment(name=name, text=text) for name, text in request.attachments),
+        ),
+        "reasoning": Reasoning().noted(Reflection(step="open_packet", summary=f"{len(prompt):,} characters")),
+        "response": Response(),
+        "governance": Governance(
+            dry_run=not (context.allow_write_tools or context.allow_execute_tools), audit=_dropped(packet)
+        ),
+        "metrics": Metrics(),
+        "status": Status(state=PacketState.PROCESSING, next_steps=("detect_intent",)),
+        "tool_routing": None,
+        "request": TurnRequest(),
+    }
+
+
+def _dropped(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
+    """Record what the user was asked last turn and never answered: those calls will not run."""
+    if packet.status.state is not PacketState.AWAITING_USER or packet.tool_routing is None:
+        return ()
+    waiting = [call for call in packet.tool_routing.calls if call.status.awaits_user]
+    return tuple(
+        AuditEntry(event="question_dropped", detail=f"{call.tool_name} was never answered", call_id=call.call_id)
+        for call in waiting
+    )

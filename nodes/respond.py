@@ -1,0 +1,40 @@
+"""Answer the user. Tool markup never reaches them."""
+
+from langchain_core.messages import AIMessage
+from langgraph.runtime import Runtime
+
+from deciders.markup import strip_markup
+from deciders.protocols import Responder
+from state.context import RoutingContext, routing_context
+from state.packet import CognitionPacket, PacketUpdate
+from state.sections import PacketState, Reflection, Response, Status
+from tools.toolbox import Toolbox
+
+STAGE = "respond"
+NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wrong place, and was not run."
+
+
+async def respond(
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Responder, toolbox: Toolbox
+) -> PacketUpdate:
+    """Write the answer from the packet alone."""
+    answer = await decider.respond(packet, toolbox.known, routing_context(runtime.context))
+    clean = strip_markup(answer.text) if answer.decided_by == "model" else None
+    text = clean.text or NOTHING_LEFT if clean else answer.text
+    violations = clean.violations if clean else 0
+    metrics = packet.metrics.spent(STAGE, answer.usage)
+    return {
+        "response": Response(candidate=text, confidence=answer.confidence),
+        "messages": [AIMessage(text)],
+        "metrics": metrics.model_copy(update={"violations": metrics.violations + violations}),
+        "status": Status(state=PacketState.COMPLETED),
+        "reasoning": packet.reasoning.noted(
+            Reflection(
+                step=STAGE,
+                summary=f"{len(text):,} characters{f', {violations} pieces of tool markup cut out' if violations else ''}",
+                confidence=answer.confidence,
+                decided_by=answer.decided_by,
+                is_fallback=answer.is_fallback,
+            )
+        ),
+    }

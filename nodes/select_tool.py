@@ -1,0 +1,52 @@
+"""Which tools, with which arguments? What is chosen here has not run, and may not run yet."""
+
+from langgraph.runtime import Runtime
+
+from deciders.protocols import ToolSelector
+from deciders.settling import settle
+from state.context import RoutingContext, routing_context
+from state.packet import CognitionPacket, PacketUpdate
+from state.routing import ToolRouting
+from state.sections import Reflection
+from tools.asking import asked, nobody_to_ask
+from tools.toolbox import Toolbox
+
+STAGE = "select_tool"
+
+
+async def select_tool(
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: ToolSelector, toolbox: Toolbox
+) -> PacketUpdate:
+    """Ask for a selection and check it."""
+    context, catalogue = routing_context(runtime.context), await toolbox.catalogue()
+    selection = await decider.select(packet, catalogue, context)
+    routing = settle(selection, packet, catalogue)
+    if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
+        routing = routing.model_copy(update={"outcome": "none", "note": routing.question})
+    return {
+        "tool_routing": routing,
+        **asked(packet, context, asks=routing.outcome == "clarify"),
+        "metrics": packet.metrics.spent(STAGE, selection.usage),
+        "reasoning": packet.reasoning.noted(
+            Reflection(
+                step=STAGE,
+                summary=_summary(routing),
+                confidence=selection.confidence,
+                decided_by=selection.decided_by,
+                is_fallback=selection.is_fallback,
+            )
+        ),
+    }
+
+
+def _summary(routing: ToolRouting) -> str:
+    match routing.outcome:
+        case "call":
+            return ", ".join(f"{call.tool_name}({', '.join(call.params)})" for call in routing.calls)
+        case "clarify":
+            return f"asks: {routing.question}"
+        case "describe":
+            return f"wants the full text of {', '.join(routing.described_tools) or 'unknown tools'}"
+        case "miss":
+            return f"missed: {', '.join(routing.missed_tools)} is not on the palette"
+    return f"no tool: {routing.note}"

@@ -1,0 +1,1 @@
+"""One Markdown template per prompt, and `render` to fill it in."""

@@ -1,0 +1,1 @@
+"""The packet and its sections: data only, importing no other room."""

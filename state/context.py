@@ -1,0 +1,52 @@
+"""The settings of one run, shown by Studio as a form."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from state.routing import Risk
+
+
+class RoutingContext(BaseModel):
+    """How a run routes tools. Passed as LangGraph's runtime context."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    enabled: bool = Field(default=True, description="Route tools at all. Off: every request is only answered.")
+    selection_temperature: float = Field(default=0.15, ge=0.0, le=2.0, description="Temperature of tool selection.")
+    selection_top_p: float = Field(default=0.9, gt=0.0, le=1.0, description="Nucleus sampling of tool selection.")
+    selection_max_tokens: int = Field(default=500, ge=16, le=8192, description="Longest selection, in tokens.")
+    review_temperature: float = Field(default=0.3, ge=0.0, le=2.0, description="Temperature of the review.")
+    review_max_tokens: int = Field(default=200, ge=16, le=8192, description="Longest review, in tokens.")
+    confidence_threshold: float = Field(
+        default=0.7, ge=0.0, le=1.0, description="A call runs when its review confidence is at least this."
+    )
+    max_reinjections: int = Field(default=3, ge=0, le=10, description="How often a turn may come back for more tools.")
+    max_parallel_calls: int = Field(default=4, ge=1, le=16, description="Most calls in one pass.")
+    allow_write_tools: bool = Field(default=False, description="Let tools that change things run, after approval.")
+    allow_execute_tools: bool = Field(default=False, description="Let tools that run commands run, after approval.")
+    on_low_confidence: Literal["ask", "skip"] = Field(
+        default="ask", description="What to do with a call below the threshold: ask the user, or skip it."
+    )
+    ask_timeout_s: float = Field(
+        default=86_400.0, gt=0.0, description="Seconds until a question to the user lapses, and its calls with it."
+    )
+    palette_size: int = Field(default=12, ge=1, le=128, description="Most tools shown to selection in a turn.")
+    palette_token_budget: int = Field(
+        default=2_000, ge=100, le=100_000, description="Tokens the palette's tool texts may take."
+    )
+
+    def allows(self, risk: Risk) -> bool:
+        """Whether the switches let a call of this risk really run."""
+        return {
+            Risk.READ: True,
+            Risk.WRITE: self.allow_write_tools,
+            Risk.EXECUTE: self.allow_execute_tools,
+        }[risk]
+
+
+def routing_context(given: "RoutingContext | dict[str, Any] | None") -> RoutingContext:
+    """Return the run's settings: `runtime.context` is None when the caller gives none, and a dict over HTTP."""
+    if given is None:
+        return RoutingContext()
+    return given if isinstance(given, RoutingContext) else RoutingContext.model_validate(given)

@@ -1,0 +1,68 @@
+"""Every error Packetgate raises on purpose.
+
+PacketgateError
+├── InputError               what came from outside cannot be used: exit status 2, nothing was done
+│   ├── RequestError         the request itself: empty, too long, not text
+│   ├── PacketError          a packet that cannot be read
+│   │   └── PacketVersionError   a packet written by a newer Packetgate
+│   ├── ConfigError          mcp.json or a setting
+│   ├── ModelError           a model that is not there: missing file, unknown name, unreachable endpoint
+│   └── SessionError         a session that has nothing to resume, or still waits for an answer
+├── DecisionError            a model's answer could not be used as a decision
+└── ToolCallError            a tool call that did not succeed
+    ├── CallRefusedError     the call may not run: off the palette, invalid, not approved, switched off
+    └── ServerError          the server behind the tool is not there: the call was never sent
+        └── LostCallError    the call was sent, and no answer came: it may or may not have run
+"""
+
+
+class PacketgateError(Exception):
+    """Base of all errors; the message names the offending thing and the way out."""
+
+
+class InputError(PacketgateError):
+    """What came from outside cannot be used."""
+
+
+class RequestError(InputError):
+    """The request is empty, too long, or not text."""
+
+
+class PacketError(InputError):
+    """A packet cannot be read."""
+
+
+class PacketVersionError(PacketError):
+    """A packet was written by a newer Packetgate."""
+
+
+class ConfigError(InputError):
+    """A configuration file or a setting is wrong."""
+
+
+class ModelError(InputError):
+    """A model is not there: missing file, unknown name, unreachable endpoint."""
+
+
+class SessionError(InputError):
+    """A session has nothing to resume, or still waits for an answer."""
+
+
+class DecisionError(PacketgateError):
+    """A model's answer could not be used as a decision."""
+
+
+class ToolCallError(PacketgateError):
+    """A tool call did not succeed."""
+
+
+class CallRefusedError(ToolCallError):
+    """A call may not run."""
+
+
+class ServerError(ToolCallError):
+    """The server behind a tool is not there: the call was never sent."""
+
+
+class LostCallError(ServerError):
+    """The call was sent, and no answer came: it may or may not have run."""

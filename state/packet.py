@@ -1,0 +1,103 @@
+"""The packet: the whole state of one turn, and the only thing that flows through the graph."""
+
+from enum import Enum
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AnyMessage
+from langgraph.graph.message import add_messages
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from state import base, routing, sections
+from state.errors import PacketError
+from state.request import TurnRequest
+from state.routing import ToolRouting
+from state.sections import Content, Context, Governance, Header, Intent, Metrics, Reasoning, Response, Status
+
+Messages = Annotated[list[AnyMessage], add_messages]
+
+
+class CognitionPacket(BaseModel):
+    """One user turn, from the request to the answer. Each field is a channel of the graph."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    header: Header = Field(default_factory=Header)
+    intent: Intent = Field(default_factory=Intent)
+    context: Context = Field(default_factory=Context)
+    content: Content = Field(default_factory=Content)
+    reasoning: Reasoning = Field(default_factory=Reasoning)
+    response: Response = Field(default_factory=Response)
+    governance: Governance = Field(default_factory=Governance)
+    metrics: Metrics = Field(default_factory=Metrics)
+    status: Status = Field(default_factory=Status)
+    tool_routing: ToolRouting | None = None
+    messages: Messages = Field(default_factory=list)
+
+    @property
+    def routing(self) -> ToolRouting:
+        """The tool routing section, for the stages that only run when there is one."""
+        if self.tool_routing is None:
+            raise PacketError(f"packet {self.header.packet_id} has no tool routing: its turn needs no tool")
+        return self.tool_routing
+
+    def merged(self, update: "PacketUpdate") -> "CognitionPacket":
+        """Return the packet as it stands after a node's update, the way the graph applies it."""
+        changed: dict[str, Any] = dict(update)
+        if "messages" in changed:
+            changed["messages"] = add_messages(self.messages, changed["messages"])  # type: ignore[arg-type]
+        return self.model_copy(update=changed)
+
+
+class PacketUpdate(TypedDict, total=False):
+    """The sections a node changed."""
+
+    header: Header
+    intent: Intent
+    context: Context
+    content: Content
+    reasoning: Reasoning
+    response: Response
+    governance: Governance
+    metrics: Metrics
+    status: Status
+    tool_routing: ToolRouting | None
+    messages: list[AnyMessage]
+    request: TurnRequest
+
+
+class TurnInput(BaseModel):
+    """What starts a turn: the user's message, as chat front ends send it, and what the connector knows about it."""
+
+    messages: Messages = Field(default_factory=list)
+    request: TurnRequest = Field(default_factory=TurnRequest)
+
+
+class OpeningPacket(CognitionPacket):
+    """What `open_packet` sees: the session's packet and the new request."""
+
+    request: TurnRequest = Field(default_factory=TurnRequest)
+
+
+def read_packet(data: str | bytes) -> CognitionPacket:
+    """Read a packet from JSON.
+
+    Raises:
+        PacketVersionError: the packet was written by a newer Packetgate.
+        PacketError: the data is not a packet.
+    """
+    try:
+        return CognitionPacket.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the whole"
+        raise PacketError(f"not a packet: {where}: {first['msg']}") from error
+
+
+def checkpoint_types() -> list[tuple[str, str]]:
+    """Return (module, name) of every type of ours that a checkpoint may hold."""
+    found: set[tuple[str, str]] = {(TurnRequest.__module__, TurnRequest.__name__)}
+    for module in (base, routing, sections):
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, BaseModel | Enum) and value.__module__ == module.__name__:
+                found.add((value.__module__, value.__name__))
+    return sorted(found)

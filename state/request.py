@@ -1,0 +1,59 @@
+"""What a connector hands over to start a turn, and what it must refuse."""
+
+from state.base import Section
+from state.errors import RequestError
+
+MAX_REQUEST_CHARS = 200_000
+
+
+class TurnRequest(Section):
+    """What the connector knows about a request, beside its words."""
+
+    origin: str = "unknown"
+    context_type: str | None = None
+    """The kind of conversation; None keeps the session's."""
+    attachments: tuple[tuple[str, str], ...] = ()
+    """(name, text) of what the user handed over."""
+
+
+def check_request(text: str) -> str:
+    """Return the request as it will be used, without surrounding white space.
+
+    Raises:
+        RequestError: it is empty, longer than `MAX_REQUEST_CHARS` characters, or not text.
+    """
+    request = text.strip()
+    if not request:
+        raise RequestError("the request is empty: say what you want, for example: packetgate ask 'Read README.md'")
+    if len(request) > MAX_REQUEST_CHARS:
+        raise RequestError(
+            f"the request has {len(request):,} characters, the limit is {MAX_REQUEST_CHARS:,}: "
+            "put the text into a file and ask about the file"
+        )
+    bad = next((char for char in request if _not_text(char)), None)
+    if bad is not None:
+        raise RequestError(
+            f"the request is not text: it holds the character U+{ord(bad):04X}; "
+            "send text in UTF-8, and binary data as a file"
+        )
+    return request
+
+
+def decode_request(data: bytes, source: str) -> str:
+    """Decode a request read from `source` (a file name or `standard input`).
+
+    Raises:
+        RequestError: the bytes are not UTF-8.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RequestError(
+            f"{source} is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {error.start}; "
+            "convert it to UTF-8, or name the file in the request instead"
+        ) from error
+
+
+def _not_text(char: str) -> bool:
+    code = ord(char)
+    return (code < 0x20 and char not in "\t\n\r\f\v\x1b") or code == 0x7F or 0xD800 <= code <= 0xDFFF

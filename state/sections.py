@@ -1,0 +1,315 @@
+"""The packet's sections, one per concern, named as in the GAIA Cognition Packet."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field, JsonValue, model_validator
+
+from state.base import Confidence, Section, new_id, now
+from state.errors import PacketVersionError
+from state.routing import Risk
+
+PACKET_VERSION = 1
+"""Raised with every change that an older Packetgate could not read."""
+
+DecidedBy = Literal["model", "reflex"]
+
+
+class Header(Section):
+    """Who this packet is and where it came from."""
+
+    version: int = PACKET_VERSION
+    packet_id: str = Field(default_factory=new_id)
+    session_id: str = ""
+    parent_packet_id: str | None = None
+    lineage: tuple[str, ...] = ()
+    """Packet ids of this session's earlier turns, oldest first, the last twenty."""
+    origin: str = "unknown"
+    """The connector the request came through."""
+    created_at: datetime = Field(default_factory=now)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_newer(cls, data: Any) -> Any:
+        version = data.get("version") if isinstance(data, dict) else None
+        if isinstance(version, int):
+            check_version(version)
+        return data
+
+
+def check_version(version: int) -> None:
+    """Raise `PacketVersionError` for a packet this Packetgate is too old to read."""
+    if version > PACKET_VERSION:
+        raise PacketVersionError(
+            f"packet version {version} is newer than version {PACKET_VERSION}, the newest this Packetgate reads: "
+            "upgrade Packetgate, or start a new session"
+        )
+
+
+class SystemTask(StrEnum):
+    """What the system is about to do with a request."""
+
+    INTENT_DETECTION = "IntentDetection"
+    RESEARCH = "Research"
+    GENERATE_DRAFT = "GenerateDraft"
+    REFINE = "Refine"
+    VALIDATE = "Validate"
+    DECISION = "Decision"
+    STREAM = "Stream"
+    TRIGGER_ACTION = "TriggerAction"
+    TOOL_ROUTING = "ToolRouting"
+    TOOL_EXECUTION = "ToolExecution"
+
+
+class Access(StrEnum):
+    """What kind of access a request asks for."""
+
+    READ = "read"
+    WRITE = "write"
+    EXECUTE = "execute"
+    MIXED = "mixed"
+
+
+class Intent(Section):
+    """What the user wants, as detected."""
+
+    user_intent: str = ""
+    system_task: SystemTask = SystemTask.INTENT_DETECTION
+    access: Access = Access.READ
+    needs_tool: bool = False
+    confidence: Confidence = 0.0
+
+
+class PaletteEntry(Section):
+    """One tool the turn may use, and why it is there."""
+
+    tool_name: str
+    shown: Literal["full", "brief"]
+    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described"]
+    risk: Risk
+    score: float = 0.0
+    """Rank score against the request; higher is better, 0 when not ranked."""
+
+
+class LedgerEntry(Section):
+    """One line of the session's memory of results: what was called, and how it ended."""
+
+    packet_id: str
+    tool_name: str
+    params: dict[str, JsonValue] = {}
+    status: str
+    summary: str
+    at: datetime = Field(default_factory=now)
+
+
+class ServerHealth(Section):
+    """How one MCP server stood when the palette was built."""
+
+    name: str
+    state: Literal["ready", "connecting", "failed"]
+    tools: int = 0
+    problem: str = ""
+
+
+class Context(Section):
+    """What the turn can draw on. `recent_tools` and `result_ledger` belong to the session."""
+
+    context_type: str = "general"
+    available_mcp_tools: tuple[str, ...] = ()
+    servers: tuple[ServerHealth, ...] = ()
+    palette: tuple[PaletteEntry, ...] = ()
+    recent_tools: tuple[str, ...] = ()
+    result_ledger: tuple[LedgerEntry, ...] = ()
+
+    @property
+    def palette_names(self) -> frozenset[str]:
+        """The names that may be called this turn."""
+        return frozenset(entry.tool_name for entry in self.palette)
+
+
+class DataField(Section):
+    """A piece of data that came into the packet. Untrusted unless its source is the user."""
+
+    key: str
+    value: JsonValue
+    type: str = "text"
+    source: str = "user"
+
+
+class Attachment(Section):
+    """Something the user handed over with the request."""
+
+    name: str
+    mime_type: str = "text/plain"
+    text: str = ""
+
+
+class Content(Section):
+    """What the turn is about."""
+
+    original_prompt: str = ""
+    clarifications: tuple[str, ...] = ()
+    """The user's answers to questions asked during this turn."""
+    data_fields: tuple[DataField, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+
+    @property
+    def user_words(self) -> str:
+        """All the user said this turn, and nothing else."""
+        return "\n".join((self.original_prompt, *self.clarifications))
+
+
+class Reflection(Section):
+    """One stage's decision, as the journey shows it."""
+
+    step: str
+    summary: str
+    confidence: Confidence | None = None
+    decided_by: DecidedBy | None = None
+    is_fallback: bool = False
+    """True when a model should have decided and the reflex decider did."""
+    at: datetime = Field(default_factory=now)
+    latency_ms: float = 0.0
+
+
+class Sketch(Section):
+    """A slot of working memory."""
+
+    slot: str
+    content: str
+    content_type: str = "text"
+
+
+class Evaluation(Section):
+    """A judgement on a call, such as its review."""
+
+    name: str
+    subject: str
+    """The call id judged."""
+    score: Confidence
+    label: Literal["approved", "not_approved"]
+    explanation: str = ""
+
+
+class Reasoning(Section):
+    """How the turn came to its decisions."""
+
+    reflection_log: tuple[Reflection, ...] = ()
+    sketchpad: tuple[Sketch, ...] = ()
+    evaluations: tuple[Evaluation, ...] = ()
+
+    def noted(self, *entries: Reflection) -> "Reasoning":
+        """Return the section with more entries in its log."""
+        return self.model_copy(update={"reflection_log": self.reflection_log + entries})
+
+
+class Response(Section):
+    """The answer."""
+
+    candidate: str = ""
+    confidence: Confidence = 0.0
+
+
+class ApprovalOutcome(StrEnum):
+    """What came of asking the user about a call."""
+
+    APPROVED = "approved"
+    EDITED = "edited"
+    DENIED = "denied"
+    ANSWERED = "answered"
+    """The user said something instead: it goes back to selection as their own words."""
+    SKIPPED = "skipped"
+    EXPIRED = "expired"
+
+
+class Approval(Section):
+    """The user's word on exactly one call with exactly these arguments."""
+
+    call_id: str
+    tool_name: str
+    params: dict[str, JsonValue]
+    outcome: ApprovalOutcome
+    comment: str = ""
+    at: datetime = Field(default_factory=now)
+
+
+class AuditEntry(Section):
+    """Something that must be traceable later."""
+
+    event: str
+    detail: str
+    call_id: str | None = None
+    at: datetime = Field(default_factory=now)
+
+
+class Governance(Section):
+    """What may happen, what was allowed by whom, and the trail of it."""
+
+    dry_run: bool = True
+    """True while neither write nor execute tools are switched on."""
+    approvals: tuple[Approval, ...] = ()
+    ask_expires_at: datetime | None = None
+    """When the pending question lapses; None while nothing is asked."""
+    audit: tuple[AuditEntry, ...] = ()
+
+
+class TokenUsage(Section):
+    """Tokens a stage's model calls took."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class StageError(Section):
+    """Something that went wrong without ending the turn."""
+
+    stage: str
+    message: str
+
+
+class Metrics(Section):
+    """What the turn cost."""
+
+    token_usage: dict[str, TokenUsage] = {}
+    """By stage."""
+    latency_ms: dict[str, float] = {}
+    """By stage, summed over the turn, in milliseconds."""
+    errors: tuple[StageError, ...] = ()
+    violations: int = 0
+    """How often tool markup had to be cut out of an answer."""
+
+    def spent(self, stage: str, usage: TokenUsage) -> "Metrics":
+        """Return the section with a stage's tokens added."""
+        so_far = self.token_usage.get(stage, TokenUsage())
+        total = TokenUsage(
+            input_tokens=so_far.input_tokens + usage.input_tokens,
+            output_tokens=so_far.output_tokens + usage.output_tokens,
+        )
+        return self.model_copy(update={"token_usage": {**self.token_usage, stage: total}})
+
+    def took(self, stage: str, milliseconds: float) -> "Metrics":
+        """Return the section with a stage's time added."""
+        total = round(self.latency_ms.get(stage, 0.0) + milliseconds, 3)
+        return self.model_copy(update={"latency_ms": {**self.latency_ms, stage: total}})
+
+    def failed(self, *errors: StageError) -> "Metrics":
+        """Return the section with errors added, none of them twice."""
+        new = tuple(error for error in errors if error not in self.errors)
+        return self.model_copy(update={"errors": self.errors + new})
+
+
+class PacketState(StrEnum):
+    """Where the turn stands."""
+
+    INITIALIZED = "initialized"
+    PROCESSING = "processing"
+    AWAITING_USER = "awaiting_user"
+    COMPLETED = "completed"
+
+
+class Status(Section):
+    """Where the turn stands, and what comes next."""
+
+    state: PacketState = PacketState.INITIALIZED
+    next_steps: tuple[str, ...] = ()

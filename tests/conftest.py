@@ -1,0 +1,32 @@
+"""Fixtures that several rooms' tests share."""
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.gguf_model import write_tiny_gguf
+from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
+
+
+@pytest.fixture(scope="session")
+def llama_cpp_installed() -> None:
+    """Skip without llama-cpp-python, except in CI, where it must be there."""
+    if importlib.util.find_spec("llama_cpp") is None:
+        if os.environ.get("CI"):
+            pytest.fail("llama-cpp-python is not installed: pip install 'packetgate[local]'")
+        pytest.skip("llama-cpp-python is not installed")
+
+
+@pytest.fixture(scope="session")
+def tiny_gguf(llama_cpp_installed: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GGUF file that answers nonsense."""
+    return write_tiny_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+@pytest.fixture
+def scripted_openai() -> Iterator[ScriptedOpenAI]:
+    """A running OpenAI-compatible server; `script` sets its answers."""
+    with serve_scripted_openai() as scripted:
+        yield scripted

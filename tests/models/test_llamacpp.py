@@ -1,0 +1,152 @@
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
+from pydantic import BaseModel
+from support.gguf_model import write_tiny_gguf
+
+from models.llamacpp import LlamaCppChat
+from models.structured import decide
+from state.errors import DecisionError, ModelError
+
+PROMPTS = ["one", "two and a half", "three little words", "four"]
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_gguf: Path) -> LlamaCppChat:
+    return LlamaCppChat.load(str(tiny_gguf), {"n_ctx": 512})
+
+
+async def test_answers(tiny: LlamaCppChat):
+    answer = await tiny.ainvoke("Hello", max_tokens=12, seed=1)
+    assert answer.text
+    assert answer.text.isascii()
+
+
+async def test_same_seed_same_answer(tiny: LlamaCppChat):
+    answers = [(await tiny.ainvoke("Hello", max_tokens=12, seed=seed)).text for seed in (1, 1, 2)]
+    assert answers[0] == answers[1] != answers[2]
+
+
+async def test_usage_metadata(tiny: LlamaCppChat):
+    answer = await tiny.ainvoke([SystemMessage("ab"), HumanMessage("cde")], max_tokens=12, seed=1)
+    prompt = 1 + (1 + 2 + 1) + (1 + 3 + 1) + 1  # <s>, two messages between role and </s>, <|assistant|>
+    assert answer.usage_metadata == {"input_tokens": prompt, "output_tokens": 12, "total_tokens": prompt + 12}
+    assert answer.response_metadata["finish_reason"] == "length"
+
+
+async def test_bound_parameters_and_stop(tiny: LlamaCppChat):
+    whole = (await tiny.ainvoke("Hello", max_tokens=12, seed=1)).text
+    stop = whole[5]
+    answer = await tiny.bind(max_tokens=12, seed=1, stop=[stop]).ainvoke("Hello")
+    assert answer.text == whole[: whole.index(stop)]
+    assert answer.response_metadata["finish_reason"] == "stop"
+
+
+async def test_stream(tiny: LlamaCppChat):
+    whole = await tiny.ainvoke("Hello", max_tokens=12, seed=1)
+    chunks = [chunk async for chunk in tiny.astream("Hello", max_tokens=12, seed=1)]
+    assert len(chunks) > 3
+    assert "".join(chunk.text for chunk in chunks) == whole.text
+    assert [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata] == [whole.usage_metadata]
+
+
+async def test_concurrent_requests_do_not_interleave(tiny: LlamaCppChat):
+    alone = [(await tiny.ainvoke(prompt, max_tokens=24, seed=1)).text for prompt in PROMPTS]
+    together = await asyncio.gather(*(tiny.ainvoke(prompt, max_tokens=24, seed=1) for prompt in PROMPTS))
+    assert [answer.text for answer in together] == alone
+    assert len(set(alone)) == len(PROMPTS)
+
+
+async def test_requests_from_several_event_loops(tiny: LlamaCppChat):
+    def in_own_loop(prompt: str) -> str:
+        return asyncio.run(tiny.ainvoke(prompt, max_tokens=24, seed=1)).text
+
+    alone = [(await tiny.ainvoke(prompt, max_tokens=24, seed=1)).text for prompt in PROMPTS]
+    assert await asyncio.gather(*(asyncio.to_thread(in_own_loop, prompt) for prompt in PROMPTS)) == alone
+
+
+async def test_cancelled_request_stops(tiny: LlamaCppChat):
+    stream = tiny.astream("Hello", max_tokens=400, seed=1)
+    await anext(stream)
+    await stream.aclose()
+    async with asyncio.timeout(60):
+        assert (await tiny.ainvoke("Hello", max_tokens=12, seed=1)).text
+    evaluated = tiny._engine._llama.n_tokens
+    assert evaluated < 40
+
+
+async def test_prompt_too_long(tiny: LlamaCppChat):
+    with pytest.raises(DecisionError, match=r"too long for tiny\.gguf: \d+ tokens, its context holds 512.*n_ctx"):
+        await tiny.ainvoke("x" * 600)
+    assert (await tiny.ainvoke("Hello", max_tokens=12)).text
+
+
+def test_counts_tokens_with_its_own_vocabulary(tiny: LlamaCppChat):
+    assert tiny.get_num_tokens("abc") == 3
+    assert tiny.get_num_tokens("é") == 2
+
+
+async def test_decides(llama_cpp_installed: None, tmp_path: Path):
+    class Verdict(BaseModel):
+        approved: bool
+        confidence: float
+
+    path = write_tiny_gguf(tmp_path / "scripted.gguf", '{"approved": true, "confidence": 0.9}')
+    model = LlamaCppChat.load(str(path), {"n_ctx": 256})
+    answer = await decide(
+        model, [HumanMessage("Fine?")], Verdict, temperature=0.3, max_tokens=60, top_p=0.9, repair_prompt=str
+    )
+    assert answer.value == Verdict(approved=True, confidence=0.9)
+    assert not answer.repaired
+    assert answer.usage.output_tokens > 0
+
+
+def test_missing_file(llama_cpp_installed: None, tmp_path: Path):
+    with pytest.raises(ModelError, match=r"no model file at .*none\.gguf"):
+        LlamaCppChat.load(str(tmp_path / "none.gguf"))
+
+
+def test_file_of_another_kind(llama_cpp_installed: None, tmp_path: Path):
+    path = tmp_path / "zip.gguf"
+    path.write_bytes(b"PK\x03\x04")
+    with pytest.raises(ModelError, match=r"zip\.gguf is not a GGUF model"):
+        LlamaCppChat.load(str(path))
+
+
+@pytest.mark.parametrize("kept", [10, 200, 400_000])
+def test_corrupt_file(tiny_gguf: Path, tmp_path: Path, kept: int):
+    path = tmp_path / "half.gguf"
+    path.write_bytes(tiny_gguf.read_bytes()[:kept])
+    with pytest.raises(ModelError, match=r"cannot load .*half\.gguf: .+; download the file again"):
+        LlamaCppChat.load(str(path))
+
+
+def test_loading_writes_nothing_and_swallows_nothing(tiny_gguf: Path):
+    """Another thread's output must survive a load: it may be an MCP reply."""
+    script = (
+        "import os, sys, threading\n"
+        "from models.llamacpp import LlamaCppChat\n"
+        "stop = threading.Event()\n"
+        "written = []\n"
+        "def write():\n"
+        "    while not stop.wait(0.001):\n"
+        "        written.append(os.write(1, b'.'))\n"
+        "thread = threading.Thread(target=write)\n"
+        "thread.start()\n"
+        "model = LlamaCppChat.load(sys.argv[1])\n"
+        "stop.set(); thread.join()\n"
+        "assert model.invoke('Hello', max_tokens=4).text\n"
+        "os.write(1, str(len(written)).encode())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tiny_gguf)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    dots = done.stdout.rstrip("0123456789")
+    assert dots
+    assert done.stdout == dots + str(len(dots))
+    assert set(dots) == {"."}

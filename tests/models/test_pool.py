@@ -1,0 +1,170 @@
+import asyncio
+import importlib.util
+import socket
+from pathlib import Path
+
+import pytest
+from support.scripted_openai import ScriptedOpenAI, free_port
+
+from models.llamacpp import LlamaCppChat
+from models.pool import ModelPool
+from state.errors import ConfigError, ModelError
+
+
+async def test_reflex_is_no_model():
+    pool = ModelPool()
+    await pool.check()
+    assert await pool.get("lite") is None
+    assert await pool.get("prime") is None
+    assert pool.describe("lite") == "reflex (no model)"
+
+
+@pytest.mark.parametrize("given", [{"lite": "openai:m"}, {"prime": "openai:m"}])
+async def test_one_model_serves_both_roles(given: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(f"PACKETGATE_{next(iter(given)).upper()}_BASE_URL", "http://localhost:1/v1")
+    pool = ModelPool(**given)
+    assert await pool.get("lite") is await pool.get("prime") is not None
+    assert pool.describe("lite") == pool.describe("prime") == "m at http://localhost:1/v1"
+
+
+async def test_same_file_is_loaded_once(tiny_gguf: Path):
+    spec = f"llamacpp:{tiny_gguf}?n_ctx=256"
+    pool = ModelPool(spec, spec)
+    models = await asyncio.gather(*(pool.get(role) for role in ("lite", "prime", "lite")))
+    assert isinstance(models[0], LlamaCppChat)
+    assert models[0] is models[1] is models[2]
+    assert pool.describe("prime") == "tiny.gguf in llama.cpp"
+
+
+async def test_same_name_at_different_endpoints_is_two_models(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PACKETGATE_LITE_BASE_URL", "http://localhost:1/v1")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:2/v1")
+    pool = ModelPool("openai:m", "openai:m")
+    assert await pool.get("lite") is not await pool.get("prime")
+    assert pool.describe("lite") == "m at http://localhost:1/v1"
+    assert pool.describe("prime") == "m at http://localhost:2/v1"
+
+
+async def test_keys_per_role(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "shared")
+    monkeypatch.setenv("PACKETGATE_LITE_API_KEY", "own")
+    pool = ModelPool("openai:m", "openai:m")
+    scripted_openai.script("a", "b")
+    for role in ("lite", "prime"):
+        model = await pool.get(role)
+        assert model
+        await model.ainvoke("Hello")
+    assert [headers["authorization"] for headers in scripted_openai.headers] == ["Bearer own", "Bearer shared"]
+
+
+async def test_no_key_is_fine_with_a_server_of_ones_own(
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
+    pool = ModelPool("openai:m")
+    await pool.check()
+    scripted_openai.script("a")
+    model = await pool.get("prime")
+    assert model
+    await model.ainvoke("Hello")
+    assert scripted_openai.headers[0]["authorization"] == "Bearer none"
+
+
+@pytest.mark.parametrize("status", [404, 405, 429])
+async def test_server_without_a_model_list_passes(
+    status: int, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    scripted_openai.models_status = status
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
+    await ModelPool("openai:m").check()
+
+
+async def test_check_names_a_missing_key():
+    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+        await ModelPool("openai:m").check()
+
+
+async def test_check_names_a_refused_key(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
+    scripted_openai.api_key = "right"
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-key")
+    with pytest.raises(ModelError, match=r"HTTP 401.*OPENAI_API_KEY") as caught:
+        await ModelPool("openai:m").check()
+    assert "sk-wrong-key" not in str(caught.value)
+
+
+async def test_check_names_a_broken_server(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
+    scripted_openai.models_status = 503
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
+    with pytest.raises(ModelError, match=f"{scripted_openai.base_url} answers HTTP 503"):
+        await ModelPool("openai:m").check()
+
+
+async def test_check_names_an_endpoint_that_refuses(monkeypatch: pytest.MonkeyPatch):
+    base_url = f"http://127.0.0.1:{free_port()}/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    with pytest.raises(ModelError, match=f"{base_url} cannot be reached"):
+        await ModelPool("openai:m").check()
+
+
+async def test_check_names_a_host_that_does_not_exist(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PACKETGATE_PRIME_BASE_URL", "http://nowhere.invalid/v1")
+    with pytest.raises(ModelError, match=r"http://nowhere\.invalid/v1 "):
+        await ModelPool(prime="openai:m").check()
+
+
+async def test_check_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("models.openai_compatible.CHECK_TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        base_url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+        with pytest.raises(ModelError, match=rf"{base_url} did not answer within 0\.2 s"):
+            await ModelPool("openai:m").check()
+
+
+async def test_check_names_a_missing_file(tmp_path: Path):
+    with pytest.raises(ModelError, match=r"no model file at .*none\.gguf"):
+        await ModelPool(f"llamacpp:{tmp_path}/none.gguf").check()
+
+
+async def test_check_names_a_file_of_another_kind(tmp_path: Path):
+    (tmp_path / "a.gguf").write_text("version https://git-lfs.github.com/spec/v1")
+    with pytest.raises(ModelError, match=r"a\.gguf is not a GGUF model"):
+        await ModelPool(prime=f"llamacpp:{tmp_path}/a.gguf").check()
+
+
+async def test_check_names_a_folder(tmp_path: Path):
+    with pytest.raises(ModelError, match="cannot be read"):
+        await ModelPool(f"llamacpp:{tmp_path}").check()
+
+
+async def test_check_names_the_missing_package(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModelError, match=r"pip install 'packetgate\[local\]'"):
+        await ModelPool(f"llamacpp:{tiny_gguf}").check()
+
+
+def test_check_passes_a_good_file_without_loading_it(tiny_gguf: Path, tmp_path: Path):
+    path = tmp_path / "half.gguf"
+    path.write_bytes(tiny_gguf.read_bytes()[:1000])
+    asyncio.run(ModelPool(f"llamacpp:{path}").check())
+
+
+@pytest.mark.parametrize("base_url", ["localhost:8000", "ftp://host/v1", "http://", "http://host:port/v1"])
+def test_base_url_that_is_none(base_url: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    with pytest.raises(ModelError, match="OPENAI_BASE_URL"):
+        ModelPool("openai:m")
+
+
+@pytest.mark.parametrize("seconds", ["soon", "0", "-1", "nan", "inf"])
+def test_time_out_that_is_none(seconds: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PACKETGATE_MODEL_TIMEOUT", seconds)
+    with pytest.raises(ConfigError, match="PACKETGATE_MODEL_TIMEOUT"):
+        ModelPool("openai:m")
+
+
+def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://me:pw@host/v1?key=k")
+    assert ModelPool("openai:m").describe("lite") == "m at https://host/v1"

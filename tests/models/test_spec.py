@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from models.spec import REFLEX, ModelSpec, parse_model
+from state.errors import ModelError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("reflex", REFLEX),
+        (" reflex ", REFLEX),
+        ("openai:gpt-x", ModelSpec("openai", "gpt-x")),
+        ("openai:qwen3:4b", ModelSpec("openai", "qwen3:4b")),
+        ("openai:org/model?x", ModelSpec("openai", "org/model?x")),
+        ("llamacpp:/m/a.gguf", ModelSpec("llamacpp", "/m/a.gguf")),
+        ("llamacpp:a b.gguf", ModelSpec("llamacpp", "a b.gguf")),
+        (
+            "llamacpp:/m/a.gguf?n_ctx=4096&n_gpu_layers=-1",
+            ModelSpec("llamacpp", "/m/a.gguf", {"n_ctx": "4096", "n_gpu_layers": "-1"}),
+        ),
+    ],
+)
+def test_parse(text: str, expected: ModelSpec):
+    assert parse_model(text) == expected
+
+
+def test_home_folder_is_expanded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert parse_model("llamacpp:~/a.gguf").name == str(Path("/home/someone/a.gguf"))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gpt-4", "openai", "openai:", "openai: ", "llamacpp:", "llamacpp:?n_ctx=1", "reflex:x", "OPENAI:x"]
+)
+def test_unknown_form_names_the_string_and_the_forms(text: str):
+    with pytest.raises(ModelError) as caught:
+        parse_model(text)
+    assert repr(text) in str(caught.value)
+    for form in ("`reflex`", "`openai:NAME`", "`llamacpp:/path/model.gguf"):
+        assert form in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("n_ctx=many", "n_ctx"),
+        ("n_ctx=-1", "n_ctx"),
+        ("n_gpu_layers=-2", "n_gpu_layers"),
+        ("n_ctx=", "n_ctx"),
+        ("n_ctx=" + "9" * 40, "n_ctx"),
+        ("turbo=1", "turbo"),
+        ("n_ctx", "n_ctx"),
+    ],
+)
+def test_bad_option_is_named(options: str, named: str):
+    with pytest.raises(ModelError, match=named):
+        parse_model(f"llamacpp:a.gguf?{options}")

@@ -1,0 +1,97 @@
+"""A GGUF model of a few hundred kilobytes that real llama.cpp loads: random weights, or a scripted answer."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+WIDTH = 128
+"""Embedding width: one constant, 63 random dimensions, and one for each piece of a scripted answer."""
+RANDOM = slice(1, 64)
+PIECES = 62
+CONTEXT = 4096
+ROLES = ("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>")
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}<|{{ message.role }}|>{{ message.content }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def write_tiny_gguf(path: Path, answer: str | None = None, seed: int = 0) -> Path:
+    """Write a llama model with a byte vocabulary and a chat template.
+
+    Without `answer` it writes printable nonsense that depends on the prompt and hardly ever ends. With one, it answers
+    every prompt with exactly that text at temperature 0, and almost surely at low temperatures.
+    """
+    pieces = _cut(answer or "")
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *ROLES, *pieces]
+    kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
+    kinds += [gguf.TokenType.BYTE] * 256 + [gguf.TokenType.NORMAL]
+    kinds += [gguf.TokenType.CONTROL] * len(ROLES) + [gguf.TokenType.USER_DEFINED] * len(pieces)
+
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_name("tiny")
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(WIDTH)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(4)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(WIDTH // 4)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([0.0] * len(tokens))
+    writer.add_token_types(kinds)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_space_prefix(False)
+    writer.add_chat_template(TEMPLATE)
+    for name, weights in _weights(tokens, pieces, seed).items():
+        writer.add_tensor(name, weights.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _cut(answer: str) -> list[str]:
+    """Cut the answer into distinct pieces, one token each."""
+    size = max(4, -(-len(answer) // PIECES))
+    pieces = [answer[at : at + size] for at in range(0, len(answer), size)]
+    if len(set(pieces)) < len(pieces):
+        raise ValueError(f"the answer repeats itself every {size} characters: reword it")
+    return pieces
+
+
+def _weights(tokens: list[str], pieces: list[str], seed: int) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+
+    def square() -> np.ndarray:
+        return random.normal(0, 0.1, (WIDTH, WIDTH))
+
+    embedding = np.zeros((len(tokens), WIDTH))
+    embedding[:, 0] = 4
+    embedding[:, RANDOM] = random.normal(0, 0.5, embedding[:, RANDOM].shape)
+    output = np.zeros_like(embedding)
+    output[:, RANDOM] = random.normal(0, 0.2, output[:, RANDOM].shape)
+    output[:, 0] = -30
+    printable = [tokens.index(f"<0x{byte:02X}>") for byte in range(0x21, 0x7F)]
+    output[printable, 0] = 10
+    if pieces:  # each token of the chain points at the next, far more loudly than anything random
+        chain = [tokens.index("<|assistant|>"), *range(len(tokens) - len(pieces), len(tokens)), tokens.index("</s>")]
+        for slot, (token, following) in enumerate(pairwise(chain), start=RANDOM.stop):
+            embedding[token, slot] = 100
+            output[following, slot] = 50
+    block = {f"blk.0.{name}.weight": square() for name in ("attn_q", "attn_k", "attn_v", "attn_output")}
+    block |= {f"blk.0.{name}.weight": square() for name in ("ffn_gate", "ffn_up", "ffn_down")}
+    block |= {f"blk.0.{name}.weight": np.ones(WIDTH) for name in ("attn_norm", "ffn_norm")}
+    return {
+        "token_embd.weight": embedding,
+        **block,
+        "output_norm.weight": np.ones(WIDTH),
+        "output.weight": output,
+    }

@@ -1,0 +1,182 @@
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fastmcp import Client
+
+from tools.builtin.servers import builtin_servers
+
+LEAVE_PIDS = """
+trap '' TERM
+sleep 300 & echo $! > child.pid
+setsid sleep 300 & echo $! > escaped.pid
+echo started
+"""
+
+
+def pid_in(file: Path) -> int:
+    """Wait until a script has written its pid."""
+    while not (file.exists() and file.read_text().endswith("\n")):
+        time.sleep(0.02)
+    return int(file.read_text())
+
+
+def pids_in(folder: Path) -> list[int]:
+    return [pid_in(folder / name) for name in ("child.pid", "escaped.pid")]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def end(pids: list[int]) -> bool:
+    """Whether all end by themselves within ten seconds."""
+    for _ in range(500):
+        if not any(is_alive(pid) for pid in pids):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+async def test_no_shell_reads_the_arguments(succeed):
+    answer = await succeed("ai.execute", argv=["echo", "$(id)", "*", ">x"], dry_run=False)
+
+    assert answer == "Exit status 0: echo '$(id)' '*' '>x'\n--- stdout\n$(id) * >x"
+
+
+async def test_it_starts_in_the_working_folder_without_input(succeed, folder):
+    answer = await succeed("ai.execute", argv=["sh", "-c", "pwd; cat"], dry_run=False)
+
+    assert answer.endswith(f"--- stdout\n{folder}")
+
+
+@pytest.mark.parametrize(("program", "found"), [("sh", "The program is /"), ("no-such-thing", "was not found")])
+async def test_a_dry_run_only_says_what_would_run(succeed, folder, unchanged, program, found):
+    unchanged()
+
+    answer = await succeed("ai.execute", argv=[program, "-c", "touch x"])
+
+    assert answer.startswith(f"Would run: {program} -c 'touch x'\nIn {folder}, for at most 30 s. ")
+    assert found in answer
+
+
+async def test_a_program_below_the_folder_is_found(succeed, folder):
+    (folder / "hello.sh").write_text("#!/bin/sh\necho hello\n")
+    (folder / "hello.sh").chmod(0o755)
+
+    assert f"The program is {folder}/hello.sh" in await succeed("ai.execute", argv=["./hello.sh"])
+    assert (await succeed("ai.execute", argv=["./hello.sh"], dry_run=False)).endswith("hello")
+
+
+async def test_another_status_is_an_error_that_carries_the_output(fail):
+    error = await fail("ai.execute", argv=["sh", "-c", "echo out; echo err >&2; exit 3"], dry_run=False)
+
+    assert error.startswith("Exit status 3: sh -c")
+    assert error.endswith("--- stdout\nout\n--- stderr\nerr")
+
+
+async def test_a_signal_is_named(fail):
+    error = await fail("ai.execute", argv=["sh", "-c", "kill -SEGV $$"], dry_run=False)
+
+    assert error.startswith("Ended by signal 11 (Segmentation fault)")
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["no-such-thing"], "cannot run 'no-such-thing': no such program"),
+        (["./plain.txt"], "cannot run './plain.txt': Permission denied"),
+        (["echo", "a\0b"], "cannot run 'echo': embedded null byte"),
+        ([""], "argv names no program"),
+        (["  "], "argv names no program"),
+    ],
+)
+async def test_what_cannot_start_is_named(fail, folder, argv, says):
+    (folder / "plain.txt").write_text("text")
+
+    assert says in await fail("ai.execute", argv=argv, dry_run=False)
+
+
+async def test_the_environment_holds_no_secret(succeed, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("HOME", "/home/someone")
+
+    answer = await succeed("ai.execute", argv=["env"], dry_run=False)
+
+    names = {line.partition("=")[0] for line in answer.splitlines()[2:]}
+    assert names <= {"PATH", "HOME", "LANG", "TERM", "TMPDIR", "PACKETGATE_CALL"}
+    assert "HOME=/home/someone" in answer
+    assert "sk-secret" not in answer
+
+
+async def test_long_output_is_cut_in_the_middle(succeed):
+    code = "import sys; print('first' + 'x' * 300_000 + 'last'); sys.stderr.write('y' * 100_000)"
+
+    answer = await succeed("ai.execute", argv=[sys.executable, "-c", code], dry_run=False)
+
+    stdout, stderr = answer.split("--- stderr\n")
+    assert "\n[200,010 bytes cut]\n" in stdout
+    assert "--- stdout\nfirstx" in stdout
+    assert stdout.rstrip().endswith("xlast")
+    assert stderr == "y" * 100_000
+
+
+async def test_output_that_is_not_text_is_still_told(succeed):
+    answer = await succeed("ai.execute", argv=["printf", r"a\377b"], dry_run=False)
+
+    assert answer.endswith("a\ufffdb")
+
+
+async def test_silence_is_said(succeed):
+    assert await succeed("ai.execute", argv=["true"], dry_run=False) == "Exit status 0: true\n(no output)"
+
+
+async def test_the_time_out_ends_all_that_was_started(fail, folder):
+    error = await fail("ai.execute", argv=["sh", "-c", f"{LEAVE_PIDS}wait"], timeout_s=3, dry_run=False)
+
+    assert error.startswith("Stopped after 3 s (time-out): sh -c")
+    assert error.endswith("--- stdout\nstarted")
+    assert end(pids_in(folder))
+
+
+async def test_the_end_of_the_program_ends_what_it_left_in_the_background(succeed, folder):
+    answer = await succeed("ai.execute", argv=["sh", "-c", LEAVE_PIDS], timeout_s=200, dry_run=False)
+
+    assert answer.endswith("--- stdout\nstarted")
+    assert end(pids_in(folder))
+
+
+async def test_a_cancelled_call_leaves_no_process(folder):
+    async with Client(builtin_servers(folder)["ai"]) as client:
+        arguments = {"argv": ["sh", "-c", f"{LEAVE_PIDS}wait"], "timeout_s": 200, "dry_run": False}
+        call = asyncio.create_task(client.call_tool("execute", arguments))
+        pids = await asyncio.to_thread(pids_in, folder)
+        assert all(is_alive(pid) for pid in pids)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert await asyncio.to_thread(end, pids)
+
+
+async def test_a_closed_session_leaves_no_process(folder):
+    async with Client(builtin_servers(folder)["ai"]) as client:
+        arguments = {"argv": ["sh", "-c", f"{LEAVE_PIDS}wait"], "timeout_s": 200, "dry_run": False}
+        call = asyncio.create_task(client.call_tool("execute", arguments, raise_on_error=False))
+        await asyncio.to_thread(pids_in, folder)
+    await asyncio.wait([call])
+
+    assert end(pids_in(folder))
+
+
+async def test_term_comes_before_kill(fail, folder):
+    script = "trap 'echo bye > bye; exit 0' TERM; sleep 300 & wait"
+
+    await fail("ai.execute", argv=["sh", "-c", script], timeout_s=2, dry_run=False)
+
+    assert (folder / "bye").read_text() == "bye\n"
+    assert [entry.name for entry in folder.iterdir()] == ["bye"]

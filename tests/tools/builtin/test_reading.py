@@ -1,0 +1,114 @@
+import os
+
+import pytest
+
+from tools.builtin.reading import MAX_READ_BYTES
+
+
+@pytest.mark.parametrize(
+    "text", ["one\ntwo\n", "no newline at the end", "grüße ☃\n", "\r\nwindows\r\n", "\x0cform\u2028feed\n"]
+)
+async def test_a_whole_file_comes_as_it_is(succeed, folder, text):
+    (folder / "a.txt").write_bytes(text.encode())
+
+    assert await succeed("ai.read", path="a.txt") == text
+
+
+async def test_a_byte_order_mark_is_left_out(succeed, folder):
+    (folder / "a.txt").write_bytes(b"\xef\xbb\xbftext")
+
+    assert await succeed("ai.read", path="a.txt") == "text"
+
+
+async def test_an_empty_file_is_said_to_be_empty(succeed, folder):
+    (folder / "a.txt").touch()
+
+    assert await succeed("ai.read", path="a.txt") == "[a.txt is empty]"
+
+
+async def test_a_cut_file_says_how_to_read_on(succeed, folder):
+    (folder / "a.txt").write_text("one\ntwo\nthree\nfour\n")
+
+    cut = await succeed("ai.read", path="a.txt", first_line=2, max_lines=2)
+    rest = await succeed("ai.read", path="a.txt", first_line=4)
+
+    assert cut == "two\nthree\n[lines 2 to 3 of 4 lines in a.txt; read on with first_line=4]"
+    assert rest == "four\n[lines 4 to 4 of 4 lines in a.txt]"
+
+
+async def test_long_files_are_cut_at_two_thousand_lines(succeed, folder):
+    (folder / "a.txt").write_text("x\n" * 2001)
+
+    text = await succeed("ai.read", path="a.txt")
+
+    assert text.endswith("[lines 1 to 2000 of 2,001 lines in a.txt; read on with first_line=2001]")
+
+
+async def test_beyond_the_end_says_where_the_end_is(fail, folder):
+    (folder / "a.txt").write_text("one\n")
+
+    assert await fail("ai.read", path="a.txt", first_line=2) == "a.txt has 1 line: first_line=2 is beyond its end"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind"),
+    [
+        ("a.txt", "text".encode("utf-16"), "UTF-16 text"),
+        ("a.txt", "grüße".encode("latin-1"), "text in another encoding"),
+        ("a.txt", b"\x89PNG\r\n\x1a\n\0", "a PNG picture"),
+        ("a.bin", b"ab\0cd", "application/octet-stream"),
+        ("a", b"ab\0cd", "binary data"),
+        ("a.mp3", b"\0\0", "audio/mpeg"),
+    ],
+)
+async def test_what_is_not_utf8_is_named(fail, folder, name, data, kind):
+    (folder / name).write_bytes(data)
+
+    error = await fail("ai.read", path=name)
+
+    assert error.startswith(f"{name} is not UTF-8 text: it seems to be {kind}")
+
+
+async def test_text_that_begins_like_a_format_is_text(succeed, folder):
+    (folder / "a.md").write_text("GGUF is a file format\n")
+
+    assert await succeed("ai.read", path="a.md") == "GGUF is a file format\n"
+
+
+async def test_a_folder_lists_what_it_holds(fail, folder):
+    (folder / "docs").mkdir()
+    for number in range(25):
+        (folder / "docs" / f"{number:02}.md").touch()
+
+    error = await fail("ai.read", path="docs")
+
+    assert error.startswith("docs is a folder, not a file. It holds: 00.md, 01.md,")
+    assert error.endswith("19.md, and 5 more")
+
+
+async def test_a_missing_file_names_its_neighbours(fail, folder):
+    (folder / "README.md").touch()
+
+    assert await fail("ai.read", path="readme.txt") == (
+        "readme.txt does not exist in the working folder. Near to it: README.md"
+    )
+    assert await fail("ai.read", path="zzz/a") == "zzz does not exist in the working folder. It holds: README.md"
+
+
+async def test_a_file_is_no_folder(fail, folder):
+    (folder / "a.txt").touch()
+
+    assert await fail("ai.read", path="a.txt/b") == "cannot read a.txt/b: Not a directory"
+
+
+async def test_too_large_a_file_is_refused(fail, folder):
+    with (folder / "big.txt").open("wb") as file:
+        file.truncate(MAX_READ_BYTES + 1)
+
+    assert "big.txt is too large: 5,000,001 bytes, the limit is 5,000,000" in await fail("ai.read", path="big.txt")
+
+
+async def test_a_pipe_does_not_block(fail, folder):
+    os.mkfifo(folder / "pipe")
+
+    assert "not a regular file" in await fail("ai.read", path="pipe")

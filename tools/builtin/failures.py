@@ -1,0 +1,48 @@
+"""Why a built-in tool could not do what it was asked.
+
+ToolError (FastMCP)
+└── ToolFailure             what the model is told: the offending thing, and the way out
+    ├── OutsideRootError    a path that leads out of the working folder
+    ├── TooLargeError       a file above the size limit
+    └── NotTextError        a file that is not UTF-8 text
+
+EmbeddingsError             embeddings that cannot be had; the search by words takes over
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fastmcp.exceptions import ToolError
+
+
+class ToolFailure(ToolError):  # noqa: N818 - named for what the model reads, beside FastMCP's own ToolError
+    """A failure the model can act on: an answer, not a fault of the server, so it stays out of the error log."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, log_level=logging.DEBUG)
+
+
+class OutsideRootError(ToolFailure):
+    """A path leads out of the working folder."""
+
+
+class TooLargeError(ToolFailure):
+    """A file is above the size limit."""
+
+
+class NotTextError(ToolFailure):
+    """A file is not UTF-8 text."""
+
+
+class EmbeddingsError(Exception):
+    """The embeddings cannot be had: never told as a failure, because there is a search without them."""
+
+
+@contextmanager
+def os_failures(task: str) -> Iterator[None]:
+    """Turn an `OSError` into a `ToolFailure` that says what was being done."""
+    try:
+        yield
+    except OSError as error:
+        raise ToolFailure(f"cannot {task}: {error.strerror or error}") from error

@@ -1,0 +1,71 @@
+"""What `ai.read` does."""
+
+import os
+from difflib import get_close_matches
+from pathlib import Path
+
+from tools.builtin.failures import TooLargeError, ToolFailure, os_failures
+from tools.builtin.root import Root
+from tools.builtin.text import decode, lines_of, read_bytes
+
+MAX_READ_BYTES = 5_000_000
+_NAMES_SHOWN = 20
+
+
+def read_text(root: Root, path: str, first_line: int, max_lines: int) -> str:
+    """Return lines of a file; when it is not the whole file, a last line in brackets says what is missing.
+
+    Raises:
+        ToolFailure: it is missing, a folder, not text, too large, outside the root, or ends before `first_line`.
+    """
+    real = root.resolve(path)
+    name = root.name(real)
+    with os_failures(f"read {name}"):
+        if real.is_dir():
+            raise ToolFailure(f"{name} is a folder, not a file. {_entries(root, real)}")
+        try:
+            text = decode(read_bytes(root, real, MAX_READ_BYTES), name)
+        except FileNotFoundError as error:
+            raise ToolFailure(_missing(root, real)) from error
+        except TooLargeError as error:
+            raise TooLargeError(
+                f"{error}: look for what you need in it with a search, or read a part with a command"
+            ) from error
+    lines = lines_of(text)
+    if not lines:
+        return f"[{name} is empty]"
+    if first_line > len(lines):
+        raise ToolFailure(f"{name} has {_lines(len(lines))}: first_line={first_line} is beyond its end")
+    last = min(first_line + max_lines - 1, len(lines))
+    if first_line == 1 and last == len(lines):
+        return text
+    rest = f"; read on with first_line={last + 1}" if last < len(lines) else ""
+    shown = "\n".join(lines[first_line - 1 : last])
+    return f"{shown}\n[lines {first_line} to {last} of {_lines(len(lines))} in {name}{rest}]"
+
+
+def _lines(count: int) -> str:
+    return f"{count:,} line{'' if count == 1 else 's'}"
+
+
+def _names(root: Root, real: Path) -> list[str]:
+    with root.folder(real) as folder:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - a descriptor, not a path
+
+
+def _entries(root: Root, real: Path) -> str:
+    names = _names(root, real)
+    if not names:
+        return "It is empty."
+    more = f", and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    return f"It holds: {', '.join(names[:_NAMES_SHOWN])}{more}"
+
+
+def _missing(root: Root, real: Path) -> str:
+    while not real.parent.is_dir():
+        real = real.parent
+    where = "the working folder" if real.parent == root.path else root.name(real.parent)
+    by_folded = {name.casefold(): name for name in _names(root, real.parent)}
+    near = [by_folded[match] for match in get_close_matches(real.name.casefold(), by_folded)]
+    hint = f"Near to it: {', '.join(near)}" if near else _entries(root, real.parent)
+    return f"{root.name(real)} does not exist in {where}. {hint}"

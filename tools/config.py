@@ -1,0 +1,112 @@
+"""`mcp.json`: which servers there are, in the `mcpServers` form that MCP clients share."""
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from state.errors import ConfigError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """One server: its entry as written, with environment variables filled in."""
+
+    name: str
+    entry: dict[str, Any]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the server's annotations may lower a tool's risk."""
+        return self.entry.get("trusted") is True
+
+    @property
+    def timeout_s(self) -> float | None:
+        """Longest wait for an answer, in seconds; None for the default."""
+        milliseconds = self.entry.get("timeout")
+        return float(milliseconds) / 1000 if isinstance(milliseconds, int | float) else None
+
+
+@dataclass(frozen=True)
+class McpConfig:
+    """The configured servers."""
+
+    servers: tuple[ServerConfig, ...] = ()
+    builtin: bool = True
+    """Whether the built-in servers are offered: with no servers configured, or when the file says `"builtin": true`."""
+    source: str = "built in"
+
+
+def load_config(path: Path | None) -> McpConfig:
+    """Read `mcp.json`; without a path, the built-in servers alone.
+
+    Raises:
+        ConfigError: the file is missing, is not JSON, or does not have the expected form.
+    """
+    if path is None:
+        return McpConfig()
+    document = _read(path)
+    servers = document.get("mcpServers", {})
+    if not isinstance(servers, dict):
+        raise ConfigError(f'{path}: "mcpServers" must be an object of servers by name, not {type(servers).__name__}')
+    if not servers and not document.get("builtin"):
+        raise ConfigError(f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools')
+    return McpConfig(
+        servers=tuple(_server(path, name, entry) for name, entry in servers.items()),
+        builtin=document.get("builtin") is True,
+        source=str(path),
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such file: check --mcp-config, or leave it out to use the built-in tools") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}: save it as UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    if not isinstance(document, dict):
+        raise ConfigError(f'{path}: must be an object with "mcpServers", not {type(document).__name__}')
+    return document
+
+
+def _server(path: Path, name: str, entry: Any) -> ServerConfig:
+    where = f"{path}: server {name!r}"
+    if not _SERVER_NAME.fullmatch(name):
+        raise ConfigError(f"{where}: a server's name may only have letters, digits, - and _")
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where}: must be an object, not {type(entry).__name__}")
+    kinds = [key for key in ("command", "url") if isinstance(entry.get(key), str) and entry[key].strip()]
+    if len(kinds) != 1:
+        raise ConfigError(f'{where}: needs either a "command" to start or a "url" to reach, as text')
+    for key, kind, word in (("args", list, "a list"), ("env", dict, "an object"), ("headers", dict, "an object")):
+        if key in entry and not isinstance(entry[key], kind):
+            raise ConfigError(f'{where}: "{key}" must be {word}, not {type(entry[key]).__name__}')
+    return ServerConfig(name, _filled(where, entry))
+
+
+def _filled(where: str, value: Any) -> Any:
+    """Replace `${NAME}` in every text by the environment variable, so that secrets stay out of the file."""
+    if isinstance(value, dict):
+        return {key: _filled(where, inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(where, inner) for inner in value]
+    if not isinstance(value, str):
+        return value
+
+    def variable(match: re.Match[str]) -> str:
+        try:
+            return os.environ[match[1]]
+        except KeyError as error:
+            raise ConfigError(f"{where}: the environment variable {match[1]} is not set: set it, or take it out") from error
+
+    return _VARIABLE.sub(variable, value)

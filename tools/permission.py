@@ -1,0 +1,37 @@
+"""What may run, decided at execution, whatever any model said."""
+
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolCall
+from state.sections import ApprovalOutcome
+from tools.catalogue import Catalogue
+from tools.validation import canonical_json, check_call
+
+_GRANTED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED})
+
+
+def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> str | None:
+    """Return why `call` may not run, or None when it may.
+
+    The name must be canonical and on this packet's palette, the arguments valid against the tool's schema, and above
+    read an approval on record for exactly these arguments. Whether the switches allow the risk is `is_dry_run`'s to say.
+    """
+    corrections = check_call(call.tool_name, call.params, packet.context.palette_names, catalogue)
+    if corrections:
+        return " ".join(correction.message for correction in corrections)
+    risk = catalogue[call.tool_name].risk
+    if risk is not Risk.READ and context.allows(risk) and not approved_exactly(call, packet):
+        return f"{call.tool_name} may {risk}, and no approval is on record for exactly these arguments."
+    return None
+
+
+def approved_exactly(call: ToolCall, packet: CognitionPacket) -> bool:
+    """Whether the user approved this call with these very arguments."""
+    wanted = canonical_json(call.params)
+    return any(
+        approval.call_id == call.call_id
+        and approval.tool_name == call.tool_name
+        and approval.outcome in _GRANTED
+        and canonical_json(approval.params) == wanted
+        for approval in packet.governance.approvals
+    )

@@ -1,0 +1,66 @@
+"""One tool, as Packetgate knows it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from state.routing import Risk
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool under its canonical name."""
+
+    name: str
+    """Canonical: `server.tool`."""
+    server: str
+    upstream_name: str
+    """What the server itself calls it."""
+    full: str
+    """The server's own description."""
+    brief: str
+    """At most 100 words, without parameters."""
+    input_schema: dict[str, Any]
+    """JSON Schema of the arguments, as models and users see it."""
+    risk: Risk
+    has_dry_run: bool = False
+    """Whether a trusted server lets the tool be asked what it would do. The argument is set at execution, by the gate."""
+    tags: tuple[str, ...] = field(default=())
+
+    @property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Schema by parameter name; a schema that is not an object counts as unrestricted."""
+        properties = self.input_schema.get("properties", {})
+        return {
+            name: schema if isinstance(schema, dict) else {}
+            for name, schema in (properties.items() if isinstance(properties, dict) else ())
+        }
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Names of the parameters that must be given."""
+        required = self.input_schema.get("required", ())
+        return tuple(name for name in required if isinstance(name, str)) if isinstance(required, list | tuple) else ()
+
+    def signature(self) -> str:
+        """Return the parameters in one line: `path (string, required), mode (string)`."""
+        parts = [
+            f"{name} ({type_name(schema)}{', required' if name in self.required else ''})"
+            for name, schema in self.parameters.items()
+        ]
+        return ", ".join(parts) or "no parameters"
+
+
+def type_name(schema: dict[str, Any]) -> str:
+    """Return a schema's type in a word or two: `string`, `integer or null`, `any`."""
+    if "enum" in schema:
+        return "one of " + ", ".join(str(value) for value in schema["enum"])
+    if "const" in schema:
+        return str(schema["const"])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return " or ".join(str(part) for part in kind)
+    if isinstance(kind, str):
+        items = schema.get("items")
+        return f"array of {type_name(items)}" if kind == "array" and isinstance(items, dict) else kind
+    options = schema.get("anyOf") or schema.get("oneOf") or ()
+    return " or ".join(type_name(option) for option in options if isinstance(option, dict)) or "any"

@@ -1,0 +1,95 @@
+"""Whether a wanted call can be made, and if not, why, in words a model can act on."""
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from state.routing import Correction
+from tools.catalogue import Catalogue
+from tools.spec import ToolSpec
+
+MAX_CORRECTIONS = 8
+
+
+def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], catalogue: Catalogue) -> list[Correction]:
+    """Return what stands in the way of calling `name` with `params`; empty when nothing does."""
+    if name in palette and name in catalogue:
+        return check_params(catalogue[name], params)
+    return [_wrong_name(name, palette, catalogue)]
+
+
+def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
+    """Return what is wrong with the arguments, checked against the tool's own JSON Schema."""
+    found: list[Correction] = []
+    known = spec.parameters
+    for unknown in [name for name in params if name not in known and not _takes_any(spec)]:
+        near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
+        hint = f" Did you mean `{near[0]}`?" if near else ""
+        found.append(_correction(spec, "unknown_parameter", f"has no parameter `{unknown}`.{hint}"))
+    for missing in [name for name in spec.required if name not in params]:
+        kind = known.get(missing, {})
+        about = str(kind.get("description", "")).strip()
+        found.append(
+            _correction(spec, "missing_parameter", f"needs `{missing}`{f' ({about})' if about else ''}: it is missing.")
+        )
+    found += _invalid_values(spec, params)
+    return found[:MAX_CORRECTIONS]
+
+
+def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
+    schema = {**spec.input_schema, "required": [], "additionalProperties": True}
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return [_correction(spec, "invalid_value", f"publishes a broken schema, so no call can be checked: {error.message}.")]
+    found = []
+    for error in sorted(Draft202012Validator(schema).iter_errors(dict(params)), key=lambda error: list(error.path)):
+        where = ".".join(str(part) for part in error.absolute_path) or "the arguments"
+        found.append(_correction(spec, "invalid_value", f"cannot take `{where}` as given: {_short(error.message)}."))
+    return found
+
+
+def _wrong_name(name: str, palette: frozenset[str], catalogue: Catalogue) -> Correction:
+    canonical = catalogue.canonical(name)
+    if canonical and canonical != name:
+        return Correction(
+            tool_name=name, problem="alias", message=f"`{name}` is not a tool's name. The tool is called `{canonical}`."
+        )
+    if canonical:
+        return Correction(
+            tool_name=name,
+            problem="off_palette",
+            message=f"`{name}` is not offered this turn. Offered: {_listed(sorted(palette))}.",
+        )
+    return Correction(
+        tool_name=name,
+        problem="unknown_tool",
+        message=f"There is no tool `{name}`. Nearest: {_listed(catalogue.nearest(name))}.",
+    )
+
+
+def _takes_any(spec: ToolSpec) -> bool:
+    extra = spec.input_schema.get("additionalProperties")
+    return extra is True or isinstance(extra, dict) or "patternProperties" in spec.input_schema
+
+
+def _correction(spec: ToolSpec, problem: str, text: str) -> Correction:
+    return Correction(tool_name=spec.name, problem=problem, message=f"`{spec.name}` {text} It takes: {spec.signature()}.")
+
+
+def _listed(names: list[str] | tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _short(message: str, limit: int = 200) -> str:
+    message = message.removesuffix(".")
+    return message if len(message) <= limit else message[: limit - 1] + "…"
+
+
+def canonical_json(params: Mapping[str, Any]) -> str:
+    """Return arguments as JSON that is equal exactly when the arguments are."""
+    return json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
