@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 _BLOCKS = (
     # A block runs to its end mark, or to the end of the text when the model never closed it.
-    re.compile(r"<\|\s*start of[^|>]*tool call\s*\|>.*?(?:<\|\s*end of[^|>]*tool call\s*\|>|\Z)", re.IGNORECASE | re.DOTALL),
-    re.compile(r"<(tool_call|function_call|tool_response|tool_use|invoke)\b[^>]*>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL),
+    re.compile(
+        r"<\|\s*start of[^|>]*tool call\s*\|>.*?(?:<\|\s*end of[^|>]*tool call\s*\|>|\Z)", re.IGNORECASE | re.DOTALL
+    ),
+    re.compile(
+        r"<(tool_call|function_call|tool_response|tool_use|invoke)\b[^>]*>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL
+    ),
     re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL),
     re.compile(r"<function=[^>]*>.*?(?:</function>|\Z)", re.IGNORECASE | re.DOTALL),
     re.compile(r"<\|python_tag\|>.*?(?:<\|eom_id\|>|<\|eot_id\|>|\Z)", re.DOTALL),
@@ -61,5 +65,6 @@ def _is_pseudo_call(text: str) -> bool:
         return False
     calls = value if isinstance(value, list) else [value]
     return bool(calls) and all(
-        isinstance(call, dict) and bool(_NAME_KEYS & call.keys()) and bool(_ARGUMENT_KEYS & call.keys()) for call in calls
+        isinstance(call, dict) and bool(_NAME_KEYS & call.keys()) and bool(_ARGUMENT_KEYS & call.keys())
+        for call in calls
     )

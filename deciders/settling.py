@@ -46,9 +46,7 @@ def _call(routing: ToolRouting, selection: Selection, packet: CognitionPacket, c
     missed = tuple(correction.tool_name for correction in corrections if correction.problem in _MISSES)
     if missed:
         return _missed(routing, missed, catalogue)
-    valid = [
-        _tool_call(selection, index, packet, catalogue) for index, problems in enumerate(found) if not problems
-    ]
+    valid = [_tool_call(selection, index, packet, catalogue) for index, problems in enumerate(found) if not problems]
     new = [call for i, call in enumerate(valid) if not any(call.same_call(earlier) for earlier in valid[:i])]
     fresh = tuple(call for call in new if not any(call.same_call(earlier) for earlier in routing.past_calls))
     if fresh:
@@ -64,7 +62,9 @@ def _missed(routing: ToolRouting, missed: tuple[str, ...], catalogue: Catalogue)
     nearest = tuple(dict.fromkeys(name for wanted in missed for name in catalogue.nearest(wanted)))[:5]
     routing = routing.model_copy(update={"missed_tools": routing.missed_tools + missed, "suggestions": nearest})
     if again:
-        return _none(routing, f"there is no tool {' or '.join(repr(name) for name in dict.fromkeys(missed))} to use here")
+        return _none(
+            routing, f"there is no tool {' or '.join(repr(name) for name in dict.fromkeys(missed))} to use here"
+        )
     return routing.model_copy(update={"outcome": "miss"})
 
 

@@ -29,9 +29,13 @@ def build_graph(deciders: Deciders, toolbox: Toolbox) -> Builder:
     graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
 
     graph.add_node("open_packet", staged("open_packet", open_packet), input_schema=OpeningPacket)
-    graph.add_node("detect_intent", staged("detect_intent", partial(detect_intent, decider=deciders.intent, toolbox=toolbox)))
+    graph.add_node(
+        "detect_intent", staged("detect_intent", partial(detect_intent, decider=deciders.intent, toolbox=toolbox))
+    )
     graph.add_node("build_palette", staged("build_palette", partial(build_palette, toolbox=toolbox)))
-    graph.add_node("select_tool", staged("select_tool", partial(select_tool, decider=deciders.selector, toolbox=toolbox)))
+    graph.add_node(
+        "select_tool", staged("select_tool", partial(select_tool, decider=deciders.selector, toolbox=toolbox))
+    )
     graph.add_node(
         "review_selection",
         staged("review_selection", partial(review_selection, decider=deciders.reviewer, toolbox=toolbox)),

@@ -51,17 +51,27 @@ async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> BaseChat
 
 
 @asynccontextmanager
+async def open_tools(settings: Settings) -> AsyncIterator[McpHub]:
+    """Open the servers alone.
+
+    Raises:
+        ConfigError: a server's entry cannot be used.
+    """
+    embeddings = open_embeddings(settings.embeddings) if settings.embeddings else None
+    config = load_config(settings.config_path)
+    async with await open_hub(config, settings.root, settings.home / "logs", embeddings, settings.patience_s) as hub:
+        yield hub
+
+
+@asynccontextmanager
 async def open_app(settings: Settings) -> AsyncIterator[App]:
     """Open the graph with its servers and its checkpointer; on leaving, everything is closed.
 
     Raises:
         ConfigError, ModelError: something in the settings cannot be used.
     """
-    config = load_config(settings.config_path)
     models = ModelPool(settings.lite, settings.prime)
     await models.check()
-    embeddings = open_embeddings(settings.embeddings) if settings.embeddings else None
-    hub = await open_hub(config, settings.root, settings.home / "logs", embeddings, settings.patience_s)
-    async with hub, open_checkpointer(settings) as checkpointer:
+    async with open_tools(settings) as hub, open_checkpointer(settings) as checkpointer:
         graph = build_graph(deciders_for(models, settings), hub).compile(checkpointer=checkpointer, name="packetgate")
         yield App(graph=graph, hub=hub, models=models, settings=settings)

@@ -22,7 +22,9 @@ class Settings(BaseSettings):
         default_factory=lambda: user_data_path("packetgate", appauthor=False),
         description="Where sessions and logs are kept.",
     )
-    database_url: str | None = Field(default=None, description="postgresql://... to keep sessions in PostgreSQL instead.")
+    database_url: str | None = Field(
+        default=None, description="postgresql://... to keep sessions in PostgreSQL instead."
+    )
     embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
     patience_s: float = Field(default=20.0, gt=0, description="Longest wait for servers that are starting, in seconds.")
 

@@ -35,14 +35,18 @@ async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointS
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = await aiosqlite.connect(path)
     except (OSError, aiosqlite.Error) as error:
-        raise ConfigError(f"{path}: cannot keep sessions there: {error}; set PACKETGATE_HOME to a folder of yours") from error
+        raise ConfigError(
+            f"{path}: cannot keep sessions there: {error}; set PACKETGATE_HOME to a folder of yours"
+        ) from error
     try:
         await connection.execute("PRAGMA journal_mode = WAL")
         saver = AsyncSqliteSaver(connection, serde=serializer())
         await saver.setup()
         yield saver
     except aiosqlite.DatabaseError as error:
-        raise ConfigError(f"{path}: not a usable session file: {error}; move it away, or set PACKETGATE_HOME") from error
+        raise ConfigError(
+            f"{path}: not a usable session file: {error}; move it away, or set PACKETGATE_HOME"
+        ) from error
     finally:
         await connection.close()
 

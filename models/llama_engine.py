@@ -14,7 +14,7 @@ from state.errors import DecisionError
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request came to: the whole text, why it ended (`stop` or `length`), and its tokens."""
+    """What a request came to: the whole text, why it ended (`stop`, `length`, `cancelled`), and its tokens."""
 
     text: str
     finish_reason: str

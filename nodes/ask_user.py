@@ -45,6 +45,8 @@ def _told(packet: CognitionPacket, update: PacketUpdate, what: str) -> PacketUpd
         "governance": (update.get("governance") or packet.governance).model_copy(update={"ask_expires_at": None}),
         "status": Status(state=PacketState.PROCESSING),
         "reasoning": packet.reasoning.noted(
-            Reflection(step=STAGE, summary=f"{what}: {outcomes or (routing.note if skipped else packet.routing.question)}")
+            Reflection(
+                step=STAGE, summary=f"{what}: {outcomes or (routing.note if skipped else packet.routing.question)}"
+            )
         ),
     }

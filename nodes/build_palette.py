@@ -29,7 +29,9 @@ async def build_palette(packet: CognitionPacket, runtime: Runtime[RoutingContext
     )
     servers = toolbox.health()
     problems = [StageError(stage=STAGE, message=f"{one.name}: {one.problem}") for one in servers if one.problem]
-    waiting = [StageError(stage=STAGE, message=f"{one.name}: still starting") for one in servers if one.state == "connecting"]
+    waiting = [
+        StageError(stage=STAGE, message=f"{one.name}: still starting") for one in servers if one.state == "connecting"
+    ]
     names = ", ".join(entry.tool_name for entry in palette[:4])
     return {
         "context": packet.context.model_copy(

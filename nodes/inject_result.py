@@ -18,7 +18,10 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     routing, context = packet.routing, packet.context
     served = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
     ledger = context.result_ledger + tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
-    sketches = tuple(Sketch(slot=f"result_{call.call_id[:8]}", content=_told(call), content_type="tool_output") for call in routing.calls)
+    sketches = tuple(
+        Sketch(slot=f"result_{call.call_id[:8]}", content=_told(call), content_type="tool_output")
+        for call in routing.calls
+    )
     reasoning = packet.reasoning.model_copy(update={"sketchpad": packet.reasoning.sketchpad + sketches})
     return {
         "content": packet.content.model_copy(

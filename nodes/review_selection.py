@@ -43,7 +43,9 @@ def reviewed(packet: CognitionPacket, context: RoutingContext, review: Review, *
         "reasoning": reasoning.noted(
             Reflection(
                 step=STAGE,
-                summary="; ".join(f"{call.tool_name}: {call.status.replace('_', ' ')}, {call.review_reasoning}" for call in calls),
+                summary="; ".join(
+                    f"{call.tool_name}: {call.status.replace('_', ' ')}, {call.review_reasoning}" for call in calls
+                ),
                 confidence=min((call.review_confidence for call in calls), default=0.0),
                 decided_by=review.decided_by,
             )

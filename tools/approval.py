@@ -82,7 +82,9 @@ def parse_replies(reply: Any, count: int) -> list[Reply]:
     if len(replies) == 1:
         return replies * count
     if len(replies) != count:
-        raise RequestError(f"{len(replies)} decisions for {count} calls: send one for each, in their order, or one for all")
+        raise RequestError(
+            f"{len(replies)} decisions for {count} calls: send one for each, in their order, or one for all"
+        )
     return replies
 
 
@@ -106,7 +108,11 @@ def _from_words(text: str) -> Reply:
     word = text.strip().lower().rstrip(".!")
     if not word:
         return Reply(ApprovalOutcome.SKIPPED)
-    for words, outcome in ((YES, ApprovalOutcome.APPROVED), (NO, ApprovalOutcome.DENIED), (SKIP, ApprovalOutcome.SKIPPED)):
+    for words, outcome in (
+        (YES, ApprovalOutcome.APPROVED),
+        (NO, ApprovalOutcome.DENIED),
+        (SKIP, ApprovalOutcome.SKIPPED),
+    ):
         if word in words:
             return Reply(outcome)
     return Reply(ApprovalOutcome.ANSWERED, comment=text.strip())

@@ -55,7 +55,9 @@ def load_config(path: Path | None) -> McpConfig:
     if not isinstance(servers, dict):
         raise ConfigError(f'{path}: "mcpServers" must be an object of servers by name, not {type(servers).__name__}')
     if not servers and not document.get("builtin"):
-        raise ConfigError(f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools')
+        raise ConfigError(
+            f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools'
+        )
     return McpConfig(
         servers=tuple(_server(path, name, entry) for name, entry in servers.items()),
         builtin=document.get("builtin") is True,
@@ -67,7 +69,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such file: check --mcp-config, or leave it out to use the built-in tools") from error
+        raise ConfigError(
+            f"{path}: no such file: check --mcp-config, or leave it out to use the built-in tools"
+        ) from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -107,6 +111,8 @@ def _filled(where: str, value: Any) -> Any:
         try:
             return os.environ[match[1]]
         except KeyError as error:
-            raise ConfigError(f"{where}: the environment variable {match[1]} is not set: set it, or take it out") from error
+            raise ConfigError(
+                f"{where}: the environment variable {match[1]} is not set: set it, or take it out"
+            ) from error
 
     return _VARIABLE.sub(variable, value)

@@ -40,7 +40,14 @@ NETWORK_VARIABLES = (
 ).split()
 """Passed on to servers that are started here, beside MCP's own short list: without them `npx` and `uvx` can not install."""
 
-_LOST = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, httpx2.HTTPError, OSError, RuntimeError)
+_LOST = (
+    anyio.ClosedResourceError,
+    anyio.BrokenResourceError,
+    anyio.EndOfStream,
+    httpx2.HTTPError,
+    OSError,
+    RuntimeError,
+)
 
 
 class _ListChanged(MessageHandler):

@@ -90,7 +90,9 @@ class McpHub:
     def _start(self, connection: Connection) -> None:
         running = self._starting.get(connection.name)
         if running is None or running.done():
-            self._starting[connection.name] = asyncio.create_task(connection.connect(), name=f"connect {connection.name}")
+            self._starting[connection.name] = asyncio.create_task(
+                connection.connect(), name=f"connect {connection.name}"
+            )
             self._waited.discard(connection.name)
 
     async def _wait_for_starting(self) -> None:

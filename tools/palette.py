@@ -105,7 +105,9 @@ def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue) -> str:
     """Return the palette as a prompt shows it, in order of name so that an unchanged palette reads the same."""
     shown = sorted(entries, key=lambda entry: entry.tool_name)
     return "\n".join(
-        describe(catalogue[entry.tool_name], full=entry.shown == "full") for entry in shown if entry.tool_name in catalogue
+        describe(catalogue[entry.tool_name], full=entry.shown == "full")
+        for entry in shown
+        if entry.tool_name in catalogue
     )
 
 

@@ -45,7 +45,11 @@ def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correctio
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        return [_correction(spec, "invalid_value", f"publishes a broken schema, so no call can be checked: {error.message}.")]
+        return [
+            _correction(
+                spec, "invalid_value", f"publishes a broken schema, so no call can be checked: {error.message}."
+            )
+        ]
     found = []
     for error in sorted(Draft202012Validator(schema).iter_errors(dict(params)), key=lambda error: list(error.path)):
         where = ".".join(str(part) for part in error.absolute_path) or "the arguments"
@@ -78,7 +82,9 @@ def _takes_any(spec: ToolSpec) -> bool:
 
 
 def _correction(spec: ToolSpec, problem: str, text: str) -> Correction:
-    return Correction(tool_name=spec.name, problem=problem, message=f"`{spec.name}` {text} It takes: {spec.signature()}.")
+    return Correction(
+        tool_name=spec.name, problem=problem, message=f"`{spec.name}` {text} It takes: {spec.signature()}."
+    )
 
 
 def _listed(names: list[str] | tuple[str, ...]) -> str:

@@ -60,5 +60,3 @@ def _outcome(packet: CognitionPacket) -> str:
 
 def _why(reasoning: str) -> str:
     return f"({reasoning})" if reasoning else ""
-
-

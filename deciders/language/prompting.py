@@ -48,11 +48,14 @@ def _fenced(field: DataField, fence: str) -> str:
     succeeded = value.get("success") is True
     output = str(value.get("output") if succeeded else value.get("error") or value.get("status"))
     shown = output if len(output) <= RESULT_CHARS else f"{output[:RESULT_CHARS]}\n[cut: {len(output):,} characters]"
+    shown = shown.replace("<|", "< |")  # llama.cpp would read a model's control tokens out of a tool's text
     status = "succeeded" if succeeded else f"did not succeed ({value.get('status', 'failed')})"
     return "\n" + render("tool_result", fence=fence, tool=str(value.get("tool", "")), status=status, output=shown)
 
 
 def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
     spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
-    cleaned = [(type(message), strip_markup(message.text).text[:HISTORY_CHARS]) for message in spoken[-HISTORY_MESSAGES:]]
+    cleaned = [
+        (type(message), strip_markup(message.text).text[:HISTORY_CHARS]) for message in spoken[-HISTORY_MESSAGES:]
+    ]
     return [kind(text) for kind, text in cleaned if text]

@@ -1,6 +1,7 @@
 """An answer without a model: what the tools returned, and plainly what did not happen."""
 
 from deciders.protocols import Answer
+from deciders.reflex.reading import is_small_talk
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall, ToolExecutionStatus
@@ -20,7 +21,7 @@ class ReflexResponder:
         """Answer from what happened."""
         routing = packet.tool_routing
         if routing is None:
-            text = _without_tools(catalogue)
+            text = _without_tools(catalogue, greet=is_small_talk(packet.content.original_prompt))
         else:
             told = [_tell(call, packet.content.original_prompt) for call in routing.all_calls]
             if routing.note:
@@ -34,11 +35,12 @@ class ReflexResponder:
         return Answer(text=text, confidence=0.9 if routing and routing.all_calls else 0.6, decided_by="reflex")
 
 
-def _without_tools(catalogue: Catalogue) -> str:
+def _without_tools(catalogue: Catalogue, *, greet: bool) -> str:
     names = list(catalogue)
     some = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    opening = "Hello! I route requests to tools" if greet else "No tool here is made for that"
     return (
-        "Hello! I route requests to tools, and no language model is configured to talk with."
+        f"{opening}, and no language model is configured to talk with."
         f" Ask for something these can do: {some or 'no tools are connected'}."
     )
 

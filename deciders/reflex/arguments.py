@@ -11,16 +11,25 @@ from tools.spec import ToolSpec
 
 PATH_WORDS = frozenset("path file filename filepath dir directory folder root source destination uri location".split())
 CONTENT_WORDS = frozenset("content contents text body data message value note description title name summary".split())
-QUERY_WORDS = frozenset("query q search pattern keyword keywords term terms question topic prompt expression regex".split())
+QUERY_WORDS = frozenset(
+    "query q search pattern keyword keywords term terms question topic prompt expression regex".split()
+)
 COMMAND_WORDS = frozenset("command cmd argv args arguments program".split())
 COUNT_WORDS = frozenset("count limit top k n num number max head tail lines results size first last".split())
 FROM_WORDS = frozenset("source src from origin start old".split())
 TO_WORDS = frozenset("destination dest target to end new".split())
 
 _LEAD = re.compile(r"^\s*(?:please\s+|can you\s+|could you\s+|would you\s+)*\w+\s+", re.IGNORECASE)
-_ABOUT = re.compile(r"\b(?:for|about|on|regarding|mentioning|containing|named|called|matching|of)\s+(.+)$", re.IGNORECASE | re.DOTALL)
-_WITH = re.compile(r"(?:\bwith(?:\s+the)?(?:\s+(?:content|contents|text))?\b|\bsaying\b|\bcontaining\b|:)\s+(.+)$", re.IGNORECASE | re.DOTALL)
-_COMMAND = re.compile(r"\b(?:run|execute|launch|call|start)\s+(?:the\s+)?(?:command\s+)?(.+)$", re.IGNORECASE | re.DOTALL)
+_ABOUT = re.compile(
+    r"\b(?:for|about|on|regarding|mentioning|containing|named|called|matching|of)\s+(.+)$", re.IGNORECASE | re.DOTALL
+)
+_WITH = re.compile(
+    r"(?:\bwith(?:\s+the)?(?:\s+(?:content|contents|text))?\b|\bsaying\b|\bcontaining\b|:)\s+(.+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_COMMAND = re.compile(
+    r"\b(?:run|execute|launch|call|start)\s+(?:the\s+)?(?:command\s+)?(.+)$", re.IGNORECASE | re.DOTALL
+)
 _FROM = re.compile(r"\bfrom\s+([^\s,?]+)", re.IGNORECASE)
 _TO = re.compile(r"\b(?:to|into|as)\s+([^\s,?]+)", re.IGNORECASE)
 _IN = re.compile(r"\b(?:in|at|of|for|named|called|to)\s+(?:the\s+)?([^\s,?]+)", re.IGNORECASE)
@@ -113,7 +122,11 @@ def _string(name: str, schema: dict[str, Any], pool: _Pool, *, required: bool) -
 
 
 def _path(words: set[str], pool: _Pool) -> str | None:
-    if words & {"destination", "dest", "target"} and (match := _TO.search(pool.mentions.text)) and match[1].rstrip(".") in pool.paths:
+    if (
+        words & {"destination", "dest", "target"}
+        and (match := _TO.search(pool.mentions.text))
+        and match[1].rstrip(".") in pool.paths
+    ):
         pool.paths.remove(match[1].rstrip("."))
         return match[1].rstrip(".")
     return pool.paths.pop(0) if pool.paths else None
@@ -193,7 +206,11 @@ def _kind(schema: dict[str, Any]) -> str:
     kind = schema.get("type")
     if isinstance(kind, str):
         return kind
-    options = kind if isinstance(kind, list) else [option.get("type") for option in schema.get("anyOf", ()) if isinstance(option, dict)]
+    options = (
+        kind
+        if isinstance(kind, list)
+        else [option.get("type") for option in schema.get("anyOf", ()) if isinstance(option, dict)]
+    )
     return next((option for option in options if isinstance(option, str) and option != "null"), "any")
 
 
@@ -203,4 +220,6 @@ def _is_path(name: str) -> bool:
 
 def senses_of(verbs: list[str]) -> list[str]:
     """Return the tool verbs that a user's verbs may stand for, in order, without repeats."""
-    return list(dict.fromkeys(sense for verb in verbs for sense, words in SENSES.items() if verb in words or verb == sense))
+    return list(
+        dict.fromkeys(sense for verb in verbs for sense, words in SENSES.items() if verb in words or verb == sense)
+    )

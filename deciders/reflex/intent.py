@@ -18,7 +18,9 @@ COVERAGE = 0.5
 SEARCHES = frozenset("grep lookup query search".split())
 FILE_WORDS = frozenset("code doc docs document documents file files folder folders directory note notes".split())
 
-_ADVICE = re.compile(r"^\s*(?:how\s+(?:do|can|could|should|would|to)\b|why\b|what\s+(?:is|are)\s+(?:a|an)\b)", re.IGNORECASE)
+_ADVICE = re.compile(
+    r"^\s*(?:how\s+(?:do|can|could|should|would|to)\b|why\b|what\s+(?:is|are)\s+(?:a|an)\b)", re.IGNORECASE
+)
 
 
 class ReflexIntent:
@@ -73,5 +75,3 @@ def _judge(step: str, catalogue: Catalogue) -> tuple[bool, float, str]:
     if best[0].name_terms and (leads_with_verb or known >= COVERAGE):
         return True, 0.75, f"it talks about what {best[0].name} does"
     return False, 0.65, f"the nearest tool, {best[0].name}, knows too little of its words"
-
-

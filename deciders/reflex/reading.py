@@ -25,7 +25,12 @@ SENSES: dict[str, frozenset[str]] = {
 }
 """What a user's verb may stand for in the name of a tool."""
 
-VERBS = frozenset().union(*SENSES.values()) | WRITE_VERBS | EXECUTE_VERBS | {"check", "compare", "count", "describe", "fetch"}
+VERBS = (
+    frozenset().union(*SENSES.values())
+    | WRITE_VERBS
+    | EXECUTE_VERBS
+    | {"check", "compare", "count", "describe", "fetch"}
+)
 
 _WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["delete"]) - SENSES["read"] - SENSES["search"] - SENSES["execute"]
 
@@ -34,14 +39,16 @@ _TICKED = re.compile(r"`([^`\n]+)`")
 _URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
 _PATH = re.compile(
     r"(?<![\w/.~-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+(?:[\w.@+-]*\w)?|(?<![\w/.~-])/\w[\w.@+-]*"
-    r"|(?<![\w/.~-])\.?[\w-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7}(?![\w/])"
+    r"|(?<![\w/.~-])\.?[\w-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7}(?![\w/])|(?<![\w/.~-])\.[A-Za-z][\w-]{2,}(?![\w/])"
 )
 _NOT_PATHS = frozenset({"and/or", "e.g", "i.e", "either/or", "his/her", "he/she", "w/o", "yes/no", "true/false"})
 _FILES = re.compile(r"(?<![\w/.])(?:README|LICENSE|Makefile|Dockerfile|CHANGELOG|CONTRIBUTING)(?![\w/.])")
 _NUMBER = re.compile(r"(?<![\w.:/-])-?\d+(?:\.\d+)?(?![\w:/-]|\.\d)")
 _KEY_VALUE = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*=\s*(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;]+)")
 _CLOCK = re.compile(r"(?<!\d)([01]?\d|2[0-3]):[0-5]\d(?!\d)")
-_STEP = re.compile(r"(?:[,;.]?\s+(?:and\s+)?(?:then|after\s+that|afterwards)[,]?\s+)|;\s+|\n\s*\d+[.)]\s+", re.IGNORECASE)
+_STEP = re.compile(
+    r"(?:[,;.]?\s+(?:and\s+)?(?:then|after\s+that|afterwards)[,]?\s+)|;\s+|\n\s*\d+[.)]\s+", re.IGNORECASE
+)
 _PART = re.compile(r",?\s+and\s+(?:also\s+)?(?=(\w+)\b)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 
@@ -72,7 +79,9 @@ def mentions_in(text: str) -> Mentions:
     bare = _QUOTED.sub(" ", _TICKED.sub(" ", text))
     urls = tuple(_URL.findall(bare))
     without_urls = _URL.sub(" ", bare)
-    inside_ticks = [tick for tick in _TICKED.findall(text) if " " not in tick and (_PATH.fullmatch(tick) or _FILES.fullmatch(tick))]
+    inside_ticks = [
+        tick for tick in _TICKED.findall(text) if " " not in tick and (_PATH.fullmatch(tick) or _FILES.fullmatch(tick))
+    ]
     inside_quotes = [value for value in quoted if _PATH.fullmatch(value) and " " not in value]
     spots = [(m.start(), m.group()) for pattern in (_PATH, _FILES) for m in pattern.finditer(without_urls)]
     paths = [value for _, value in sorted(spots) if value.lower() not in _NOT_PATHS]
@@ -97,7 +106,10 @@ def parts_in(step: str) -> list[str]:
     """Split a step where `and` begins another request: `read a.txt and list src/`."""
     cut = [m.start() for m in _PART.finditer(step) if m[1].lower() in VERBS and not _within_quotes(step, m.start())]
     edges = [0, *cut, len(step)]
-    parts = [_PART.sub("", step[start:end], count=1) if start else step[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    parts = [
+        _PART.sub("", step[start:end], count=1) if start else step[start:end]
+        for start, end in zip(edges, edges[1:], strict=False)
+    ]
     return [part.strip(" ,.") for part in parts if part.strip(" ,.")]
 
 
@@ -114,7 +126,12 @@ def verbs_in(text: str) -> list[str]:
 def is_small_talk(text: str) -> bool:
     """Whether nothing but greetings, thanks and the like is said."""
     words = words_in(text)
-    return bool(words) and len(words) <= 12 and all(word in SMALL_TALK for word in words) and not mentions_in(text).has_target
+    return (
+        bool(words)
+        and len(words) <= 12
+        and all(word in SMALL_TALK for word in words)
+        and not mentions_in(text).has_target
+    )
 
 
 def access_of(text: str) -> Access:

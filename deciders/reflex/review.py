@@ -70,4 +70,3 @@ class ReflexReviewer:
             confidence=confidence,
             reasoning="; ".join(why for _, why in failed) or "valid, in your own words, and what the request asks for",
         )
-

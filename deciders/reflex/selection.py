@@ -115,20 +115,18 @@ class ReflexSelector:
             ],
         )
 
-    def _fits(
-        self, part: str, words: _Words, names: frozenset[str], catalogue: Catalogue
-    ) -> list[_Fit]:
+    def _fits(self, part: str, words: _Words, names: frozenset[str], catalogue: Catalogue) -> list[_Fit]:
         senses = senses_of(verbs_in(part))
         ranked = catalogue.ranking.rank(f"{part} {' '.join(senses)}", limit=RANKED)
         scores = {hit.name: hit for hit in ranked}
         top = max((hit.score for hit in ranked if hit.name in names), default=1.0)
-        fits = [_fit(catalogue[name], scores.get(name), top, part, words, senses) for name in names if name in catalogue]
+        fits = [
+            _fit(catalogue[name], scores.get(name), top, part, words, senses) for name in names if name in catalogue
+        ]
         return sorted(fits, key=lambda fit: (-fit.total, fit.spec.name))
 
 
-def _fit(
-    spec: ToolSpec, hit: Ranked | None, top: float, part: str, words: _Words, senses: list[str]
-) -> _Fit:
+def _fit(spec: ToolSpec, hit: Ranked | None, top: float, part: str, words: _Words, senses: list[str]) -> _Fit:
     mentions = mentions_in(part.replace(spec.name, " "))
     takes_path = any(set(words_of(name)) & PATH_WORDS for name in spec.parameters)
     tool_words = words_of(spec.upstream_name)

@@ -1,6 +1,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -69,14 +70,34 @@ async def test_requests_from_several_event_loops(tiny: LlamaCppChat):
     assert await asyncio.gather(*(asyncio.to_thread(in_own_loop, prompt) for prompt in PROMPTS)) == alone
 
 
-async def test_cancelled_request_stops(tiny: LlamaCppChat):
-    stream = tiny.astream("Hello", max_tokens=400, seed=1)
+def test_cancelled_request_stops_at_its_next_token(tiny: LlamaCppChat):
+    cancelled = threading.Event()
+    messages = [{"role": "user", "content": "Hello"}]
+    answer = tiny._engine.submit(messages, {"max_tokens": 400}, cancelled, lambda _: cancelled.set()).result()
+    assert answer.finish_reason == "cancelled"
+    assert answer.output_tokens < 10
+
+
+async def test_leaving_a_stream_or_an_answer_cancels_it(tiny: LlamaCppChat, monkeypatch: pytest.MonkeyPatch):
+    submit, events, submitted = tiny._engine.submit, [], asyncio.Event()
+
+    def watched(messages, sampling, cancelled, *rest):
+        events.append(cancelled)
+        submitted.set()
+        return submit(messages, sampling, cancelled, *rest)
+
+    monkeypatch.setattr(tiny._engine, "submit", watched)
+    stream = tiny.astream("Hello", max_tokens=400)
     await anext(stream)
     await stream.aclose()
-    async with asyncio.timeout(60):
-        assert (await tiny.ainvoke("Hello", max_tokens=12, seed=1)).text
-    evaluated = tiny._engine._llama.n_tokens
-    assert evaluated < 40
+    submitted.clear()
+    answer = asyncio.create_task(tiny.ainvoke("Hello", max_tokens=400))
+    await submitted.wait()
+    answer.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await answer
+    assert [event.is_set() for event in events] == [True, True]
+    assert (await tiny.ainvoke("Hello", max_tokens=4)).text
 
 
 async def test_prompt_too_long(tiny: LlamaCppChat):

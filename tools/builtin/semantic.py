@@ -76,7 +76,7 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _id(chunk: Chunk) -> str:
-    return f"{chunk.path}:{chunk.first_line}:{chunk.last_line}"
+    return f"{chunk.path}:{chunk.first_line}"
 
 
 def _document(chunk: Chunk) -> Document:

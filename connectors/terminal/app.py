@@ -1,0 +1,216 @@
+"""The commands. What is heavy is imported when a command needs it."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from state.errors import InputError, PacketgateError
+
+app = typer.Typer(
+    name="packetgate",
+    help="A tool router: every request is a typed packet that passes a reviewed gate before an MCP tool may run.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the conversation; a new one by default.")]
+McpConfig = Annotated[
+    Path | None, typer.Option("--mcp-config", help="mcp.json; by default ./mcp.json if there is one.")
+]
+Lite = Annotated[str | None, typer.Option(help="Model for intent and selection: reflex, openai:NAME, llamacpp:FILE.")]
+Prime = Annotated[str | None, typer.Option(help="Model for review and answer, likewise.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts and nothing else.")]
+AllowWrites = Annotated[bool, typer.Option("--allow-writes", help="Let tools that change things run, after approval.")]
+AllowCommands = Annotated[
+    bool, typer.Option("--allow-commands", help="Let tools that run commands run, after approval.")
+]
+
+
+@app.command()
+def ask(
+    request: Annotated[
+        str | None, typer.Argument(help="What you want. Without it, or with -, it is read from standard input.")
+    ] = None,
+    session: Session = None,
+    mcp_config: McpConfig = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    as_json: AsJson = False,
+    allow_writes: AllowWrites = False,
+    allow_commands: AllowCommands = False,
+) -> None:
+    """Ask once: the answer, and the packet's journey. Exit status 3 means that it waits for your answer."""
+    from connectors.turn import Say
+    from state.request import TurnRequest
+
+    def start() -> Say:
+        return Say(_request_text(request), TurnRequest(origin="terminal"))
+
+    _turn(start, session, _settings(mcp_config, lite, prime), _context(allow_writes, allow_commands), as_json)
+
+
+@app.command()
+def answer(
+    reply: Annotated[
+        str | None, typer.Argument(help="yes, no, skip, or your words. Without it a stopped turn goes on.")
+    ] = None,
+    session: Session = None,
+    edit: Annotated[str | None, typer.Option(help="Approve with these arguments instead, as a JSON object.")] = None,
+    mcp_config: McpConfig = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    as_json: AsJson = False,
+    allow_writes: AllowWrites = False,
+    allow_commands: AllowCommands = False,
+) -> None:
+    """Answer a session's pending question, or go on with a turn whose process was stopped."""
+    from connectors.terminal.replies import reply_or_continue
+
+    def start() -> Any:
+        if session is None:
+            raise InputError("which session? Name it: packetgate answer yes --session NAME")
+        return reply_or_continue(reply, edit)
+
+    _turn(start, session, _settings(mcp_config, lite, prime), _context(allow_writes, allow_commands), as_json)
+
+
+@app.command()
+def chat(
+    session: Session = None,
+    mcp_config: McpConfig = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    allow_writes: AllowWrites = False,
+    allow_commands: AllowCommands = False,
+) -> None:
+    """Talk turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D ends."""
+    from connectors.terminal.chat import chat as run_chat
+
+    _run(
+        lambda: run_chat(
+            _settings(mcp_config, lite, prime), _session_name(session), _context(allow_writes, allow_commands)
+        )
+    )
+
+
+@app.command()
+def tools(
+    name: Annotated[str | None, typer.Argument(help="Show only this tool, in full.")] = None,
+    mcp_config: McpConfig = None,
+    full: Annotated[bool, typer.Option("--full", help="Full descriptions and schemas.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the tools: risk and brief description, in full on request."""
+    from connectors.terminal.listing import list_tools
+
+    _run(lambda: list_tools(_settings(mcp_config, None, None), name, full=full, as_json=as_json))
+
+
+@app.command()
+def doctor(mcp_config: McpConfig = None, lite: Lite = None, prime: Prime = None) -> None:
+    """Check what is configured, what answers, and what is missing."""
+    from connectors.terminal.doctor import examine
+
+    _run(lambda: examine(_settings(mcp_config, lite, prime)))
+
+
+@app.command()
+def trace(
+    packet: Annotated[Path, typer.Argument(help="A packet as JSON, as `ask --json` prints it; - for standard input.")],
+) -> None:
+    """Show the journey of a packet kept as JSON."""
+    from connectors.terminal.listing import show_packet
+
+    _run(lambda: show_packet(packet))
+
+
+def main() -> None:
+    """Run the command line; errors that are not the user's to mend show a traceback only with PACKETGATE_DEBUG set."""
+    os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+    app()
+
+
+def _turn(start: Callable[[], Any], session: str | None, settings: Any, context: Any, as_json: bool) -> None:
+    from connectors.terminal.turns import Terminal
+    from graph.composition import open_app
+
+    async def run() -> int:
+        turn = start()
+        async with open_app(settings()) as opened:
+            terminal = Terminal(
+                graph=opened.graph,
+                session=_session_name(session),
+                context=context,
+                as_json=as_json,
+                interactive=sys.stdin.isatty() and sys.stdout.isatty() and not as_json,
+            )
+            return await terminal.run(turn)
+
+    _run(run)
+
+
+def _run(command: Callable[[], Awaitable[int]]) -> None:
+    """Run a command to its exit status: 2 and one line for input that cannot be used, 1 for what should not happen."""
+    try:
+        status = asyncio.run(_awaited(command))
+    except PacketgateError as error:
+        if os.environ.get("PACKETGATE_DEBUG"):
+            raise
+        typer.echo(f"packetgate: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2 if isinstance(error, InputError) else 1) from error
+    except KeyboardInterrupt as error:
+        raise typer.Exit(130) from error
+    raise typer.Exit(status)
+
+
+async def _awaited(command: Callable[[], Awaitable[int]]) -> int:
+    return await command()
+
+
+def _settings(mcp_config: Path | None, lite: str | None, prime: str | None) -> Callable[[], Any]:
+    """Return what makes the settings: the environment, then what the command line says."""
+
+    def make() -> Any:
+        from pydantic import ValidationError
+
+        from graph.settings import Settings
+        from state.errors import ConfigError
+
+        given = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
+        try:
+            return Settings(**{name: value for name, value in given.items() if value is not None})
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise ConfigError(f"PACKETGATE_{str(first['loc'][0]).upper()}: {first['msg']}") from error
+
+    return make
+
+
+def _context(allow_writes: bool, allow_commands: bool) -> Any:
+    from state.context import RoutingContext
+
+    return RoutingContext(allow_write_tools=allow_writes, allow_execute_tools=allow_commands)
+
+
+def _session_name(given: str | None) -> str:
+    from state.base import new_id
+
+    if given is not None and not given.strip():
+        raise typer.BadParameter("a session's name must not be empty", param_hint="--session")
+    return given or new_id()[:12]
+
+
+def _request_text(given: str | None) -> str:
+    from state.request import decode_request
+
+    if given is not None and given != "-":
+        return decode_request(os.fsencode(given), "the request")
+    if given is None and sys.stdin.isatty():
+        return ""
+    return decode_request(sys.stdin.buffer.read(), "standard input")

@@ -1,0 +1,71 @@
+"""The exported graph, for LangGraph servers and Studio. It carries no checkpointer: the server brings its own."""
+
+import asyncio
+import weakref
+from typing import Any
+
+from graph.building import build_graph
+from graph.composition import deciders_for
+from graph.settings import Settings
+from models.pool import ModelPool
+from state.routing import ToolResult
+from state.sections import ServerHealth
+from tools.catalogue import Catalogue
+from tools.config import McpConfig, load_config
+from tools.hub import McpHub
+from tools.servers import open_hub
+
+
+class ServerTools:
+    """A toolbox that opens its hub on first use, one for each event loop: sessions belong to the loop they began in.
+
+    The hub stays open as long as the server runs.
+    """
+
+    def __init__(self, settings: Settings, config: McpConfig) -> None:
+        self._settings = settings
+        self._config = config
+        self._hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[McpHub]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    async def catalogue(self) -> Catalogue:
+        """Return the tools that are there now."""
+        return await (await self._hub()).catalogue()
+
+    @property
+    def known(self) -> Catalogue:
+        """The tools as last seen."""
+        opened = self._opened()
+        return opened.known if opened else Catalogue()
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        """Return how every server is doing."""
+        opened = self._opened()
+        return opened.health() if opened else ()
+
+    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
+        """Call a tool by its canonical name."""
+        return await (await self._hub()).call(tool_name, params)
+
+    async def _hub(self) -> McpHub:
+        loop = asyncio.get_running_loop()
+        if loop not in self._hubs:
+            self._hubs[loop] = loop.create_task(self._open())
+        return await asyncio.shield(self._hubs[loop])
+
+    async def _open(self) -> McpHub:
+        settings = self._settings
+        hub = await open_hub(self._config, settings.root, settings.home / "logs", None, settings.patience_s)
+        return await hub.__aenter__()
+
+    def _opened(self) -> McpHub | None:
+        task = self._hubs.get(asyncio.get_running_loop())
+        return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None
+
+
+_settings = Settings()
+_models = ModelPool(_settings.lite, _settings.prime)
+graph = build_graph(
+    deciders_for(_models, _settings), ServerTools(_settings, load_config(_settings.config_path))
+).compile(name="packetgate")
