@@ -1,13 +1,14 @@
 """Running one turn: the one function behind every connector."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
+from graph.composition import Graph
 from state.context import RoutingContext
 from state.errors import SessionError
 from state.packet import CognitionPacket, TurnInput
@@ -20,7 +21,7 @@ class Say:
     """Something new from the user."""
 
     text: str
-    request: TurnRequest = TurnRequest()
+    request: TurnRequest = field(default_factory=TurnRequest)
 
 
 @dataclass(frozen=True)
@@ -67,20 +68,8 @@ class Finished:
 TurnEvent = StageStarted | StageFinished | Asked | Finished
 
 
-class RunsTurns(Protocol):
-    """What a turn needs of a graph: a compiled one has it, and so has a remote one."""
-
-    def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:  # noqa: A002
-        """Stream a run."""
-        ...
-
-    async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
-        """Return the thread's state."""
-        ...
-
-
 async def run_turn(
-    graph: RunsTurns, turn: Say | Reply | Continue, session: str, context: RoutingContext
+    graph: Graph, turn: Say | Reply | Continue, session: str, context: RoutingContext
 ) -> AsyncIterator[TurnEvent]:
     """Run a turn on a session, up to its answer or to a question.
 

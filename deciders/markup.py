@@ -1,4 +1,4 @@
-"""Tool markup that models let slip into text: found, cut out, counted. Applied when reading history and when answering."""
+"""Tool markup that models let slip into text: found, cut out, counted. Done when reading history and when answering."""
 
 import json
 import re

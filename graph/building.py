@@ -1,6 +1,8 @@
 """The diagram: nine stages, one edge a line."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
@@ -18,33 +20,34 @@ from nodes.respond import respond
 from nodes.review_selection import review_selection
 from nodes.select_tool import select_tool
 from state.context import RoutingContext
-from state.packet import CognitionPacket, OpeningPacket, TurnInput
+from state.packet import CognitionPacket, OpeningPacket, PacketUpdate, TurnInput
 from tools.toolbox import Toolbox
 
 Builder = StateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
+
+_SPECIAL: dict[str, dict[str, Any]] = {
+    "open_packet": {"input_schema": OpeningPacket},
+    "review_selection": {"error_handler": review_failed},
+}
+"""What LangGraph must know of a stage beyond the function."""
 
 
 def build_graph(deciders: Deciders, toolbox: Toolbox) -> Builder:
     """Return the graph, not yet compiled: compile it with a checkpointer to be able to ask the user."""
     graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
 
-    graph.add_node("open_packet", staged("open_packet", open_packet), input_schema=OpeningPacket)
-    graph.add_node(
-        "detect_intent", staged("detect_intent", partial(detect_intent, decider=deciders.intent, toolbox=toolbox))
-    )
-    graph.add_node("build_palette", staged("build_palette", partial(build_palette, toolbox=toolbox)))
-    graph.add_node(
-        "select_tool", staged("select_tool", partial(select_tool, decider=deciders.selector, toolbox=toolbox))
-    )
-    graph.add_node(
-        "review_selection",
-        staged("review_selection", partial(review_selection, decider=deciders.reviewer, toolbox=toolbox)),
-        error_handler=review_failed,
-    )
-    graph.add_node("ask_user", staged("ask_user", partial(ask_user, toolbox=toolbox)))
-    graph.add_node("execute_tool", staged("execute_tool", partial(execute_tool, toolbox=toolbox)))
-    graph.add_node("inject_result", staged("inject_result", inject_result))
-    graph.add_node("respond", staged("respond", partial(respond, decider=deciders.responder, toolbox=toolbox)))
+    def add(name: str, stage: Callable[..., Awaitable[PacketUpdate]], **needs: object) -> None:
+        graph.add_node(name, staged(name, partial(stage, **needs)), **_SPECIAL.get(name, {}))
+
+    add("open_packet", open_packet)
+    add("detect_intent", detect_intent, decider=deciders.intent, toolbox=toolbox)
+    add("build_palette", build_palette, toolbox=toolbox)
+    add("select_tool", select_tool, decider=deciders.selector, toolbox=toolbox)
+    add("review_selection", review_selection, decider=deciders.reviewer, toolbox=toolbox)
+    add("ask_user", ask_user, toolbox=toolbox)
+    add("execute_tool", execute_tool, toolbox=toolbox)
+    add("inject_result", inject_result)
+    add("respond", respond, decider=deciders.responder, toolbox=toolbox)
 
     graph.add_edge(START, "open_packet")
     graph.add_edge("open_packet", "detect_intent")

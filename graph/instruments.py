@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from langgraph.runtime import Runtime
 
@@ -9,21 +10,29 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Reasoning
 
-Stage = Callable[[CognitionPacket, Runtime[RoutingContext]], Awaitable[PacketUpdate]]
+P_contra = TypeVar("P_contra", bound=CognitionPacket, contravariant=True)
 
 
-def staged(name: str, stage: Stage) -> Stage:
+class Node(Protocol[P_contra]):
+    """A stage as LangGraph calls it."""
+
+    async def __call__(self, state: P_contra, *, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+        """Run the stage."""
+        ...
+
+
+def staged(name: str, stage: Callable[[P_contra, Runtime[RoutingContext]], Awaitable[PacketUpdate]]) -> Node[P_contra]:
     """Return the stage with its time measured into the packet and its start and end streamed."""
 
-    async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+    async def run(state: P_contra, *, runtime: Runtime[RoutingContext]) -> PacketUpdate:
         runtime.stream_writer({"type": "stage_started", "stage": name})
         started = time.perf_counter()
-        update = await stage(packet, runtime)
+        update = await stage(state, runtime)
         took = round((time.perf_counter() - started) * 1000, 3)
-        known = 0 if "header" in update else len(packet.reasoning.reflection_log)
-        reasoning = _timed(update.get("reasoning", packet.reasoning), known, took)
+        known = 0 if "header" in update else len(state.reasoning.reflection_log)
+        reasoning = _timed(update.get("reasoning", state.reasoning), known, took)
         update["reasoning"] = reasoning
-        update["metrics"] = update.get("metrics", packet.metrics).took(name, took)
+        update["metrics"] = update.get("metrics", state.metrics).took(name, took)
         for entry in reasoning.reflection_log[known:]:
             runtime.stream_writer({"type": "stage_finished", "stage": name, **entry.model_dump(mode="json")})
         return update

@@ -23,8 +23,8 @@ def open_embeddings(name: str) -> "Embeddings":
     spec = parse_model(name)
     if spec.provider != "openai":
         raise ModelError(f"PACKETGATE_EMBEDDINGS: {name!r} is no embedding model: use openai:NAME")
-    from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415 - loads the openai SDK
-    from pydantic import SecretStr  # noqa: PLC0415
+    from langchain_openai import OpenAIEmbeddings
+    from pydantic import SecretStr
 
     base_url = os.environ.get("PACKETGATE_EMBEDDINGS_BASE_URL") or os.environ.get("OPENAI_BASE_URL")
     key = os.environ.get("PACKETGATE_EMBEDDINGS_API_KEY") or os.environ.get("OPENAI_API_KEY")
@@ -32,8 +32,8 @@ def open_embeddings(name: str) -> "Embeddings":
         raise ModelError("PACKETGATE_EMBEDDINGS: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own")
     return OpenAIEmbeddings(
         model=spec.name,
-        base_url=base_url,
-        api_key=SecretStr(key or "none"),
-        timeout=TIMEOUT_S,
+        openai_api_base=base_url,
+        openai_api_key=SecretStr(key or "none"),
+        request_timeout=TIMEOUT_S,
         check_embedding_ctx_length=False,  # other servers take text, not OpenAI's token ids
     )

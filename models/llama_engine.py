@@ -79,7 +79,7 @@ class LlamaEngine:
 
     @contextlib.contextmanager
     def _named_errors(self) -> Iterator[None]:
-        from jinja2 import TemplateError  # comes with llama-cpp-python  # noqa: PLC0415
+        from jinja2 import TemplateError  # comes with llama-cpp-python
 
         try:
             yield

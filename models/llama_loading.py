@@ -51,7 +51,7 @@ def load_llama(path: str, options: Mapping[str, int]) -> Any:
     check_installed()
     check_gguf(path)
     _quieten()
-    from llama_cpp import Llama  # noqa: PLC0415
+    from llama_cpp import Llama
 
     _complaints.clear()
     settings: dict[str, Any] = {**DEFAULTS, **options}
@@ -73,7 +73,7 @@ def _quieten() -> None:
     """
     if _log_callback:
         return
-    from llama_cpp import _internals, llama, llama_log_callback, llama_log_set  # noqa: PLC0415
+    from llama_cpp import _internals, llama, llama_log_callback, llama_log_set
 
     def log(level: int, text: bytes, _: Any) -> None:
         line = text.decode("utf-8", "replace").strip()

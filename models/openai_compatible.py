@@ -19,8 +19,8 @@ def connect(name: str, endpoint: Endpoint) -> "BaseChatOpenAI":
     Raises:
         ModelError: OpenAI itself is meant and there is no key.
     """
-    from langchain_openai import ChatOpenAI  # noqa: PLC0415
-    from langchain_openai.chat_models.base import BaseChatOpenAI  # noqa: PLC0415
+    from langchain_openai import ChatOpenAI
+    from langchain_openai.chat_models.base import BaseChatOpenAI
 
     if endpoint.is_openai and not endpoint.api_key:
         raise ModelError(
@@ -46,7 +46,7 @@ async def check_endpoint(model: "BaseChatOpenAI", endpoint: Endpoint) -> None:
     Raises:
         ModelError: nothing answers there, it refuses the key, or it is broken.
     """
-    import openai  # connect() has loaded it  # noqa: PLC0415
+    import openai  # connect() has loaded it
 
     where = shown(endpoint.base_url)
     client = model.root_async_client.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S)

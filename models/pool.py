@@ -91,7 +91,7 @@ class _Part:
         if self.endpoint:
             return connect(self.spec.name, self.endpoint)
         if self.spec.provider == "llamacpp":
-            from models.llamacpp import LlamaCppChat  # noqa: PLC0415
+            from models.llamacpp import LlamaCppChat
 
             return LlamaCppChat.load(self.spec.name, {name: int(value) for name, value in self.spec.options.items()})
         return None

@@ -29,6 +29,7 @@ async def detect_intent(
             }
         )
     wants = f"needs a tool ({decision.access})" if decision.needs_tool else "needs no tool"
+    wants += ", but the cap is reached" if capped else ""
     return {
         "intent": Intent(
             user_intent=decision.user_intent,
@@ -42,7 +43,7 @@ async def detect_intent(
         "reasoning": packet.reasoning.noted(
             Reflection(
                 step=STAGE,
-                summary=f"{wants}{', but the cap is reached' if capped else ''}: {decision.reasoning or decision.user_intent}",
+                summary=f"{wants}: {decision.reasoning or decision.user_intent}",
                 confidence=decision.confidence,
                 decided_by=decision.decided_by,
                 is_fallback=decision.is_fallback,

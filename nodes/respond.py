@@ -22,6 +22,7 @@ async def respond(
     clean = strip_markup(answer.text) if answer.decided_by == "model" else None
     text = clean.text or NOTHING_LEFT if clean else answer.text
     violations = clean.violations if clean else 0
+    cut = f", {violations} pieces of tool markup cut out" if violations else ""
     metrics = packet.metrics.spent(STAGE, answer.usage)
     return {
         "response": Response(candidate=text, confidence=answer.confidence),
@@ -31,7 +32,7 @@ async def respond(
         "reasoning": packet.reasoning.noted(
             Reflection(
                 step=STAGE,
-                summary=f"{len(text):,} characters{f', {violations} pieces of tool markup cut out' if violations else ''}",
+                summary=f"{len(text):,} characters{cut}",
                 confidence=answer.confidence,
                 decided_by=answer.decided_by,
                 is_fallback=answer.is_fallback,

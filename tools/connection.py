@@ -38,7 +38,7 @@ NETWORK_VARIABLES = (
     "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY"
     " http_proxy https_proxy no_proxy all_proxy"
 ).split()
-"""Passed on to servers that are started here, beside MCP's own short list: without them `npx` and `uvx` can not install."""
+"""Passed on to servers started here, beside MCP's own short list: without them `npx` and `uvx` can not install."""
 
 _LOST = (
     anyio.ClosedResourceError,
@@ -98,7 +98,7 @@ class Connection:
         )
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._client.__aenter__()
+                await self._client.__aenter__()  # type: ignore[no-untyped-call]
                 await self._list()
         except (*_LOST, MCPError, ValidationError, TimeoutError) as error:
             await self._fail(error)
@@ -144,7 +144,7 @@ class Connection:
         """End the session; a server that was started here ends with it."""
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            await client.close()  # type: ignore[no-untyped-call]
 
     def _mark_stale(self) -> None:
         self.stale = True

@@ -14,7 +14,7 @@ def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, conte
     """Return why `call` may not run, or None when it may.
 
     The name must be canonical and on this packet's palette, the arguments valid against the tool's schema, and above
-    read an approval on record for exactly these arguments. Whether the switches allow the risk is `is_dry_run`'s to say.
+    read an approval on record for exactly these arguments. A risk that is switched off is not refused: it is a dry run.
     """
     corrections = check_call(call.tool_name, call.params, packet.context.palette_names, catalogue)
     if corrections:

@@ -23,7 +23,7 @@ class ToolSpec:
     """JSON Schema of the arguments, as models and users see it."""
     risk: Risk
     has_dry_run: bool = False
-    """Whether a trusted server lets the tool be asked what it would do. The argument is set at execution, by the gate."""
+    """Whether a trusted server's tool can be asked what it would do. The gate sets that argument, nobody else."""
     tags: tuple[str, ...] = field(default=())
 
     @property

@@ -51,9 +51,11 @@ def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correctio
             )
         ]
     found = []
-    for error in sorted(Draft202012Validator(schema).iter_errors(dict(params)), key=lambda error: list(error.path)):
-        where = ".".join(str(part) for part in error.absolute_path) or "the arguments"
-        found.append(_correction(spec, "invalid_value", f"cannot take `{where}` as given: {_short(error.message)}."))
+    for flaw in sorted(
+        Draft202012Validator(schema).iter_errors(dict(params)), key=lambda flaw: list(map(str, flaw.path))
+    ):
+        where = ".".join(str(part) for part in flaw.absolute_path) or "the arguments"
+        found.append(_correction(spec, "invalid_value", f"cannot take `{where}` as given: {_short(flaw.message)}."))
     return found
 
 

@@ -184,7 +184,7 @@ def _settings(mcp_config: Path | None, lite: str | None, prime: str | None) -> C
 
         given = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
         try:
-            return Settings(**{name: value for name, value in given.items() if value is not None})
+            return Settings.model_validate({name: value for name, value in given.items() if value is not None})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise ConfigError(f"PACKETGATE_{str(first['loc'][0]).upper()}: {first['msg']}") from error

@@ -13,7 +13,10 @@ from state.context import RoutingContext
 from state.errors import InputError
 from state.request import TurnRequest
 
-HELP = "/quit ends, /journey shows or hides each packet's journey, /session says where to come back to; Ctrl-C stops a turn."
+HELP = (
+    "/quit ends, /journey shows or hides each packet's journey, /session says where to come back to; "
+    "Ctrl-C stops a turn."
+)
 
 
 async def chat(settings: Callable[[], Settings], session: str, context: RoutingContext) -> int:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from rich.status import Status
 
 from connectors.terminal import rendering
-from connectors.turn import Asked, Continue, Finished, Reply, RunsTurns, Say, StageFinished, StageStarted, run_turn
+from connectors.turn import Asked, Continue, Finished, Reply, Say, StageFinished, StageStarted, run_turn
+from graph.composition import Graph
 from state.context import RoutingContext
 from state.errors import RequestError
 
@@ -22,7 +23,7 @@ HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 class Terminal:
     """Shows turns and takes replies; without somebody at the keyboard a question stays pending."""
 
-    graph: RunsTurns
+    graph: Graph
     session: str
     context: RoutingContext
     as_json: bool = False

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-
 from deciders.language.prompting import ModelSource, conversation, ledger, results
 from deciders.protocols import Answer
 from models.completion import complete

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from state.sections import Access
 from tools.risk import EXECUTE_VERBS, WRITE_VERBS
@@ -106,10 +107,7 @@ def parts_in(step: str) -> list[str]:
     """Split a step where `and` begins another request: `read a.txt and list src/`."""
     cut = [m.start() for m in _PART.finditer(step) if m[1].lower() in VERBS and not _within_quotes(step, m.start())]
     edges = [0, *cut, len(step)]
-    parts = [
-        _PART.sub("", step[start:end], count=1) if start else step[start:end]
-        for start, end in zip(edges, edges[1:], strict=False)
-    ]
+    parts = [_PART.sub("", step[start:end], count=1) if start else step[start:end] for start, end in pairwise(edges)]
     return [part.strip(" ,.") for part in parts if part.strip(" ,.")]
 
 

@@ -46,7 +46,7 @@ class EmbeddingIndex:
 
     async def _update(self, files: Mapping[str, TextFile]) -> None:
         for path in [path for path, file in self._files.items() if files.get(path) is not file]:
-            await self._store.adelete([_id(chunk) for chunk in self._files.pop(path).chunks])
+            await self._store.adelete([document.id or "" for document in _documents(self._files.pop(path))])
         batch: dict[str, TextFile] = {}
         for path in [path for path in files if path not in self._files]:
             batch[path] = files[path]
@@ -56,11 +56,11 @@ class EmbeddingIndex:
         await self._embed(batch)
 
     async def _embed(self, batch: Mapping[str, TextFile]) -> None:
-        chunks = [chunk for file in batch.values() for chunk in file.chunks]
-        if chunks:
-            added = await self._store.aadd_documents([_document(chunk) for chunk in chunks])
-            if len(added) != len(chunks):
-                raise ValueError(f"{len(chunks)} texts were sent and {len(added)} embeddings came back")
+        documents = [document for file in batch.values() for document in _documents(file)]
+        if documents:
+            added = await self._store.aadd_documents(documents)
+            if len(added) != len(documents):
+                raise ValueError(f"{len(documents)} texts were sent and {len(added)} embeddings came back")
         self._files.update(batch)
 
 
@@ -69,16 +69,18 @@ def _failures() -> tuple[type[Exception], ...]:
 
     An endpoint that is no OpenAI-compatible one gets as far as the SDK's own attribute and key errors.
     """
-    import httpx  # noqa: PLC0415 - needed only once something failed
-    from openai import OpenAIError  # noqa: PLC0415
+    import httpx
+    from openai import OpenAIError
 
     return (OpenAIError, httpx.HTTPError, OSError, ImportError, ValueError, TypeError, LookupError, AttributeError)
 
 
-def _id(chunk: Chunk) -> str:
-    return f"{chunk.path}:{chunk.first_line}"
-
-
-def _document(chunk: Chunk) -> Document:
-    place = {"path": chunk.path, "first_line": chunk.first_line, "last_line": chunk.last_line}
-    return Document(id=_id(chunk), page_content=chunk.text, metadata=place)
+def _documents(file: TextFile) -> list[Document]:
+    return [
+        Document(
+            id=f"{chunk.path}#{chunk.first_line}",  # numbered, because several chunks may come from one long line
+            page_content=chunk.text,
+            metadata={"path": chunk.path, "first_line": chunk.first_line, "last_line": chunk.last_line},
+        )
+        for number, chunk in enumerate(file.chunks)
+    ]

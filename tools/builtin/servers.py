@@ -15,9 +15,9 @@ def builtin_servers(root: Path, embeddings: "Embeddings | None" = None) -> "dict
 
     Without `embeddings`, `embedding.query` searches by words.
     """
-    from tools.builtin.ai import ai_server  # noqa: PLC0415 - loads FastMCP
-    from tools.builtin.embedding import embedding_server  # noqa: PLC0415
-    from tools.builtin.root import Root  # noqa: PLC0415
+    from tools.builtin.ai import ai_server
+    from tools.builtin.embedding import embedding_server
+    from tools.builtin.root import Root
 
     confined = Root(root)
     return {"ai": ai_server(confined), "embedding": embedding_server(confined, _semantic(embeddings))}
@@ -26,6 +26,6 @@ def builtin_servers(root: Path, embeddings: "Embeddings | None" = None) -> "dict
 def _semantic(embeddings: "Embeddings | None") -> "EmbeddingIndex | None":
     if embeddings is None:
         return None
-    from tools.builtin.semantic import EmbeddingIndex  # noqa: PLC0415 - loads LangChain's vector stores
+    from tools.builtin.semantic import EmbeddingIndex
 
     return EmbeddingIndex(embeddings)

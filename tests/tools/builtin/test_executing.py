@@ -10,7 +10,7 @@ from tools.builtin.servers import builtin_servers
 
 LEAVE_PIDS = """
 trap '' TERM
-sleep 300 & echo $! > child.pid
+env -i sleep 300 & echo $! > child.pid
 setsid sleep 300 & echo $! > escaped.pid
 echo started
 """

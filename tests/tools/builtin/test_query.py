@@ -245,12 +245,21 @@ async def test_only_changed_files_are_embedded_again(query_embedded, embeddings,
     assert "repair" not in str(found)
 
 
-async def test_a_very_long_line_is_embedded_whole(query_embedded, embeddings, folder):
-    (folder / "min.js").write_text("".join(f"w{number} " for number in range(20_000)))
+async def test_every_part_of_a_very_long_line_is_found(query_embedded, folder):
+    (folder / "min.js").write_text("rose " * 10_000 + "tulip " * 10_000 + "lily " * 10_000)
 
-    await query_embedded("w1")
+    for word in ("rose", "tulip", "lily"):
+        found, _ = await query_embedded(word)
+        assert set(found["hits"][0]["text"].split()) >= {word}
 
-    assert len({text[:20] for text in embeddings.embedded}) == len(embeddings.embedded) > 1
+
+async def test_an_endpoint_that_answers_too_little_gives_way_to_words(query_embedded, embeddings, library, monkeypatch):
+    monkeypatch.setattr(embeddings, "embed_documents", lambda texts: [embeddings.embed_query(texts[0])])
+
+    found, _ = await query_embedded("repair")
+
+    assert found["search"] == "lexical"
+    assert "3 texts were sent and 1 embeddings came back" in found["note"]
 
 
 async def test_failing_embeddings_give_way_to_words_and_say_so(query_embedded, embeddings, library):
