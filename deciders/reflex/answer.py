@@ -38,10 +38,10 @@ class ReflexResponder:
 def _without_tools(catalogue: Catalogue, *, greet: bool) -> str:
     names = list(catalogue)
     some = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    some = some or "see `packetgate tools` for what is there"
     opening = "Hello! I route requests to tools" if greet else "No tool here is made for that"
     return (
-        f"{opening}, and no language model is configured to talk with."
-        f" Ask for something these can do: {some or 'no tools are connected'}."
+        f"{opening}, and no language model is configured to talk with. Ask for something that the tools can do: {some}."
     )
 
 

@@ -55,12 +55,21 @@ class _Choice:
 
 
 @dataclass(frozen=True)
-class _Words:
-    """What the user added since the request."""
+class _Part:
+    """A part of the request, with what the user added since."""
 
+    text: str
     answers: tuple[str, ...]
     corrects: bool
     """Whether they answered a call put to them, so that what they say replaces what it held."""
+
+    @property
+    def senses(self) -> list[str]:
+        return senses_of(verbs_in(self.text))
+
+    def without(self, name: str) -> str:
+        """The text without the name of the tool, which would read as a path."""
+        return self.text.replace(name, " ")
 
 
 class ReflexSelector:
@@ -70,11 +79,9 @@ class ReflexSelector:
         """Choose for each part of the current step."""
         steps = steps_in(packet.content.original_prompt)
         step = steps[min(packet.routing.reinjection_count, len(steps) - 1)]
-        words = _Words(
-            answers=packet.content.clarifications,
-            corrects=any(one.outcome is ApprovalOutcome.ANSWERED for one in packet.governance.approvals),
-        )
-        choices = [self._choose(part, words, packet.context.palette_names, catalogue) for part in parts_in(step)]
+        corrects = any(one.outcome is ApprovalOutcome.ANSWERED for one in packet.governance.approvals)
+        parts = [_Part(text, packet.content.clarifications, corrects) for text in parts_in(step)]
+        choices = [_choose(part, packet.context.palette_names, catalogue) for part in parts]
         question = next((choice.question for choice in choices if choice.question), "")
         calls = [call for choice in choices for call in choice.calls][: context.max_parallel_calls]
         confidence = min((choice.confidence for choice in choices if choice.calls), default=0.6)
@@ -92,65 +99,68 @@ class ReflexSelector:
             decided_by="reflex",
         )
 
-    def _choose(self, part: str, words: _Words, palette: frozenset[str], catalogue: Catalogue) -> _Choice:
-        fits = self._fits(part, words, palette, catalogue)
-        if not fits or fits[0].total < ENOUGH:
-            elsewhere = self._fits(part, words, frozenset(catalogue) - palette, catalogue)
-            fits = elsewhere if elsewhere and elsewhere[0].total >= ENOUGH and elsewhere[0].verb else []
-        if not fits:
-            return _Choice(reason=f"no tool fits {part!r}")
-        best = fits[0]
-        text = part.replace(best.spec.name, " ")
-        filled = [_answered(best.spec, params, missing, words) for params, missing in fill_each(best.spec, text)]
-        lacking = next((missing for _, missing in filled if missing), [])
-        if lacking:
-            return _Choice(question=_question(best.spec, lacking[0]), reason=f"{best.spec.name} needs {lacking[0]}")
-        confidence = _confidence(best, fits[1] if len(fits) > 1 else None)
-        return _Choice(
-            calls=[WantedCall(tool_name=best.spec.name, params=params, reasoning=_why(best)) for params, _ in filled],
-            confidence=confidence,
-            reason=_why(best),
-            alternatives=[
-                Alternative(tool_name=fit.spec.name, reason=_why(fit)) for fit in fits[1:4] if fit.total >= ENOUGH
-            ],
-        )
 
-    def _fits(self, part: str, words: _Words, names: frozenset[str], catalogue: Catalogue) -> list[_Fit]:
-        senses = senses_of(verbs_in(part))
-        ranked = catalogue.ranking.rank(f"{part} {' '.join(senses)}", limit=RANKED)
-        scores = {hit.name: hit for hit in ranked}
-        top = max((hit.score for hit in ranked if hit.name in names), default=1.0)
-        fits = [
-            _fit(catalogue[name], scores.get(name), top, part, words, senses) for name in names if name in catalogue
-        ]
-        return sorted(fits, key=lambda fit: (-fit.total, fit.spec.name))
+def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> _Choice:
+    fits = _fits(part, palette, catalogue)
+    if not fits or fits[0].total < ENOUGH:
+        elsewhere = _fits(part, frozenset(catalogue) - palette, catalogue)
+        fits = elsewhere if elsewhere and elsewhere[0].total >= ENOUGH and elsewhere[0].verb else []
+    if not fits:
+        return _Choice(reason=f"no tool fits {part.text!r}")
+    best = fits[0]
+    filled = [
+        _answered(best.spec, params, missing, part)
+        for params, missing in fill_each(best.spec, part.without(best.spec.name))
+    ]
+    lacking = next((missing for _, missing in filled if missing), [])
+    if lacking:
+        return _Choice(question=_question(best.spec, lacking[0]), reason=f"{best.spec.name} needs {lacking[0]}")
+    return _Choice(
+        calls=[WantedCall(tool_name=best.spec.name, params=params, reasoning=_why(best)) for params, _ in filled],
+        confidence=_confidence(best, fits[1] if len(fits) > 1 else None),
+        reason=_why(best),
+        alternatives=[
+            Alternative(tool_name=fit.spec.name, reason=_why(fit)) for fit in fits[1:4] if fit.total >= ENOUGH
+        ],
+    )
 
 
-def _fit(spec: ToolSpec, hit: Ranked | None, top: float, part: str, words: _Words, senses: list[str]) -> _Fit:
-    mentions = mentions_in(part.replace(spec.name, " "))
+def _fits(part: _Part, names: frozenset[str], catalogue: Catalogue) -> list[_Fit]:
+    """Return how every named tool fits, best first."""
+    ranked = catalogue.ranking.rank(f"{part.text} {' '.join(part.senses)}", limit=RANKED)
+    hits = {hit.name: hit for hit in ranked}
+    top = max((hit.score for hit in ranked if hit.name in names), default=1.0)
+    fits = [_fit(catalogue[name], part, hits.get(name), top) for name in names if name in catalogue]
+    return sorted(fits, key=lambda fit: (-fit.total, fit.spec.name))
+
+
+def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
+    text = part.without(spec.name)
+    names_path = bool(mentions_in(text).paths)
     takes_path = any(set(words_of(name)) & PATH_WORDS for name in spec.parameters)
     tool_words = words_of(spec.upstream_name)
-    params, missing = fill(spec, part.replace(spec.name, " "))
-    _, missing = _answered(spec, params, missing, words)
-    above = spec.risk.severity - _SEVERITY[access_of(part)]
+    _, missing = _answered(spec, *fill(spec, text), part)
+    above = spec.risk.severity - _SEVERITY[access_of(part.text)]
     return _Fit(
         spec=spec,
         words=hit.score / top if hit else 0.0,
-        verb=bool(set(senses) & {*tool_words, *senses_of(tool_words)}) or bool(set(verbs_in(part)) & set(tool_words)),
-        path=bool(mentions.paths) and takes_path,
-        named=spec.name in part,
+        verb=bool(
+            set(part.senses) & {*tool_words, *senses_of(tool_words)} or set(verbs_in(part.text)) & set(tool_words)
+        ),
+        path=names_path and takes_path,
+        named=spec.name in part.text,
         missing=tuple(missing),
-        penalty=0.8 * max(above, 0) + (0.3 if mentions.paths and not takes_path else 0.0) + 0.2 * _deprecated(spec),
+        penalty=0.8 * max(above, 0) + (0.3 if names_path and not takes_path else 0.0) + 0.2 * _deprecated(spec),
     )
 
 
 def _answered(
-    spec: ToolSpec, params: dict[str, Any], missing: list[str], words: _Words
+    spec: ToolSpec, params: dict[str, Any], missing: list[str], part: _Part
 ) -> tuple[dict[str, Any], list[str]]:
     """Fill what is missing from the user's answers: by their mentions, or the whole answer for the one thing asked."""
-    for answer in words.answers:
+    for answer in part.answers:
         found, _ = fill(spec, answer)
-        if words.corrects:
+        if part.corrects:
             params = {**params, **found}
         params = {**{name: value for name, value in found.items() if name in missing}, **params}
         missing = [name for name in missing if name not in params]

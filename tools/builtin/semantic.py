@@ -78,7 +78,7 @@ def _failures() -> tuple[type[Exception], ...]:
 def _documents(file: TextFile) -> list[Document]:
     return [
         Document(
-            id=f"{chunk.path}#{chunk.first_line}",  # numbered, because several chunks may come from one long line
+            id=f"{chunk.path}#{number}",  # numbered, because several chunks may come from one long line
             page_content=chunk.text,
             metadata={"path": chunk.path, "first_line": chunk.first_line, "last_line": chunk.last_line},
         )

@@ -1,0 +1,112 @@
+"""Nothing runs below the threshold, and a review that fails closes the gate."""
+
+import pytest
+from support.graphs import run_once, session
+from support.notebook import Notebook
+from support.scripted_deciders import ScriptedReviewer, approving, call, calls, scripted, wanted
+
+from deciders.protocols import CallReview, Review
+from state.errors import DecisionError
+from state.routing import ToolExecutionStatus
+
+READ_A = call("notebook.read_note", name="a")
+
+
+@pytest.mark.parametrize(
+    ("confidence", "approved", "threshold", "runs"),
+    [
+        (0.70, True, 0.7, True),
+        (0.69, True, 0.7, False),
+        (0.699999, True, 0.7, False),
+        (1.0, True, 0.7, True),
+        (1.0, False, 0.7, False),
+        (0.95, False, 0.5, True),
+        (0.95, False, 0.51, False),
+        (0.9, True, 0.9, True),
+        (0.89, True, 0.9, False),
+        (0.0, True, 0.0, True),
+        (0.2, True, 0.2, True),
+    ],
+)
+async def test_threshold(notebook: Notebook, confidence: float, approved: bool, threshold: float, runs: bool):
+    deciders = scripted(READ_A, reviewer=ScriptedReviewer(approving(confidence, approved=approved)))
+    packet = await run_once(deciders, "Read a", notebook, confidence_threshold=threshold)
+    status = ToolExecutionStatus.EXECUTED if runs else ToolExecutionStatus.SKIPPED
+    assert (notebook.called, packet.routing.execution_status) == (["read_note"] if runs else [], status)
+
+
+async def test_not_approved_is_capped(notebook: Notebook):
+    deciders = scripted(READ_A, reviewer=ScriptedReviewer(approving(0.99, approved=False)))
+    packet = await run_once(deciders, "Read a", notebook)
+    assert packet.routing.calls[0].review_confidence == 0.5
+    (evaluation,) = packet.reasoning.evaluations
+    assert (evaluation.score, evaluation.label) == (0.5, "not_approved")
+
+
+async def test_not_approved_below_the_cap_stays(notebook: Notebook):
+    deciders = scripted(READ_A, reviewer=ScriptedReviewer(approving(0.1, approved=False)))
+    assert (await run_once(deciders, "Read a", notebook)).routing.calls[0].review_confidence == 0.1
+
+
+class _Raising:
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def review(self, packet, catalogue, context) -> Review:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    "error", [DecisionError("rubbish"), RuntimeError("boom"), ValueError("x"), TimeoutError("late"), KeyError("k")]
+)
+@pytest.mark.parametrize("on_low_confidence", ["ask", "skip"])
+async def test_a_reviewer_that_raises(notebook: Notebook, error: Exception, on_low_confidence: str):
+    deciders = scripted(READ_A, reviewer=_Raising(error))
+    packet = await run_once(deciders, "Read a", notebook, on_low_confidence=on_low_confidence)
+    (failed,) = packet.routing.calls
+    assert notebook.calls == []
+    assert (failed.review_confidence, failed.status) == (0.0, ToolExecutionStatus.SKIPPED)
+    assert failed.selection_confidence == 0.8
+    assert str(error) in packet.metrics.errors[0].message
+    assert packet.metrics.errors[0].stage == "review_selection"
+    assert packet.reasoning.evaluations[0].score == 0.0
+    assert "failed" in packet.response.candidate
+
+
+async def test_a_reviewer_that_raises_asks_where_somebody_can_be_asked(notebook: Notebook):
+    async with session(scripted(READ_A, reviewer=_Raising(RuntimeError("boom"))), notebook) as talk:
+        asked = await talk.ask("Read a")
+        assert asked.packet.routing.calls[0].review_confidence == 0.0
+        assert "0.00" in asked.question["action_requests"][0]["description"]
+        assert notebook.calls == []
+        await talk.reply("yes")
+    assert notebook.called == ["read_note"]
+
+
+@pytest.mark.parametrize("stray", [[], ["nobody"]])
+async def test_a_call_nobody_judged_counts_nothing(notebook: Notebook, stray: list[str]):
+    """The review judges the first of two calls, and perhaps one that does not exist."""
+
+    class Half:
+        async def review(self, packet, catalogue, context) -> Review:
+            first = packet.routing.calls[0].call_id
+            reviews = tuple(CallReview(call_id=one, approved=True, confidence=1.0) for one in [first, *stray])
+            return Review(reviews=reviews, confidence=1.0, decided_by="model")
+
+    both = calls(wanted("notebook.read_note", name="a"), wanted("notebook.read_note", name="b"))
+    packet = await run_once(scripted(both, reviewer=Half()), "Read a and b", notebook)
+    assert notebook.calls == [("read_note", {"name": "a"})]
+    assert [one.review_confidence for one in packet.routing.calls] == [1.0, 0.0]
+    assert [one.status for one in packet.routing.calls] == [ToolExecutionStatus.EXECUTED, ToolExecutionStatus.SKIPPED]
+    assert [one.score for one in packet.reasoning.evaluations] == [1.0, 0.0]
+
+
+async def test_rubbish_instead_of_a_review(notebook: Notebook):
+    class Rubbish:
+        async def review(self, packet, catalogue, context) -> Review:
+            return "certainly!"  # type: ignore[return-value]
+
+    packet = await run_once(scripted(READ_A, reviewer=Rubbish()), "Read a", notebook)
+    assert notebook.calls == []
+    assert packet.routing.calls[0].review_confidence == 0.0
+    assert packet.metrics.errors

@@ -1,0 +1,110 @@
+"""The real graph over real servers in this process, and turns on it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.state import CompiledStateGraph
+
+from connectors.turn import Asked, Finished, Reply, Say, StageFinished, TurnEvent, run_turn
+from deciders.protocols import Deciders
+from graph.building import build_graph
+from graph.storage import serializer
+from state.context import RoutingContext
+from state.packet import CognitionPacket, TurnInput
+from support.notebook import Notebook
+from tools.connection import Connection
+from tools.hub import McpHub
+
+
+@dataclass
+class Session:
+    """A conversation on one thread."""
+
+    graph: CompiledStateGraph[Any, Any, Any, Any]
+    context: RoutingContext
+    name: str = "session"
+
+    async def events(self, turn: Say | Reply) -> list[TurnEvent]:
+        """Run a turn and return all that was told of it."""
+        return [event async for event in run_turn(self.graph, turn, self.name, self.context)]
+
+    async def say(self, text: str, **context: Any) -> CognitionPacket:
+        """Run a turn to its answer, with other settings if given."""
+        self.context = self.context.model_copy(update=context)
+        return _finished(await self.events(Say(text)))
+
+    async def reply(self, value: Any) -> CognitionPacket:
+        """Reply, and run the turn to its answer."""
+        return _finished(await self.events(Reply(value)))
+
+    async def ask(self, text: str) -> Asked:
+        """Run a turn to its question."""
+        return _asked(await self.events(Say(text)))
+
+    async def ask_again(self, value: Any) -> Asked:
+        """Reply, and run the turn to its next question."""
+        return _asked(await self.events(Reply(value)))
+
+    async def steps(self) -> list[str]:
+        """Return the stages of the last turn, in order."""
+        packet = CognitionPacket.model_validate(
+            {
+                name: value
+                for name, value in (await self.graph.aget_state(self.config)).values.items()
+                if name in CognitionPacket.model_fields
+            }
+        )
+        return [entry.step for entry in packet.reasoning.reflection_log]
+
+    @property
+    def config(self) -> Any:
+        return {"configurable": {"thread_id": self.name}}
+
+
+@asynccontextmanager
+async def session(
+    deciders: Deciders,
+    *servers: Notebook | Connection,
+    checkpointer: BaseCheckpointSaver[str] | None = None,
+    interrupt_before: list[str] | None = None,
+    **context: Any,
+) -> AsyncIterator[Session]:
+    """Open a session on the graph; `context` are fields of `RoutingContext`."""
+    saver = checkpointer or InMemorySaver(serde=serializer())
+    async with McpHub([_connection(server) for server in servers]) as hub:
+        graph = build_graph(deciders, hub).compile(checkpointer=saver, interrupt_before=interrupt_before)
+        yield Session(graph, RoutingContext(**context))
+
+
+async def run_once(deciders: Deciders, text: str, *servers: Notebook | Connection, **context: Any) -> CognitionPacket:
+    """Run one turn without a checkpointer: nobody can be asked."""
+    async with McpHub([_connection(server) for server in servers]) as hub:
+        graph = build_graph(deciders, hub).compile()
+        given = TurnInput(messages=[HumanMessage(text)])
+        return CognitionPacket.model_validate(await graph.ainvoke(given, context=RoutingContext(**context)))
+
+
+def stages(events: list[TurnEvent]) -> list[str]:
+    """Return the stages that decided something, in order."""
+    return [event.decision.step for event in events if isinstance(event, StageFinished)]
+
+
+def _connection(server: Notebook | Connection) -> Connection:
+    return server.connection() if isinstance(server, Notebook) else server
+
+
+def _finished(events: list[TurnEvent]) -> CognitionPacket:
+    last = events[-1]
+    assert isinstance(last, Finished), last
+    return last.packet
+
+
+def _asked(events: list[TurnEvent]) -> Asked:
+    last = events[-1]
+    assert isinstance(last, Asked), last
+    return last

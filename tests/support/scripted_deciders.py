@@ -1,0 +1,133 @@
+"""Deciders that decide what a test says, and remember what they were asked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from deciders.protocols import (
+    Answer,
+    CallReview,
+    Deciders,
+    IntentDecision,
+    IntentDetector,
+    Responder,
+    Review,
+    Reviewer,
+    Selection,
+    WantedCall,
+)
+from deciders.reflex.answer import ReflexResponder
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import ToolCall
+from state.sections import Access
+from tools.catalogue import Catalogue
+from tools.toolbox import Toolbox
+
+
+def call(tool_name: str, **params: Any) -> Selection:
+    """Return a selection of one call."""
+    return calls(wanted(tool_name, **params))
+
+
+def wanted(tool_name: str, **params: Any) -> WantedCall:
+    """Return one wanted call."""
+    return WantedCall(tool_name=tool_name, params=params)
+
+
+def calls(*each: WantedCall) -> Selection:
+    """Return a selection of several calls."""
+    return Selection(action="call", calls=each, confidence=0.8, decided_by="model")
+
+
+def clarify(question: str) -> Selection:
+    """Return a selection that needs to know something."""
+    return Selection(action="clarify", question=question, confidence=0.8, decided_by="model")
+
+
+def describe(*names: str) -> Selection:
+    """Return a selection that wants full descriptions."""
+    return Selection(action="describe", tool_names=names, confidence=0.8, decided_by="model")
+
+
+def none(reasoning: str = "") -> Selection:
+    """Return a selection of nothing."""
+    return Selection(action="none", reasoning=reasoning, confidence=0.8, decided_by="model")
+
+
+@dataclass
+class ScriptedSelector:
+    """Selects what it was given, one selection a question."""
+
+    selections: list[Selection]
+    seen: list[CognitionPacket] = field(default_factory=list)
+
+    async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+        self.seen.append(packet)
+        return self.selections.pop(0)
+
+
+@dataclass
+class IntentWhileSelecting:
+    """Needs a tool as long as the selector has something to select."""
+
+    selector: ScriptedSelector
+    access: Access = Access.MIXED
+
+    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+        return IntentDecision(
+            needs_tool=bool(self.selector.selections),
+            user_intent=packet.content.original_prompt,
+            access=self.access,
+            confidence=0.9,
+            decided_by="model",
+        )
+
+
+Judge = Callable[[ToolCall], CallReview | None]
+
+
+def approving(confidence: float, *, approved: bool = True) -> Judge:
+    """Judge every call the same."""
+    return lambda call: CallReview(call_id=call.call_id, approved=approved, confidence=confidence)
+
+
+@dataclass
+class ScriptedReviewer:
+    """Judges each call by a function; a call it returns None for goes unjudged."""
+
+    judge: Judge
+    seen: list[CognitionPacket] = field(default_factory=list)
+
+    async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+        self.seen.append(packet)
+        judged = [self.judge(one) for one in packet.routing.calls]
+        return Review(
+            reviews=tuple(one for one in judged if one is not None), confidence=0.5, reasoning="", decided_by="model"
+        )
+
+
+@dataclass
+class ScriptedResponder:
+    """Answers with a text, as a model would."""
+
+    text: str
+
+    async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+        return Answer(text=self.text, confidence=0.8, decided_by="model")
+
+
+def scripted(
+    *selections: Selection,
+    reviewer: Reviewer | None = None,
+    responder: Responder | None = None,
+    intent: IntentDetector | None = None,
+) -> Deciders:
+    """Return deciders that make these selections, approve of everything, and answer without a model."""
+    selector = ScriptedSelector([*selections])
+    return Deciders(
+        intent=intent or IntentWhileSelecting(selector),
+        selector=selector,
+        reviewer=reviewer or ScriptedReviewer(approving(0.9)),
+        responder=responder or ReflexResponder(),
+    )
