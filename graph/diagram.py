@@ -1,5 +1,7 @@
 """The graph as a picture, drawn from the graph itself."""
 
+import sys
+
 from deciders.choosing import reflex_deciders
 from graph.building import build_graph
 from tools.hub import McpHub
@@ -11,3 +13,7 @@ def mermaid() -> str:
     for handler in [name for name in drawn.nodes if name.startswith("__error_handler__")]:
         drawn.remove_node(drawn.nodes[handler])
     return drawn.draw_mermaid()
+
+
+if __name__ == "__main__":
+    sys.stdout.write(mermaid())

@@ -133,13 +133,14 @@ def _from_decision(decision: Any) -> Reply:
 
 
 def _edit(decision: dict[str, Any]) -> Reply:
-    """Read an edit: `edited_action: {name, args}` of the middleware, or Agent Inbox's `args: {action, args}`."""
+    """Read an edit: `edited_action: {name, args}` of the middleware, Agent Inbox's `args: {action, args}`, or bare `args`."""
     edited = decision.get("edited_action", decision.get("args"))
     if isinstance(edited, dict):
-        name = edited.get("name", edited.get("action"))
-        params = edited.get("args", edited.get("arguments", None if name else edited))
+        name, params = edited.get("name", edited.get("action")), edited.get("args", edited.get("arguments"))
         if isinstance(params, dict) and (name is None or isinstance(name, str)):
             return Reply(ApprovalOutcome.EDITED, tool_name=name, params=params)
+        if params is None and "edited_action" not in decision:
+            return Reply(ApprovalOutcome.EDITED, params=edited)
     raise RequestError('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
 
 

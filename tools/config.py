@@ -19,6 +19,8 @@ class ServerConfig:
 
     name: str
     entry: dict[str, Any]
+    source: str = "mcp.json"
+    """The file it stands in."""
 
     @property
     def trusted(self) -> bool:
@@ -95,7 +97,10 @@ def _server(path: Path, name: str, entry: Any) -> ServerConfig:
     for key, kind, word in (("args", list, "a list"), ("env", dict, "an object"), ("headers", dict, "an object")):
         if key in entry and not isinstance(entry[key], kind):
             raise ConfigError(f'{where}: "{key}" must be {word}, not {type(entry[key]).__name__}')
-    return ServerConfig(name, _filled(where, entry))
+    filled: dict[str, Any] = _filled(where, entry)
+    if kinds == ["url"] and not filled["url"].startswith(("http://", "https://")):
+        raise ConfigError(f'{where}: "url" must start with http:// or https://, not {filled["url"]!r}')
+    return ServerConfig(name, filled, source=str(path))
 
 
 def _filled(where: str, value: Any) -> Any:

@@ -179,9 +179,10 @@ def configured(config: ServerConfig, log_dir: Path) -> Connection:
     try:
         server = MCPConfig.from_dict({"mcpServers": {config.name: config.entry}}).mcpServers[config.name]
     except ValidationError as error:
-        first = error.errors(include_url=False)[-1]
-        where = ".".join(str(part) for part in first["loc"][2:])
-        raise ConfigError(f"mcp.json: server {config.name!r}: {where}: {first['msg']}") from error
+        form = "StdioMCPServer" if "command" in config.entry else "RemoteMCPServer"
+        first = next(one for one in error.errors(include_url=False) if one["loc"][2] == form)
+        where = ".".join(str(part) for part in first["loc"][3:])
+        raise ConfigError(f"{config.source}: server {config.name!r}: {where}: {first['msg']}") from error
 
     def transport() -> ClientTransport:
         made = server.to_transport()
@@ -200,13 +201,7 @@ def configured(config: ServerConfig, log_dir: Path) -> Connection:
 
 def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
     """Return what Packetgate needs to know of a tool that `server` lists."""
-    schema = dict(tool.input_schema)
-    properties = dict(schema.get("properties") or {})
-    has_dry_run = trusted and properties.get("dry_run", {}).get("type") == "boolean"
-    if has_dry_run:
-        del properties["dry_run"]
-        schema["properties"] = properties
-        schema["required"] = [name for name in schema.get("required", ()) if name != "dry_run"]
+    schema = _without_dry_run(tool.input_schema) if trusted else None
     full = (tool.description or tool.title or tool.name).strip()
     return ToolSpec(
         name=f"{server}.{tool.name}",
@@ -214,10 +209,23 @@ def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
         upstream_name=tool.name,
         full=full,
         brief=brief_of(full),
-        input_schema=schema,
+        input_schema=tool.input_schema if schema is None else schema,
         risk=risk_of(tool.name, tool.annotations, trusted=trusted),
-        has_dry_run=has_dry_run,
+        has_dry_run=schema is not None,
     )
+
+
+def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the schema without its boolean `dry_run`; None when it has none. Servers may publish any nonsense."""
+    properties, required = schema.get("properties"), schema.get("required")
+    dry_run = properties.get("dry_run") if isinstance(properties, dict) else None
+    if not isinstance(properties, dict) or not isinstance(dry_run, dict) or dry_run.get("type") != "boolean":
+        return None
+    return {
+        **schema,
+        "properties": {name: inner for name, inner in properties.items() if name != "dry_run"},
+        "required": [name for name in required if name != "dry_run"] if isinstance(required, list) else [],
+    }
 
 
 def _ms_since(started: float) -> float:

@@ -51,8 +51,8 @@ class ToolSpec:
 
 
 def type_name(schema: dict[str, Any]) -> str:
-    """Return a schema's type in a word or two: `string`, `integer or null`, `any`."""
-    if "enum" in schema:
+    """Return a schema's type in a word or two: `string`, `integer or null`, `any`. What is not a schema is `any`."""
+    if isinstance(schema.get("enum"), list):
         return "one of " + ", ".join(str(value) for value in schema["enum"])
     if "const" in schema:
         return str(schema["const"])
@@ -62,5 +62,7 @@ def type_name(schema: dict[str, Any]) -> str:
     if isinstance(kind, str):
         items = schema.get("items")
         return f"array of {type_name(items)}" if kind == "array" and isinstance(items, dict) else kind
-    options = schema.get("anyOf") or schema.get("oneOf") or ()
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if not isinstance(options, list):
+        return "any"
     return " or ".join(type_name(option) for option in options if isinstance(option, dict)) or "any"

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
+from jsonschema.exceptions import SchemaError, ValidationError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from state.routing import Correction
 from tools.catalogue import Catalogue
@@ -45,18 +47,25 @@ def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correctio
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        return [
-            _correction(
-                spec, "invalid_value", f"publishes a broken schema, so no call can be checked: {error.message}."
-            )
-        ]
-    found = []
-    for flaw in sorted(
-        Draft202012Validator(schema).iter_errors(dict(params)), key=lambda flaw: list(map(str, flaw.path))
-    ):
-        where = ".".join(str(part) for part in flaw.absolute_path) or "the arguments"
-        found.append(_correction(spec, "invalid_value", f"cannot take `{where}` as given: {_short(flaw.message)}."))
-    return found
+        return [_broken(spec, error.message)]
+    # An empty registry: a reference that leads out of the schema is never fetched.
+    validator = Draft202012Validator(schema, registry=Registry())
+    try:
+        flaws = sorted(validator.iter_errors(dict(params)), key=lambda flaw: list(map(str, flaw.path)))
+    except Unresolvable as error:
+        return [_broken(spec, f"{error.ref} leads nowhere")]
+    return [
+        _correction(spec, "invalid_value", f"cannot take `{_where(flaw)}` as given: {_short(flaw.message)}.")
+        for flaw in flaws
+    ]
+
+
+def _where(flaw: ValidationError) -> str:
+    return ".".join(map(str, flaw.absolute_path)) or "the arguments"
+
+
+def _broken(spec: ToolSpec, why: str) -> Correction:
+    return _correction(spec, "invalid_value", f"publishes a broken schema, so no call can be checked: {_short(why)}.")
 
 
 def _wrong_name(name: str, palette: frozenset[str], catalogue: Catalogue) -> Correction:

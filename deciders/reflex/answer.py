@@ -1,12 +1,12 @@
 """An answer without a model: what the tools returned, and plainly what did not happen."""
 
 from deciders.protocols import Answer
-from deciders.reflex.reading import is_small_talk
+from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, words_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall, ToolExecutionStatus
 from tools.catalogue import Catalogue
-from tools.ranking import query_terms
+from tools.passages import nearest_passages
 
 SHOWN_CHARS = 4_000
 EXCERPT_PARAGRAPHS = 4
@@ -38,11 +38,9 @@ class ReflexResponder:
 def _without_tools(catalogue: Catalogue, *, greet: bool) -> str:
     names = list(catalogue)
     some = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    some = some or "see `packetgate tools` for what is there"
     opening = "Hello! I route requests to tools" if greet else "No tool here is made for that"
-    return (
-        f"{opening}, and no language model is configured to talk with. Ask for something that the tools can do: {some}."
-    )
+    where = f"Ask for something these can do: {some}." if names else "`packetgate tools` lists what can be asked for."
+    return f"{opening}, and no language model is configured to talk with. {where}"
 
 
 def _tell(call: ToolCall, request: str) -> str:
@@ -76,14 +74,17 @@ def _shown(output: str, request: str) -> str:
     text = output.strip()
     if len(text) <= SHOWN_CHARS:
         return text or "(nothing)"
-    terms = {term.rstrip("s") for term in query_terms(request)}
-    paragraphs = [part for part in text.split("\n\n") if part.strip()]
-    scored = sorted(
-        range(len(paragraphs)), key=lambda i: (-sum(paragraphs[i].lower().count(term) > 0 for term in terms), i)
-    )
-    best = sorted(scored[:EXCERPT_PARAGRAPHS])
-    excerpt = "\n\n[...]\n\n".join(paragraphs[i].strip() for i in best)[:SHOWN_CHARS]
-    return f"{excerpt}\n\n[{len(text):,} characters in all; these parts are nearest to the request]"
+    best = nearest_passages(text, _topic(request), EXCERPT_PARAGRAPHS)
+    excerpt = "\n\n[...]\n\n".join(best)[:SHOWN_CHARS] if best else text[:SHOWN_CHARS]
+    which = "these parts are nearest to the request" if best else "this is where it begins"
+    return f"{excerpt}\n\n[{len(text):,} characters in all; {which}]"
+
+
+def _topic(request: str) -> str:
+    """What the request is about: its words without the paths and verbs, which say where to look and what to do."""
+    for path in mentions_in(request).paths:
+        request = request.replace(path, " ")
+    return " ".join(word for word in words_in(request) if word not in VERBS)
 
 
 def _sentence(note: str) -> str:

@@ -32,10 +32,10 @@ class ReflexIntent:
         routing = packet.tool_routing
         taken = routing.reinjection_count if routing else 0
         request = packet.content.original_prompt
+        if taken >= len(steps):
+            return self._decided(False, request, Access.READ, 0.9, "every step of the request was taken")
         if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.calls):
             return self._decided(False, request, Access.READ, 0.9, "the last step did not succeed, so none follows it")
-        if taken >= len(steps):
-            return self._decided(False, request, Access.READ, 0.9, "every step of the request is done")
         step = steps[taken]
         if taken:
             return self._decided(True, step, access_of(step), 0.8, f"step {taken + 1} of {len(steps)} is still open")

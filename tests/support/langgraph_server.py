@@ -9,15 +9,15 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
+import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
@@ -69,7 +69,7 @@ class LangGraphServer:
 
 @contextmanager
 def serve_langgraph(folder: Path) -> Iterator[LangGraphServer]:
-    """Start `langgraph dev` with everything it keeps below `folder`; on leaving, the server and its children are gone."""
+    """Start `langgraph dev` with all it keeps below `folder`; on leaving, the server and its children are gone."""
     root = folder / "root"
     root.mkdir()
     isolated = _can_isolate()
@@ -88,7 +88,7 @@ def serve_langgraph(folder: Path) -> Iterator[LangGraphServer]:
         _wait_until_it_answers(server, process)
         yield server
     finally:
-        _stop(process, server)
+        _stop(process)
 
 
 async def _with_client(url: str, conversation: Callable[[LangGraphClient], Awaitable[T]]) -> T:
@@ -107,6 +107,7 @@ def _environment(folder: Path, root: Path) -> dict[str, str]:
         **nowhere,
         "NO_PROXY": "127.0.0.1",
         "LANGSMITH_TRACING": "false",
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
         "NO_COLOR": "1",
         "PACKETGATE_HOME": str(folder / "home"),
         "PACKETGATE_ROOT": str(root),
@@ -117,7 +118,8 @@ def _environment(folder: Path, root: Path) -> dict[str, str]:
 def _can_isolate() -> bool:
     if not shutil.which("unshare") or not shutil.which("ip"):
         return False
-    return subprocess.run(["unshare", "--net", "ip", "link", "set", "lo", "up"], capture_output=True).returncode == 0
+    tried = subprocess.run(["unshare", "--net", "ip", "link", "set", "lo", "up"], check=False, capture_output=True)
+    return tried.returncode == 0
 
 
 def _enter_network_of(pid: int) -> None:
@@ -134,14 +136,39 @@ def _free_port() -> int:
 
 
 def _wait_until_it_answers(server: LangGraphServer, process: "subprocess.Popen[bytes]") -> None:
-    async def answers(client: LangGraphClient) -> Any:
-        return await client.assistants.search()
+    async def ping(client: LangGraphClient) -> None:
+        await client.http.get("/ok")
 
     deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
+    while process.poll() is None and time.monotonic() < deadline:
         try:
-            assert server.talk(answers)
-        except OSError, httpx.TransportError:
-            pass
-        else:
-            return
+            return server.talk(ping)
+        except httpx.TransportError:
+            time.sleep(0.2)
+    raise AssertionError(f"langgraph dev does not answer, exit status {process.poll()}:\n{server.log()}")
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    """End the server as Ctrl-C does; what it does not end itself is killed, and counts as a failure."""
+    family = [process.pid, *_descendants(process.pid)]
+    process.send_signal(signal.SIGINT)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(STOP_TIMEOUT_S)
+    left = [pid for pid in family if _is_alive(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    assert not left, f"still running after the server was stopped: {left}"
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *_descendants(child)]
+    return found
+
+
+def _is_alive(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"

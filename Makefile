@@ -1,0 +1,75 @@
+# Everything below sets itself up: a virtual environment in .venv, with uv and the pinned packages in it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+PIP := $(UV) pip install --quiet --python $(BIN)/python --constraints constraints.txt
+EXTRAS := dev,studio,postgres,notebooks
+TESTS ?= tests
+WORKERS ?= auto
+export UV_NO_PROGRESS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types notebooks bench studio diagram constraints clean
+
+help: ## List what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.run ## Set up, and run the main job on files of this folder
+	@echo '$$ packetgate ask "What does README.md say about the gate?"'
+	@PACKETGATE_HOME=.packetgate $(BIN)/packetgate ask "What does README.md say about the gate?"
+	@echo
+	@echo "$$ packetgate ask 'Write \"hello\" to notes.txt'"
+	@PACKETGATE_HOME=.packetgate $(BIN)/packetgate ask 'Write "hello" to notes.txt'
+
+test: $(VENV)/.dev ## Set up, and run all tests
+	@$(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+check: lint types notebooks ## Lint, types, imports between rooms, notebooks
+	@$(BIN)/lint-imports
+
+notebooks: $(VENV)/.dev ## Execute the notebooks from top to bottom
+	@for notebook in notebooks/*.ipynb; do $(BIN)/jupyter execute --timeout=120 "$$notebook" || exit 1; done
+
+lint: $(VENV)/.dev ## Lint and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## Check types, strictly
+	@$(BIN)/mypy
+
+bench: $(VENV)/.dev ## Measure start-up and a packet's own cost
+	@$(BIN)/python -m benchmarks
+
+studio: $(VENV)/.dev ## Start the LangGraph server on this graph
+	@$(BIN)/langgraph dev --no-browser
+
+diagram: $(VENV)/.run ## Print the graph as Mermaid text
+	@$(BIN)/python -m graph.diagram
+
+constraints: $(UV) ## Resolve the pinned versions anew
+	@$(UV) pip compile --quiet --universal --no-header --python-version 3.11 --all-extras --upgrade pyproject.toml --output-file constraints.txt
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .langgraph_api
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Packetgate needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "no venv module: install it (Debian: apt install python3-venv), then try again"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(UV)
+	@echo "setting up $(VENV) ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(UV)
+	@echo "setting up $(VENV) for development ..."
+	@$(PIP) --editable '.[$(EXTRAS)]'
+	@if command -v c++ > /dev/null; then \
+		echo "llama.cpp is compiled once (about 7 minutes the first time) ..."; $(PIP) --editable '.[local]'; \
+	else \
+		echo "!! no C++ compiler: llama.cpp is left out and its tests are skipped (Debian: apt install g++ cmake)"; \
+	fi
+	@command -v npx > /dev/null || echo "!! no Node.js: the tests with npm servers are skipped (Debian: apt install nodejs npm)"
+	@touch $@ $(VENV)/.run

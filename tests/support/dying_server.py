@@ -1,0 +1,28 @@
+"""An MCP server in a process of its own that dies in the middle of every call."""
+
+import os
+import sys
+from pathlib import Path
+
+from fastmcp import FastMCP
+from fastmcp.client.transports import StdioTransport
+
+from tools.connection import Connection
+
+server: FastMCP[None] = FastMCP("mail")
+
+
+@server.tool
+def send_mail(text: str) -> str:
+    """Send a mail."""
+    Path(sys.argv[1]).write_text(text, encoding="utf-8")
+    os._exit(3)
+
+
+def dying(log: Path) -> Connection:
+    """Return a connection to it; what was sent before it died stands in `log`."""
+    return Connection("mail", lambda: StdioTransport(sys.executable, [__file__, str(log)]), trusted=False)
+
+
+if __name__ == "__main__":
+    server.run("stdio", show_banner=False)

@@ -1,0 +1,87 @@
+"""MCP servers of the tests' own: in this process, and as real processes that can be slow, silent or killed."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fastmcp import FastMCP
+from fastmcp.client.transports import FastMCPTransport
+from fastmcp.tools import Tool
+
+from tools.config import ServerConfig
+from tools.connection import Connection, configured
+
+SCRIPT = Path(__file__).with_name("stdio_server.py")
+
+
+class RawTool(Tool):
+    """A tool with exactly the schema given, however broken; it answers `ran`."""
+
+    async def run(self, arguments: dict[str, Any]) -> Any:
+        return self.convert_result("ran")
+
+
+def in_process(
+    server: FastMCP[Any], *, name: str | None = None, trusted: bool = False, timeout_s: float | None = None
+) -> Connection:
+    """Return a connection to a server object."""
+    return Connection(name or server.name, lambda: FastMCPTransport(server), trusted=trusted, timeout_s=timeout_s)
+
+
+class StdioServer:
+    """A real server process that runs `stdio_server.py`; what it does can be seen in its folder.
+
+    It waits to answer anything at all until the file `may_start` exists, when `waits`.
+    """
+
+    def __init__(self, folder: Path, name: str, *, waits: bool = False, **entry: Any) -> None:
+        self.folder = folder / name
+        self.folder.mkdir()
+        if not waits:
+            self.let_start()
+        self.config = ServerConfig(name, {"command": sys.executable, "args": [str(SCRIPT), str(self.folder)], **entry})
+        self.connection = configured(self.config, folder / "logs")
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of every start, oldest first."""
+        return [int(line) for line in self._lines("pids")]
+
+    @property
+    def written(self) -> list[str]:
+        """What its `write_line` was called with."""
+        return self._lines("written")
+
+    def let_start(self) -> None:
+        """Let a server that waits answer."""
+        (self.folder / "may_start").touch()
+
+    async def kill(self) -> None:
+        """Kill the running process and wait until it is gone."""
+        pid = self.pids[-1]
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: not alive(pid))
+
+    def _lines(self, name: str) -> list[str]:
+        file = self.folder / name
+        return file.read_text().splitlines() if file.exists() else []
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not count as long as its parent collects it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def until(happened: Callable[[], bool], within_s: float = 60.0) -> None:
+    """Wait for something that another process does."""
+    async with asyncio.timeout(within_s):
+        while not happened():  # noqa: ASYNC110 - nothing signals what another process does
+            await asyncio.sleep(0.01)
