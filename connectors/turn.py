@@ -1,39 +1,20 @@
 """Running one turn: the one function behind every connector."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
+from connectors.asking import Reply, Say, Turn
 from graph.composition import Graph
 from state.context import RoutingContext
 from state.errors import SessionError
 from state.packet import CognitionPacket, TurnInput
-from state.request import TurnRequest, check_request
+from state.request import check_request
 from state.sections import Header, Reflection, check_version
-
-
-@dataclass(frozen=True)
-class Say:
-    """Something new from the user."""
-
-    text: str
-    request: TurnRequest = field(default_factory=TurnRequest)
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The user's reply to a pending question: words, a decision, or `{"decisions": [...]}`."""
-
-    value: Any
-
-
-@dataclass(frozen=True)
-class Continue:
-    """Go on with a turn whose process ended in the middle."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +49,7 @@ class Finished:
 TurnEvent = StageStarted | StageFinished | Asked | Finished
 
 
-async def run_turn(
-    graph: Graph, turn: Say | Reply | Continue, session: str, context: RoutingContext
-) -> AsyncIterator[TurnEvent]:
+async def run_turn(graph: Graph, turn: Turn, session: str, context: RoutingContext) -> AsyncIterator[TurnEvent]:
     """Run a turn on a session, up to its answer or to a question.
 
     Raises:
@@ -105,7 +84,7 @@ def pending_question(state: StateSnapshot) -> dict[str, Any] | None:
     return next((dict(one.value) for one in state.interrupts if isinstance(one.value, dict)), None)
 
 
-def _input(turn: Say | Reply | Continue, state: StateSnapshot, session: str) -> Any:
+def _input(turn: Turn, state: StateSnapshot, session: str) -> Any:
     _check_readable(state)
     match turn:
         case Say():
@@ -114,7 +93,7 @@ def _input(turn: Say | Reply | Continue, state: StateSnapshot, session: str) -> 
             if pending_question(state) is None:
                 raise SessionError(f"session {session!r} has no pending question: ask something with `packetgate ask`")
             return Command(resume=turn.value)
-        case Continue():
+        case _:
             if not state.next:
                 raise SessionError(f"session {session!r} has no unfinished turn: ask something with `packetgate ask`")
             return None

@@ -15,10 +15,13 @@ _BLOCKS = (
     re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL),
     re.compile(r"<function=[^>]*>.*?(?:</function>|\Z)", re.IGNORECASE | re.DOTALL),
     re.compile(r"<\|python_tag\|>.*?(?:<\|eom_id\|>|<\|eot_id\|>|\Z)", re.DOTALL),
+    re.compile(r"<｜tool▁calls?▁begin｜>.*?(?:<｜tool▁calls▁end｜>|\Z)", re.DOTALL),
     re.compile(r"\[TOOL_CALLS\].*?(?:\[/TOOL_CALLS\]|\Z)", re.DOTALL),
 )
+# Some chat templates open the thought themselves, so that only its end is in the text.
+_THOUGHT_UP_TO_HERE = re.compile(r"\A.*?</(?:think|thinking|reasoning)>(?=\s*\S)", re.IGNORECASE | re.DOTALL)
 _STRAY = re.compile(
-    r"<\|[^|>\n]*(?:tool|python_tag|eom_id|eot_id)[^|>\n]*\|>|</?(?:tool_call|function_call|tool_response|tool_use|think|thinking)>",
+    r"<\|[^|>\n]*(?:tool|python_tag|eom_id|eot_id)[^|>\n]*\|>|</?(?:tool_call|function_call|tool_response|tool_use|invoke|think|thinking|reasoning)>",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"```[ \t]*(\w*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
@@ -36,25 +39,33 @@ class Cleaned:
 
 
 def strip_markup(text: str) -> Cleaned:
-    """Cut every piece of tool markup out of `text`."""
+    """Cut every piece of tool markup out of `text`, and what cutting uncovers."""
     count = 0
-    for pattern in (*_BLOCKS, _STRAY):
+    while True:
+        text, found = _cut(text)
+        if not found:
+            return Cleaned(re.sub(r"\n{3,}", "\n\n", text).strip() if count else text.strip(), count)
+        count += found
+
+
+def _cut(text: str) -> tuple[str, int]:
+    """Cut once, stray marks only where no block is left; return what remains, and how many pieces went."""
+    count = 0
+    for pattern in (*_BLOCKS, _THOUGHT_UP_TO_HERE):
         text, found = pattern.subn("", text)
         count += found
-    pseudo = 0
+    if not count:
+        text, count = _STRAY.subn("", text)
 
     def fenced(match: re.Match[str]) -> str:
-        nonlocal pseudo
+        nonlocal count
         if match[1].lower().startswith("tool") or _is_pseudo_call(match[2]):
-            pseudo += 1
+            count += 1
             return ""
         return match[0]
 
     text = _FENCE.sub(fenced, text)
-    if _is_pseudo_call(text):
-        return Cleaned("", count + pseudo + 1)
-    cut = count + pseudo
-    return Cleaned(re.sub(r"\n{3,}", "\n\n", text).strip() if cut else text.strip(), cut)
+    return ("", count + 1) if _is_pseudo_call(text) else (text, count)
 
 
 def _is_pseudo_call(text: str) -> bool:

@@ -50,7 +50,8 @@ def _call(routing: ToolRouting, selection: Selection, packet: CognitionPacket, c
     new = [call for i, call in enumerate(valid) if not any(call.same_call(earlier) for earlier in valid[:i])]
     fresh = tuple(call for call in new if not any(call.same_call(earlier) for earlier in routing.past_calls))
     if fresh:
-        return routing.model_copy(update={"outcome": "call", "calls": fresh})
+        left_out = f"a call was left out: {_problems(corrections)}" if corrections else ""
+        return routing.model_copy(update={"outcome": "call", "calls": fresh, "note": left_out})
     if valid:
         return _none(routing, "the same call was already made, or turned down, this turn, so it is not made again")
     return _none(routing, _problems(corrections) or "selection named no call")

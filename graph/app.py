@@ -6,6 +6,7 @@ from typing import Any
 
 from graph.building import build_graph
 from graph.composition import deciders_for
+from graph.served import ServedGraph
 from graph.settings import Settings
 from models.pool import ModelPool
 from state.routing import ToolResult
@@ -66,6 +67,8 @@ class ServerTools:
 
 _settings = Settings()
 _models = ModelPool(_settings.lite, _settings.prime)
-graph = build_graph(
-    deciders_for(_models, _settings), ServerTools(_settings, load_config(_settings.config_path))
-).compile(name="packetgate")
+graph = ServedGraph.of(
+    build_graph(deciders_for(_models, _settings), ServerTools(_settings, load_config(_settings.config_path))).compile(
+        name="packetgate"
+    )
+)

@@ -1,5 +1,6 @@
 """The one seam for structured answers: messages and a schema in, a validated object and its provenance out."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -52,7 +53,7 @@ async def decide(
 
     Args:
         repair_prompt: turns a problem into the message that asks for another try.
-        validate: returns an objection to a value that fits the schema, or None.
+        validate: returns an objection to a value that fits the schema, or None; runs in a thread.
 
     Raises:
         DecisionError: the second answer is no better, or the model cannot be asked.
@@ -62,13 +63,14 @@ async def decide(
         sampling["top_p"] = top_p
     first = await ask(model, messages, sampling)
     try:
-        return Structured(_read(first.text, schema, validate), first.text, repaired=False, usage=usage_of(first))
+        value = await asyncio.to_thread(_read, first.text, schema, validate)
+        return Structured(value, first.text, repaired=False, usage=usage_of(first))
     except DecisionError as error:
         problem = str(error)
     again = [*messages, AIMessage(first.text), HumanMessage(repair_prompt(problem))]
     second = await ask(model, again, sampling)
     try:
-        value = _read(second.text, schema, validate)
+        value = await asyncio.to_thread(_read, second.text, schema, validate)
     except DecisionError as error:
         raise DecisionError(f"{model_label(model)} gave no usable {schema.__name__}, asked twice: {error}") from error
     return Structured(value, second.text, repaired=True, usage=usage_of(first, second))

@@ -1,5 +1,7 @@
 """Ask the user, and take their word. Nothing else happens here: a resumed node runs again from its start."""
 
+import asyncio
+
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
@@ -31,7 +33,8 @@ async def ask_user(packet: CognitionPacket, runtime: Runtime[RoutingContext], *,
         try:
             if question:
                 return _told(packet, answered(packet, parse_answer(reply)), "the user answered")
-            return _told(packet, apply_replies(packet, reply, await toolbox.catalogue()), "the user decided")
+            update = await asyncio.to_thread(apply_replies, packet, reply, await toolbox.catalogue())
+            return _told(packet, update, "the user decided")
         except RequestError as error:
             problem = str(error)
 

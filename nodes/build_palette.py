@@ -1,5 +1,7 @@
 """Choose the few tools this turn may use."""
 
+import asyncio
+
 from langgraph.runtime import Runtime
 
 from state.context import RoutingContext, routing_context
@@ -15,7 +17,8 @@ async def build_palette(packet: CognitionPacket, runtime: Runtime[RoutingContext
     """Replace the palette; it is chosen from the user's words alone."""
     context, routing = routing_context(runtime.context), packet.routing
     catalogue = await toolbox.catalogue()
-    palette = choose_palette(
+    palette = await asyncio.to_thread(
+        choose_palette,
         PaletteRequest(
             words=packet.content.user_words,
             access=packet.intent.access,

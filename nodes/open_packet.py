@@ -74,10 +74,12 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
 
 def _dropped(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
     """Record what the user was asked last turn and never answered: those calls will not run."""
-    if packet.status.state is not PacketState.AWAITING_USER or packet.tool_routing is None:
+    routing = packet.tool_routing
+    if packet.status.state is not PacketState.AWAITING_USER or routing is None:
         return ()
-    waiting = [call for call in packet.tool_routing.calls if call.status.awaits_user]
+    waiting = [(call.tool_name, call.call_id) for call in routing.calls if call.status.awaits_user]
+    asked = [(repr(routing.question), None)] if routing.question else []
     return tuple(
-        AuditEntry(event="question_dropped", detail=f"{call.tool_name} was never answered", call_id=call.call_id)
-        for call in waiting
+        AuditEntry(event="question_dropped", detail=f"{what} was never answered", call_id=call_id)
+        for what, call_id in [*waiting, *asked]
     )

@@ -1,5 +1,7 @@
 """Which tools, with which arguments? What is chosen here has not run, and may not run yet."""
 
+import asyncio
+
 from langgraph.runtime import Runtime
 
 from deciders.protocols import ToolSelector
@@ -20,7 +22,7 @@ async def select_tool(
     """Ask for a selection and check it."""
     context, catalogue = routing_context(runtime.context), await toolbox.catalogue()
     selection = await decider.select(packet, catalogue, context)
-    routing = settle(selection, packet, catalogue)
+    routing = await asyncio.to_thread(settle, selection, packet, catalogue)
     if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
         routing = routing.model_copy(update={"outcome": "none", "note": routing.question})
     return {

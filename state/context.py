@@ -29,7 +29,10 @@ class RoutingContext(BaseModel):
         default="ask", description="What to do with a call below the threshold: ask the user, or skip it."
     )
     ask_timeout_s: float = Field(
-        default=86_400.0, gt=0.0, description="Seconds until a question to the user lapses, and its calls with it."
+        default=86_400.0,
+        gt=0.0,
+        le=31_536_000.0,
+        description="Seconds until a question to the user lapses, and its calls with it; at most a year.",
     )
     palette_size: int = Field(default=12, ge=1, le=128, description="Most tools shown to selection in a turn.")
     palette_token_budget: int = Field(

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, field_validator
 
 from state.base import Confidence, Section, new_id, now
 from state.errors import PacketVersionError
@@ -29,13 +29,11 @@ class Header(Section):
     """The connector the request came through."""
     created_at: datetime = Field(default_factory=now)
 
-    @model_validator(mode="before")
+    @field_validator("version")
     @classmethod
-    def _refuse_newer(cls, data: Any) -> Any:
-        version = data.get("version") if isinstance(data, dict) else None
-        if isinstance(version, int):
-            check_version(version)
-        return data
+    def _refuse_newer(cls, version: int) -> int:
+        check_version(version)
+        return version
 
 
 def check_version(version: int) -> None:

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from tools.ranking import Ranking
 from tools.risk import words_of
@@ -16,8 +17,8 @@ class Catalogue(Mapping[str, ToolSpec]):
         self._by_words: dict[tuple[str, ...], list[str]] = {}
         for name, spec in self._specs.items():
             for alias in {tuple(words_of(name)), tuple(words_of(spec.upstream_name))}:
-                self._by_words.setdefault(alias, []).append(name)
-        self.ranking = Ranking(self._specs.values())
+                if alias and name.isascii():
+                    self._by_words.setdefault(alias, []).append(name)
 
     def __getitem__(self, name: str) -> ToolSpec:
         return self._specs[name]
@@ -27,6 +28,11 @@ class Catalogue(Mapping[str, ToolSpec]):
 
     def __len__(self) -> int:
         return len(self._specs)
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """The tools' index, made at first use. Both block: off the event loop."""
+        return Ranking(self._specs.values())
 
     def canonical(self, name: str) -> str | None:
         """Return the one tool that `name` can only mean: itself, another spelling, or its name without the server."""

@@ -53,16 +53,18 @@ def load_config(path: Path | None) -> McpConfig:
     if path is None:
         return McpConfig()
     document = _read(path)
-    servers = document.get("mcpServers", {})
+    servers, builtin = document.get("mcpServers", {}), document.get("builtin", False)
     if not isinstance(servers, dict):
         raise ConfigError(f'{path}: "mcpServers" must be an object of servers by name, not {type(servers).__name__}')
-    if not servers and not document.get("builtin"):
+    if not isinstance(builtin, bool):
+        raise ConfigError(f'{path}: "builtin" must be true or false, not {builtin!r}')
+    if not servers and not builtin:
         raise ConfigError(
             f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools'
         )
     return McpConfig(
         servers=tuple(_server(path, name, entry) for name, entry in servers.items()),
-        builtin=document.get("builtin") is True,
+        builtin=builtin,
         source=str(path),
     )
 
@@ -75,11 +77,13 @@ def _read(path: Path) -> dict[str, Any]:
             f"{path}: no such file: check --mcp-config, or leave it out to use the built-in tools"
         ) from error
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}: check --mcp-config") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}: save it as UTF-8") from error
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
+        raise ConfigError(f"{path}: not JSON that can be read: {str(error).splitlines()[0]}") from error
     if not isinstance(document, dict):
         raise ConfigError(f'{path}: must be an object with "mcpServers", not {type(document).__name__}')
     return document
@@ -97,6 +101,11 @@ def _server(path: Path, name: str, entry: Any) -> ServerConfig:
     for key, kind, word in (("args", list, "a list"), ("env", dict, "an object"), ("headers", dict, "an object")):
         if key in entry and not isinstance(entry[key], kind):
             raise ConfigError(f'{where}: "{key}" must be {word}, not {type(entry[key]).__name__}')
+    timeout = entry.get("timeout")
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int) or timeout <= 0):
+        raise ConfigError(f'{where}: "timeout" must be a whole number of milliseconds above 0, not {timeout!r}')
+    if not isinstance(entry.get("trusted", False), bool):
+        raise ConfigError(f'{where}: "trusted" must be true or false, not {entry["trusted"]!r}')
     filled: dict[str, Any] = _filled(where, entry)
     if kinds == ["url"] and not filled["url"].startswith(("http://", "https://")):
         raise ConfigError(f'{where}: "url" must start with http:// or https://, not {filled["url"]!r}')

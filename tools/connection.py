@@ -1,6 +1,7 @@
 """One MCP server: its session, its tools, and how it is doing. What goes wrong here stays here."""
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -69,6 +70,9 @@ class Connection:
         self.problem = ""
         self.specs: tuple[ToolSpec, ...] = ()
         self.stale = False
+        self.session = 0
+        """Number of the session, or of the attempt to open one; 0 before the first."""
+        self._opening = asyncio.Lock()
         self._transport = transport
         self._trusted = trusted
         self._timeout_s = timeout_s or CALL_TIMEOUT_S
@@ -86,24 +90,11 @@ class Connection:
         """Return how the server is doing."""
         return ServerHealth(name=self.name, state=self.state, tools=len(self.specs), problem=self.problem)
 
-    async def connect(self) -> None:
-        """Start or reach the server and list its tools; sets `state`, and `problem` when that fails."""
-        self.state = "connecting"
-        await self.close()
-        self._client = Client(
-            await asyncio.to_thread(self._transport),
-            init_timeout=CONNECT_TIMEOUT_S,
-            timeout=self._timeout_s,
-            message_handler=_ListChanged(self._mark_stale),
-        )
-        try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._client.__aenter__()  # type: ignore[no-untyped-call]
-                await self._list()
-        except (*_LOST, MCPError, ValidationError, TimeoutError) as error:
-            await self._fail(error)
-        else:
-            self._attempts = 0
+    async def connect(self, instead_of: int) -> None:
+        """Open a session in place of the one with that number, unless another caller did already."""
+        async with self._opening:
+            if self.session == instead_of:
+                await self._open()
 
     async def refresh(self) -> None:
         """List the tools again after the server said that they changed."""
@@ -119,23 +110,22 @@ class Connection:
             ServerError: the server is not there; nothing was sent.
             LostCallError: the call was sent, and the connection broke or the time ran out.
         """
-        if self._client is None or self.state != "ready":
+        client = self._client
+        if client is None or self.state != "ready":
             raise ServerError(f"server {self.name!r} is not there: {self.problem or 'it is still starting'}")
         started = time.perf_counter()
         try:
-            answer = await self._client.call_tool_mcp(tool, params)
+            answer = await client.call_tool_mcp(tool, params)
         except MCPError as error:
             if error.error.code == REQUEST_TIMEOUT:
                 raise LostCallError(f"server {self.name!r} gave no answer within {self._timeout_s:g} s") from error
             if error.error.code == CONNECTION_CLOSED:
-                await self._fail(error)
-                raise LostCallError(f"server {self.name!r} went away during the call: {self.problem}") from error
+                raise await self._went_away(client, error) from error
             return ToolResult(success=False, error=error.error.message, execution_time_ms=_ms_since(started))
         except ToolError as error:
             return ToolResult(success=False, error=str(error), execution_time_ms=_ms_since(started))
         except _LOST as error:
-            await self._fail(error)
-            raise LostCallError(f"server {self.name!r} went away during the call: {self.problem}") from error
+            raise await self._went_away(client, error) from error
         except ValidationError as error:
             raise LostCallError(f"server {self.name!r} answered against the protocol: {_first_line(error)}") from error
         return to_result(answer, _ms_since(started))
@@ -144,10 +134,32 @@ class Connection:
         """End the session; a server that was started here ends with it."""
         client, self._client = self._client, None
         if client is not None:
-            await client.close()  # type: ignore[no-untyped-call]
+            # A session that broke raises its error once more on closing; `problem` has told it already.
+            with contextlib.suppress(*_LOST, MCPError, ValueError, TimeoutError):
+                await client.close()  # type: ignore[no-untyped-call]
 
     def _mark_stale(self) -> None:
         self.stale = True
+
+    async def _open(self) -> None:
+        """Start or reach the server and list its tools; sets `state`, and `problem` when that fails."""
+        self.session += 1
+        self.state = "connecting"
+        await self.close()
+        try:
+            self._client = Client(
+                await asyncio.to_thread(self._transport),
+                init_timeout=CONNECT_TIMEOUT_S,
+                timeout=self._timeout_s,
+                message_handler=_ListChanged(self._mark_stale),
+            )
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await self._client.__aenter__()  # type: ignore[no-untyped-call]
+                await self._list()
+        except (*_LOST, MCPError, ValueError, TimeoutError) as error:
+            await self._fail(error)
+        else:
+            self._attempts = 0
 
     async def _list(self) -> None:
         if self._client is None:
@@ -158,12 +170,21 @@ class Connection:
         self.state = "ready"
         self.problem = "" if tools else "it offers no tools"
 
+    async def _went_away(self, client: Client[Any], error: BaseException) -> LostCallError:
+        """Return the error for a call whose session ended; a newer session is left alone."""
+        if client is self._client and self.state == "ready":
+            await self._fail(error)
+        return LostCallError(f"server {self.name!r} went away during the call: {self.problem or _first_line(error)}")
+
     async def _fail(self, error: BaseException) -> None:
         self.state = "failed"
         self.specs = ()
         self._attempts += 1
         self._failed_at = time.monotonic()
-        self.problem = _first_line(error) + await asyncio.to_thread(self._last_words)
+        self.problem = _first_line(error)
+        session, words = self.session, await asyncio.to_thread(self._last_words)
+        if session == self.session:
+            self.problem += words
 
     def _last_words(self) -> str:
         transport = self._client.transport if self._client else None

@@ -1,5 +1,7 @@
 """Running one call, and what it ends as."""
 
+import asyncio
+
 from state.context import RoutingContext
 from state.errors import LostCallError, ToolCallError
 from state.packet import CognitionPacket
@@ -17,7 +19,7 @@ async def execute(
     A write or a command that is switched off is not run: where a trusted server offers it, the tool is asked what it
     would do. One that was sent and never answered is `unknown`, because it may have happened.
     """
-    why_not = refusal(call, packet, catalogue, context)
+    why_not = await asyncio.to_thread(refusal, call, packet, catalogue, context)
     if why_not:
         return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=why_not))
     spec = catalogue[call.tool_name]

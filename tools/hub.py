@@ -79,19 +79,21 @@ class McpHub:
         if spec is None:
             raise CallRefusedError(f"there is no tool {tool_name!r}")
         connection = self._connections[spec.server]
+        session = connection.session
         try:
             return await connection.call(spec.upstream_name, params)
         except LostCallError:
-            if spec.risk is not Risk.READ or connection.state != "failed":
+            still_there = connection.session == session and connection.state == "ready"
+            if spec.risk is not Risk.READ or still_there:
                 raise
-            await connection.connect()
+            await connection.connect(instead_of=session)
             return await connection.call(spec.upstream_name, params)
 
     def _start(self, connection: Connection) -> None:
         running = self._starting.get(connection.name)
         if running is None or running.done():
             self._starting[connection.name] = asyncio.create_task(
-                connection.connect(), name=f"connect {connection.name}"
+                connection.connect(instead_of=connection.session), name=f"connect {connection.name}"
             )
             self._waited.discard(connection.name)
 

@@ -50,7 +50,8 @@ def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> tuple[Palett
         in_full = reason in {"permanent", "recent", "described", "widened"} or name in full_ranked
         for shown in ("full", "brief") if in_full else ("brief",):
             cost = token_count(describe(catalogue[name], full=shown == "full"))
-            if spent + cost <= wanted.token_budget or not chosen:
+            must = not chosen and (shown == "brief" or reason == "described")
+            if spent + cost <= wanted.token_budget or must:
                 chosen.append(
                     PaletteEntry(
                         tool_name=name,

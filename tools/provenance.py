@@ -21,7 +21,7 @@ def trace_params(
 
     Args:
         params: the arguments.
-        spec: the tool; its schema's own defaults, constants and enum values are trusted defaults.
+        spec: the tool; its schema's own defaults and constants are trusted defaults.
         user_words: all that the user said.
         tool_outputs: (tool name, output) of what tools returned, newest first.
     """
@@ -35,10 +35,10 @@ def untrusted_params(provenance: Mapping[str, str]) -> dict[str, str]:
 
 
 def _origin(value: Any, schema: Mapping[str, Any], user_words: str, outputs: list[tuple[str, str]]) -> str:
-    leaves = [leaf for leaf in _leaves(value) if leaf.strip()]
-    if leaves and all(_said(leaf, user_words) for leaf in leaves):
+    leaves, flags = [leaf for leaf in _leaves(value) if leaf.strip()], _has_flag(value)
+    if leaves and not flags and all(_said(leaf, user_words) for leaf in leaves):
         return USER
-    if value == schema.get("default", _ABSENT) or (not leaves and not isinstance(value, bool)):
+    if any(value == schema.get(key, _ABSENT) for key in ("default", "const")) or not (leaves or flags):
         return DEFAULT
     for tool, output in outputs:
         if any(_said(leaf, output) for leaf in leaves if not _said(leaf, user_words)):
@@ -57,6 +57,15 @@ def _leaves(value: Any) -> Iterable[str]:
         yield value
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield json.dumps(value)
+
+
+def _has_flag(value: Any) -> bool:
+    """Whether there is a true or false in `value`: nobody says it word by word."""
+    if isinstance(value, Mapping):
+        return any(_has_flag(inner) for inner in value.values())
+    if isinstance(value, list | tuple):
+        return any(_has_flag(inner) for inner in value)
+    return isinstance(value, bool)
 
 
 def _said(leaf: str, text: str) -> bool:

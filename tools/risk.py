@@ -15,11 +15,12 @@ READ_VERBS = frozenset(
     " scan search select show stat status suggest summarize tail translate validate verify view".split()
 )
 WRITE_VERBS = frozenset(
-    "add allocate append apply archive assign book buy cancel change clear close comment commit configure copy create"
-    " delete disable drop edit enable erase fork generate grant import insert install invite invoke kill link lock log"
-    " make mark merge modify move mute open order patch pay pin post publish purge push put rebase record register"
-    " release remove rename reply reset restart restore revoke save schedule send set share sign stop store submit"
-    " subscribe sync transfer trash trigger unlink unlock update upload upsert write".split()
+    "accept add allocate append apply approve archive assign book buy cancel change clear close comment commit"
+    " configure copy create delete disable drop edit enable erase fork generate grant import insert install invite"
+    " invoke kill link lock log make mark merge modify move mute open order patch pay pin post publish purge push put"
+    " rebase record register reject release remove rename replace reply reset restart restore revoke save schedule"
+    " send set share sign stop store submit subscribe sync transfer trash trigger unlink unlock update upload upsert"
+    " write".split()
 )
 EXECUTE_VERBS = frozenset(
     "bash call command deploy eval exec execute launch powershell run script shell sh spawn start sudo".split()

@@ -5,11 +5,16 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from state.errors import InputError, PacketgateError
+
+if TYPE_CHECKING:
+    from connectors.asking import Turn
+    from graph.settings import Settings
+    from state.context import RoutingContext
 
 app = typer.Typer(
     name="packetgate",
@@ -46,11 +51,11 @@ def ask(
     allow_commands: AllowCommands = False,
 ) -> None:
     """Ask once: the answer, and the packet's journey. Exit status 3 means that it waits for your answer."""
-    from connectors.turn import Say
-    from state.request import TurnRequest
+    from connectors.asking import Say
+    from state.request import TurnRequest, check_request
 
     def start() -> Say:
-        return Say(_request_text(request), TurnRequest(origin="terminal"))
+        return Say(check_request(_request_text(request)), TurnRequest(origin="terminal"))
 
     _turn(start, session, _settings(mcp_config, lite, prime), _context(allow_writes, allow_commands), as_json)
 
@@ -72,7 +77,7 @@ def answer(
     """Answer a session's pending question, or go on with a turn whose process was stopped."""
     from connectors.terminal.replies import reply_or_continue
 
-    def start() -> Any:
+    def start() -> "Turn":
         if session is None:
             raise InputError("which session? Name it: packetgate answer yes --session NAME")
         return reply_or_continue(reply, edit)
@@ -136,19 +141,32 @@ def main() -> None:
     app()
 
 
-def _turn(start: Callable[[], Any], session: str | None, settings: Any, context: Any, as_json: bool) -> None:
-    from connectors.terminal.turns import Terminal
-    from graph.composition import open_app
-
+def _turn(
+    start: "Callable[[], Turn]",
+    session: str | None,
+    settings: "Callable[[], Settings]",
+    context: "RoutingContext",
+    as_json: bool,
+) -> None:
     async def run() -> int:
-        turn = start()
-        async with open_app(settings()) as opened:
+        from models.pool import ModelPool
+        from tools.config import load_config
+
+        turn, made = start(), settings()
+        load_config(made.config_path)
+        ModelPool(made.lite, made.prime)
+        # What takes seconds to import comes only now: bad input is told at once.
+        from connectors.terminal.reading import at_a_terminal
+        from connectors.terminal.turns import Terminal
+        from graph.composition import open_app
+
+        async with open_app(made) as opened:
             terminal = Terminal(
                 graph=opened.graph,
                 session=_session_name(session),
                 context=context,
                 as_json=as_json,
-                interactive=sys.stdin.isatty() and sys.stdout.isatty() and not as_json,
+                interactive=at_a_terminal() and not as_json,
             )
             return await terminal.run(turn)
 
@@ -157,6 +175,8 @@ def _turn(start: Callable[[], Any], session: str | None, settings: Any, context:
 
 def _run(command: Callable[[], Awaitable[int]]) -> None:
     """Run a command to its exit status: 2 and one line for input that cannot be used, 1 for what should not happen."""
+    from connectors.terminal.reading import InterruptedReadError
+
     try:
         status = asyncio.run(_awaited(command))
     except PacketgateError as error:
@@ -164,7 +184,7 @@ def _run(command: Callable[[], Awaitable[int]]) -> None:
             raise
         typer.echo(f"packetgate: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(2 if isinstance(error, InputError) else 1) from error
-    except KeyboardInterrupt as error:
+    except (KeyboardInterrupt, InterruptedReadError) as error:
         raise typer.Exit(130) from error
     raise typer.Exit(status)
 
@@ -173,10 +193,10 @@ async def _awaited(command: Callable[[], Awaitable[int]]) -> int:
     return await command()
 
 
-def _settings(mcp_config: Path | None, lite: str | None, prime: str | None) -> Callable[[], Any]:
+def _settings(mcp_config: Path | None, lite: str | None, prime: str | None) -> "Callable[[], Settings]":
     """Return what makes the settings: the environment, then what the command line says."""
 
-    def make() -> Any:
+    def make() -> "Settings":
         from pydantic import ValidationError
 
         from graph.settings import Settings
@@ -192,7 +212,7 @@ def _settings(mcp_config: Path | None, lite: str | None, prime: str | None) -> C
     return make
 
 
-def _context(allow_writes: bool, allow_commands: bool) -> Any:
+def _context(allow_writes: bool, allow_commands: bool) -> "RoutingContext":
     from state.context import RoutingContext
 
     return RoutingContext(allow_write_tools=allow_writes, allow_execute_tools=allow_commands)

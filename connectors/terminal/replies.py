@@ -2,7 +2,7 @@
 
 import json
 
-from connectors.turn import Continue, Reply
+from connectors.asking import Continue, Reply
 from state.errors import RequestError
 
 

@@ -2,13 +2,15 @@
 
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from rich.status import Status
 
+from connectors.asking import Reply, Turn
 from connectors.terminal import rendering
-from connectors.turn import Asked, Continue, Finished, Reply, Say, StageFinished, StageStarted, run_turn
+from connectors.terminal.reading import Reader, reader
+from connectors.turn import Asked, Finished, StageFinished, StageStarted, run_turn
 from graph.composition import Graph
 from state.context import RoutingContext
 from state.errors import RequestError
@@ -29,9 +31,9 @@ class Terminal:
     as_json: bool = False
     interactive: bool = False
     show_journey: bool = True
-    read: Callable[[str], str] = input
+    read: Reader = field(default_factory=reader)
 
-    async def run(self, turn: Say | Reply | Continue) -> int:
+    async def run(self, turn: Turn) -> int:
         """Run the turn and whatever questions it asks; return the exit status."""
         while True:
             event = await self._until_end(turn)
@@ -41,9 +43,13 @@ class Terminal:
             if not self.interactive:
                 self._show_pending(event)
                 return WAITING
-            turn = self._ask(event)
+            turn = await self._ask(event.question)
 
-    async def _until_end(self, turn: Say | Reply | Continue) -> Asked | Finished:
+    async def ask_again(self, question: dict[str, Any]) -> int:
+        """Put a question that was pending already, and go on from the reply."""
+        return await self.run(await self._ask(question))
+
+    async def _until_end(self, turn: Turn) -> Asked | Finished:
         with Status("…", console=rendering.console(stderr=True)) as status:
             async for event in run_turn(self.graph, turn, self.session, self.context):
                 match event:
@@ -57,22 +63,22 @@ class Terminal:
                         return event
         raise RequestError("the turn ended without an answer")
 
-    def _ask(self, asked: Asked) -> Reply:
+    async def _ask(self, question: dict[str, Any]) -> Reply:
         out = rendering.console()
-        out.print(rendering.question(asked.question))
-        if asked.question.get("kind") == "question":
-            return Reply(self.read("> "))
-        said = self.read(HINT).strip()
+        out.print(rendering.question(question))
+        if question.get("kind") == "question":
+            return Reply(await self.read("> "))
+        said = (await self.read(HINT)).strip()
         if said.lower() in {"e", "edit"}:
-            return Reply(self._edit(asked))
+            return Reply(await self._edit(question))
         return Reply(said)
 
-    def _edit(self, asked: Asked) -> object:
+    async def _edit(self, question: dict[str, Any]) -> object:
         """Ask for new arguments of each call, as JSON; an empty line keeps them."""
         decisions: list[dict[str, object]] = []
-        for request in asked.question["action_requests"]:
+        for request in question["action_requests"]:
             while True:
-                written = self.read(
+                written = await self.read(
                     f"{request['name']} {json.dumps(request['args'], ensure_ascii=False)}\nnew arguments as JSON: "
                 )
                 try:

@@ -1,5 +1,6 @@
 """Needs a tool or not, judged by words."""
 
+import asyncio
 import re
 
 from deciders.protocols import IntentDecision
@@ -41,7 +42,7 @@ class ReflexIntent:
             return self._decided(True, step, access_of(step), 0.8, f"step {taken + 1} of {len(steps)} is still open")
         if is_small_talk(step):
             return self._decided(False, request, Access.READ, 0.98, "small talk")
-        needs, confidence, why = _judge(step, await toolbox.catalogue())
+        needs, confidence, why = await asyncio.to_thread(_judge, step, await toolbox.catalogue())
         return self._decided(needs, request, access_of(step), confidence, why)
 
     def _decided(self, needs: bool, intent: str, access: Access, confidence: float, why: str) -> IntentDecision:

@@ -9,7 +9,7 @@ from tools.risk import EXECUTE_VERBS, WRITE_VERBS
 
 SMALL_TALK = frozenset(
     "afternoon alright awesome bye cheers cool day evening fine good goodbye great greetings hallo hello hey hi howdy"
-    " how is it going are you morning nice night okay ok please sorry sure thank thanks there welcome well what's up"
+    " how how's is it going are you morning nice night okay ok please sorry sure thank thanks there welcome well what's up"
     " whats yes no yo you're a an and the for very much so to all everyone me my i am im i'm doing today again".split()
 )
 

@@ -1,5 +1,7 @@
 """Review without a model: each check either holds or lowers the confidence, and says so."""
 
+import asyncio
+
 from deciders.protocols import CallReview, Review
 from deciders.reflex.arguments import senses_of
 from deciders.reflex.reading import access_of, steps_in, verbs_in
@@ -30,6 +32,9 @@ class ReflexReviewer:
 
     async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
         """Check each call on its own."""
+        return await asyncio.to_thread(self._review, packet, catalogue)
+
+    def _review(self, packet: CognitionPacket, catalogue: Catalogue) -> Review:
         reviews = tuple(self._judge(call, packet, catalogue) for call in packet.routing.calls)
         return Review(
             reviews=reviews,

@@ -2,6 +2,7 @@
 request holds what the tool needs.
 """
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +78,9 @@ class ReflexSelector:
 
     async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
         """Choose for each part of the current step."""
+        return await asyncio.to_thread(self._select, packet, catalogue, context)
+
+    def _select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
         steps = steps_in(packet.content.original_prompt)
         step = steps[min(packet.routing.reinjection_count, len(steps) - 1)]
         corrects = any(one.outcome is ApprovalOutcome.ANSWERED for one in packet.governance.approvals)

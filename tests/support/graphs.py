@@ -9,6 +9,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
+from support.notebook import Notebook
 
 from connectors.turn import Asked, Finished, Reply, Say, StageFinished, TurnEvent, run_turn
 from deciders.protocols import Deciders
@@ -16,7 +17,6 @@ from graph.building import build_graph
 from graph.storage import serializer
 from state.context import RoutingContext
 from state.packet import CognitionPacket, TurnInput
-from support.notebook import Notebook
 from tools.connection import Connection
 from tools.hub import McpHub
 

@@ -20,6 +20,8 @@ from typing import TypeVar
 import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from support.mcp_servers import alive
+from support.programs import descendants
 
 T = TypeVar("T")
 
@@ -53,12 +55,16 @@ class LangGraphServer:
     """Whether it runs in a network namespace with loopback alone; otherwise its proxies lead nowhere."""
 
     def talk(self, conversation: Callable[[LangGraphClient], Awaitable[T]]) -> T:
-        """Run a conversation over HTTP, from within the server's network namespace."""
+        """Run a conversation over HTTP, from within the server's network."""
+        return self.within(lambda: asyncio.run(_with_client(self.url, conversation)))
+
+    def within(self, what: Callable[[], T]) -> T:
+        """Do something within the server's network: a namespace belongs to a thread."""
 
         def run() -> T:
-            if self.isolated:  # a network namespace belongs to a thread
+            if self.isolated:
                 _enter_network_of(self.pid)
-            return asyncio.run(_with_client(self.url, conversation))
+            return what()
 
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(run).result()
@@ -150,25 +156,12 @@ def _wait_until_it_answers(server: LangGraphServer, process: "subprocess.Popen[b
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
     """End the server as Ctrl-C does; what it does not end itself is killed, and counts as a failure."""
-    family = [process.pid, *_descendants(process.pid)]
+    family = [process.pid, *descendants(process.pid)]
     process.send_signal(signal.SIGINT)
     with suppress(subprocess.TimeoutExpired):
         process.wait(STOP_TIMEOUT_S)
-    left = [pid for pid in family if _is_alive(pid)]
+    left = [pid for pid in family if alive(pid)]
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     process.wait()
     assert not left, f"still running after the server was stopped: {left}"
-
-
-def _descendants(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found += [child, *_descendants(child)]
-    return found
-
-
-def _is_alive(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"

@@ -49,12 +49,12 @@ class StdioServer:
     @property
     def pids(self) -> list[int]:
         """The process ids of every start, oldest first."""
-        return [int(line) for line in self._lines("pids")]
+        return [int(line) for line in self.lines("pids")]
 
     @property
     def written(self) -> list[str]:
         """What its `write_line` was called with."""
-        return self._lines("written")
+        return self.lines("written")
 
     def let_start(self) -> None:
         """Let a server that waits answer."""
@@ -66,7 +66,8 @@ class StdioServer:
         os.kill(pid, signal.SIGKILL)
         await until(lambda: not alive(pid))
 
-    def _lines(self, name: str) -> list[str]:
+    def lines(self, name: str) -> list[str]:
+        """Return the lines of a trace; those of `read` name the reads that were started."""
         file = self.folder / name
         return file.read_text().splitlines() if file.exists() else []
 

@@ -146,9 +146,9 @@ async def test_too_late_is_a_lost_call_and_is_not_sent_again(risk: str):
         return "never"
 
     server.tool(wait_for_it, name=f"{risk}_it")
-    async with McpHub([in_process(server, timeout_s=0.2)]) as hub:
+    async with McpHub([in_process(server, timeout_s=1.0)]) as hub:
         await hub.catalogue()
-        with pytest.raises(LostCallError, match=r"'a' gave no answer within 0\.2 s"):
+        with pytest.raises(LostCallError, match=r"'a' gave no answer within 1 s"):
             await hub.call(f"a.{risk}_it", {})
         assert asked == [risk]
         assert (await hub.call("a.echo", {"text": "still here"})).output == "a says still here"

@@ -1,0 +1,94 @@
+"""`packetgate ask`, through a real process."""
+
+import json
+
+from support.command_line import CommandLine
+
+from state.packet import read_packet
+from state.routing import ToolExecutionStatus
+
+
+def test_a_read_is_answered_from_the_file_and_its_journey_is_shown(cli: CommandLine) -> None:
+    done = cli.run("ask", "What does plan.txt say?")
+    assert done.status == 0
+    assert "The gate opens at seven." in done.out
+    stages = ["open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "execute_tool"]
+    positions = [done.out.index(stage) for stage in [*stages, "inject_result", "respond"]]
+    assert positions == sorted(positions)
+    assert "0.95" in done.out
+    assert done.err == ""
+
+
+def test_json_prints_the_final_packet_and_nothing_else(cli: CommandLine) -> None:
+    done = cli.run("ask", "--json", "Read plan.txt")
+    packet = read_packet(done.out)
+    assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
+    assert packet.header.origin == "terminal"
+    assert packet.messages[-1].text == packet.response.candidate
+
+
+def test_a_kept_packet_shows_its_journey_again(cli: CommandLine) -> None:
+    kept = cli.folder / "packet.json"
+    kept.write_text(cli.run("ask", "--json", "Read plan.txt").out)
+    shown = cli.run("trace", "packet.json")
+    assert shown.status == 0
+    assert "The gate opens at seven." in shown.out
+    assert "execute_tool" in shown.out
+
+
+def test_a_write_is_only_shown_while_writes_are_switched_off(cli: CommandLine) -> None:
+    done = cli.run("ask", 'Write "hello" to notes.txt')
+    assert done.status == 0
+    assert "Would create notes.txt" in done.out
+    assert "--allow-writes" in done.out
+    assert not (cli.folder / "notes.txt").exists()
+
+
+def test_a_write_waits_for_the_user_and_the_question_survives_the_process(cli: CommandLine) -> None:
+    asked = cli.run("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
+    assert asked.status == 3
+    assert "packetgate answer yes|no|skip --session s --allow-writes" in asked.out
+    assert not (cli.folder / "notes.txt").exists()
+    answered = cli.run("answer", "yes", "--session", "s", "--allow-writes")
+    assert answered.status == 0
+    assert (cli.folder / "notes.txt").read_text() == "hello"
+    again = cli.run("answer", "yes", "--session", "s", "--allow-writes")
+    assert again.status == 2
+    assert "no pending question" in again.err
+
+
+def test_a_denied_write_is_not_done(cli: CommandLine) -> None:
+    cli.run("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
+    denied = cli.run("answer", "no", "--session", "s", "--allow-writes", "--json")
+    assert read_packet(denied.out).routing.execution_status is ToolExecutionStatus.USER_DENIED
+    assert not (cli.folder / "notes.txt").exists()
+
+
+def test_an_edited_write_is_done_as_edited(cli: CommandLine) -> None:
+    cli.run("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
+    edit = json.dumps({"path": "other.txt", "content": "good day"})
+    assert cli.run("answer", "--session", "s", "--allow-writes", "--edit", edit).status == 0
+    assert (cli.folder / "other.txt").read_text() == "good day"
+    assert not (cli.folder / "notes.txt").exists()
+
+
+def test_a_session_remembers_its_turns(cli: CommandLine) -> None:
+    first = read_packet(cli.run("ask", "--json", "--session", "s", "Read plan.txt").out)
+    second = read_packet(cli.run("ask", "--json", "--session", "s", "Read todo.txt").out)
+    assert second.header.parent_packet_id == first.header.packet_id
+    assert second.context.recent_tools == ("ai.read",)
+    assert [entry.params["path"] for entry in second.context.result_ledger] == ["plan.txt", "todo.txt"]
+    assert len(second.messages) == 4
+
+
+def test_the_request_may_come_from_standard_input(cli: CommandLine) -> None:
+    assert "The gate opens at seven." in cli.run("ask", given=b"Read plan.txt\n").out
+    assert "The gate opens at seven." in cli.run("ask", "-", given=b"Read plan.txt\n").out
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(cli: CommandLine) -> None:
+    (cli.folder / "sly.txt").write_text("harmless\x1b]0;owned\x07 \x1b[2J end\n")
+    done = cli.run("ask", "Read sly.txt")
+    assert "harmless" in done.out
+    assert "\x1b" not in done.out
+    assert "\x07" not in done.out

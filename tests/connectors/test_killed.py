@@ -1,0 +1,68 @@
+"""`packetgate` killed in the middle of a turn, and `packetgate answer` going on with it."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.command_line import COMMAND, CommandLine
+from support.mcp_servers import alive, until
+
+SLOW_SERVER = """
+import asyncio, os, pathlib, sys
+from fastmcp import FastMCP
+folder = pathlib.Path(sys.argv[1])
+server = FastMCP("weather")
+@server.tool(annotations={"readOnlyHint": True})
+async def get_weather(city: str) -> str:
+    "Get the weather of a city."
+    (folder / "pid").write_text(str(os.getpid()))
+    while not (folder / "may_answer").exists():
+        await asyncio.sleep(0.01)
+    return f"{city}: four owls and a breeze"
+server.run(show_banner=False)
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """An `mcp.json` with a server that answers once the file `may_answer` is there."""
+    file = tmp_path / "mcp.json"
+    entry = {"command": sys.executable, "args": ["-c", SLOW_SERVER, str(tmp_path)], "trusted": True}
+    file.write_text(json.dumps({"mcpServers": {"weather": entry}}))
+    return file
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+async def test_a_killed_ask_goes_on(cli: CommandLine, config: Path, how: signal.Signals) -> None:
+    command = [str(COMMAND), "ask", 'Get the weather of "Oslo"', "--session", "s", "--mcp-config", str(config)]
+    trace = config.with_name("pid")
+    process = subprocess.Popen(command, cwd=cli.folder, env=cli.environment)
+    await until(lambda: trace.exists() and bool(trace.read_text()))
+    process.send_signal(how)
+    assert process.wait(60) in {-how, 128 + how}
+    server = int(trace.read_text())
+    await until(lambda: not alive(server))
+    config.with_name("may_answer").touch()
+    outcome = cli.run("answer", "--session", "s", "--mcp-config", str(config))
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "Oslo: four owls and a breeze" in outcome.out
+    assert "execute_tool" in outcome.out
+
+
+def test_an_answer_goes_to_the_question_of_another_process(cli: CommandLine) -> None:
+    asked = cli.run("ask", 'Write "seven" to new.txt', "--session", "s", "--allow-writes")
+    assert asked.status == 3
+    assert not (cli.folder / "new.txt").exists()
+    answered = cli.run("answer", "yes", "--session", "s", "--allow-writes")
+    assert (answered.status, answered.err) == (0, "")
+    assert (cli.folder / "new.txt").read_text() == "seven"
+
+
+def test_nothing_is_left_to_go_on_with(cli: CommandLine) -> None:
+    cli.run("ask", "Hello", "--session", "s")
+    outcome = cli.run("answer", "--session", "s")
+    assert outcome.status == 2
+    assert outcome.err == "packetgate: session 's' has no unfinished turn: ask something with `packetgate ask`\n"

@@ -1,0 +1,134 @@
+"""Reading a request by its words: tables of what is seen in it."""
+
+import pytest
+
+from deciders.reflex.reading import access_of, is_small_talk, mentions_in, parts_in, steps_in, words_in
+from state.sections import Access
+
+SMALL_TALK = [
+    *("Hello", "hello!", "Hi", "Hey there", "Good morning", "good evening everyone", "Howdy", "Hallo", "Yo"),
+    *("Thanks", "Thank you very much!", "ok", "Okay, cool", "Great, thanks", "Bye", "Goodbye and good night"),
+    *("How are you?", "How's it going?", "What's up?", "Nice day today", "Sorry", "Yes please", "No thank you", "sure"),
+    *("I'm fine, thanks", "Awesome!", "Alright", "Cheers"),
+]
+REQUESTS = [
+    *("Read README.md", "hello, read a.txt", "thanks for `ls`", "hi https://example.com", "find the notes", "", "42"),
+    *("Delete it", "good news about taxes", " ".join(["hello"] * 13), "ok /etc/hosts"),
+]
+
+
+@pytest.mark.parametrize("text", SMALL_TALK)
+def test_small_talk(text: str):
+    assert is_small_talk(text)
+
+
+@pytest.mark.parametrize("text", REQUESTS)
+def test_no_small_talk(text: str):
+    assert not is_small_talk(text)
+
+
+@pytest.mark.parametrize(
+    ("request_", "steps"),
+    [
+        ("read a", ["read a"]),
+        ("read a then read b", ["read a", "read b"]),
+        ("read a, then read b", ["read a", "read b"]),
+        ("read a and then read b", ["read a", "read b"]),
+        ("read a. Then read b", ["read a", "read b"]),
+        ("read a; read b", ["read a", "read b"]),
+        ("read a then read b then read c then read d", ["read a", "read b", "read c", "read d"]),
+        ("read a after that read b", ["read a", "read b"]),
+        ("read a afterwards read b", ["read a", "read b"]),
+        ("Do this:\n1. read a\n2. read b", ["Do this:", "read a", "read b"]),
+        ("write 'now and then' to a", ["write 'now and then' to a"]),
+        ('write "first; then" to a', ['write "first; then" to a']),
+        ("run `a; b`", ["run `a; b`"]),
+        ("read a and b", ["read a and b"]),
+        ("read strengthen.txt", ["read strengthen.txt"]),
+        ("", [""]),
+    ],
+)
+def test_steps(request_: str, steps: list[str]):
+    assert steps_in(request_) == steps
+
+
+@pytest.mark.parametrize(
+    ("step", "parts"),
+    [
+        ("read a", ["read a"]),
+        ("read a.txt and list src/", ["read a.txt", "list src/"]),
+        ("read a.txt, and list src/", ["read a.txt", "list src/"]),
+        ("read a.txt and also list src/", ["read a.txt", "list src/"]),
+        ("read a.txt and b.txt", ["read a.txt and b.txt"]),
+        ("read a and write b and delete c", ["read a", "write b", "delete c"]),
+        ("write 'read and write' to a", ["write 'read and write' to a"]),
+        ("search for cats and dogs", ["search for cats and dogs"]),
+    ],
+)
+def test_parts(step: str, parts: list[str]):
+    assert parts_in(step) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("Read README.md", "paths", ("README.md",)),
+        ("Read README", "paths", ("README",)),
+        ("Read ./src/a.py, and ../b.py.", "paths", ("./src/a.py", "../b.py")),
+        ("List src/", "paths", ("src/",)),
+        ("List /tmp", "paths", ("/tmp",)),
+        ("Read ~/notes/a.txt", "paths", ("~/notes/a.txt",)),
+        ("Read .gitignore", "paths", (".gitignore",)),
+        ("Read 'my notes.txt' and `src/b.py`", "paths", ("src/b.py",)),
+        ("Read 'src/b.py'", "paths", ("src/b.py",)),
+        ("Read a.txt a.txt", "paths", ("a.txt",)),
+        ("this and/or that, e.g. yes/no", "paths", ()),
+        ("Open https://example.com/a.html.", "paths", ()),
+        ("Open https://example.com/a.html.", "urls", ("https://example.com/a.html",)),
+        ("See (http://x.org/y?z=1)", "urls", ("http://x.org/y?z=1",)),
+        ("Write \"hello world\" and 'bye'", "quoted", ("hello world", "bye")),
+        ("Write “curly”", "quoted", ("curly",)),
+        ("It's Ada's dog", "quoted", ()),
+        ("Run `ls -l`", "ticked", ("ls -l",)),
+        ("Read `a.txt`", "ticked", ()),
+        ("first 5 of 12.5 and -3", "numbers", ("5", "12.5", "-3")),
+        ("version 1.2.3, a1, 2024-01-01, file2.txt", "numbers", ()),
+        ("at 14:30", "numbers", ()),
+        ("at 14:30 and 9:05, not 25:00", "clocks", ("14:30", "9:05")),
+    ],
+)
+def test_mentions(text: str, kind: str, found: tuple[str, ...]):
+    assert getattr(mentions_in(text), kind) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("use name=a", {"name": "a"}),
+        ("use name = 'two words' and n=3", {"name": "two words", "n": "3"}),
+        ('use text="x, y"; mode=append', {"text": "x, y", "mode": "append"}),
+        ("open http://x.org/?q=1", {}),
+        ("run `x=1`", {}),
+        ("is 1 == 2", {}),
+    ],
+)
+def test_named(text: str, named: dict[str, str]):
+    assert mentions_in(text).named == named
+
+
+@pytest.mark.parametrize(
+    ("text", "access"),
+    [
+        *(("Read a.txt", Access.READ), ("Show me the list", Access.READ), ("", Access.READ), ("a.txt", Access.READ)),
+        *(("Write a.txt", Access.WRITE), ("Delete a.txt", Access.WRITE), ("Please create a file", Access.WRITE)),
+        *(("Run `ls`", Access.EXECUTE), ("Execute the tests", Access.EXECUTE)),
+        *(("Read a.txt and delete b.txt", Access.WRITE), ("Write a.txt and run `b`", Access.MIXED)),
+        *(("Read how to delete a file", Access.READ), ("Read 'delete everything'", Access.READ)),
+    ],
+)
+def test_access(text: str, access: Access):
+    assert access_of(text) is access
+
+
+def test_words_leave_quotes_out():
+    assert words_in("Read 'the secret' `code` of Ada's naïve_file") == ["read", "of", "ada's", "naïve", "file"]

@@ -1,0 +1,94 @@
+"""A question to the user: their answer becomes their own words, and selection goes on."""
+
+import pytest
+from support.graphs import run_once, session
+from support.notebook import Notebook
+from support.scripted_deciders import call, clarify, scripted
+
+from deciders.choosing import reflex_deciders
+from state.routing import ToolExecutionStatus
+
+WHICH = clarify("Which note?")
+READ_B = call("notebook.read_note", name="b")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *("b", " b \n", [{"type": "response", "args": "b"}]),
+        {"decisions": [{"type": "respond", "message": "b"}]},
+    ],
+)
+async def test_the_answer_becomes_the_users_own_words(notebook: Notebook, reply: object):
+    deciders = scripted(WHICH, READ_B)
+    async with session(deciders, notebook) as talk:
+        asked = await talk.ask("Read a note")
+        packet = await talk.reply(reply)
+        steps = await talk.steps()
+    assert asked.question["question"] == "Which note?"
+    assert asked.question["kind"] == "question"
+    (request,) = asked.question["action_requests"]
+    assert request["args"] == request["arguments"] == {"question": "Which note?"}
+    assert asked.question["review_configs"] == [{"action_name": "ask_user", "allowed_decisions": ["respond", "reject"]}]
+    assert packet.content.clarifications == ("b",)
+    assert packet.routing.calls[0].provenance == {"name": "user"}
+    assert notebook.calls == [("read_note", {"name": "b"})]
+    assert steps[3:6] == ["select_tool", "ask_user", "select_tool"]
+    assert packet.routing.reinjection_count == 1
+
+
+@pytest.mark.parametrize("reply", ["", "   ", [{"type": "ignore"}], {"decisions": [{"type": "reject"}]}])
+async def test_no_answer_ends_the_pass(notebook: Notebook, reply: object):
+    async with session(scripted(WHICH), notebook) as talk:
+        await talk.ask("Read a note")
+        packet = await talk.reply(reply)
+    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
+    assert "You did not answer the question." in packet.response.candidate
+    assert packet.content.clarifications == ()
+    assert notebook.calls == []
+
+
+async def test_an_answer_too_late_ends_the_pass(notebook: Notebook):
+    async with session(scripted(WHICH), notebook, ask_timeout_s=1e-6) as talk:
+        await talk.ask("Read a note")
+        packet = await talk.reply("b")
+    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
+    assert "lapsed" in packet.response.candidate
+    assert (packet.content.clarifications, notebook.calls) == ((), [])
+
+
+async def test_what_is_no_answer_is_asked_again(notebook: Notebook):
+    async with session(scripted(WHICH, READ_B), notebook) as talk:
+        await talk.ask("Read a note")
+        again = await talk.ask_again({"decisions": [{"type": "approve"}]})
+        assert "wants words for an answer" in again.question["problem"]
+        assert again.question["question"] == "Which note?"
+        await talk.reply("b")
+    assert notebook.called == ["read_note"]
+
+
+async def test_at_most_two(notebook: Notebook):
+    async with session(scripted(WHICH, clarify("Sure?"), clarify("Really?")), notebook) as talk:
+        await talk.ask("Read a note")
+        second = await talk.ask_again("b")
+        assert second.question["question"] == "Sure?"
+        packet = await talk.reply("yes, b")
+    assert packet.content.clarifications == ("b", "yes, b")
+    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
+    assert "clarify again and again" in packet.response.candidate
+    assert notebook.calls == []
+
+
+async def test_without_a_checkpointer_the_question_is_the_answer(notebook: Notebook):
+    packet = await run_once(scripted(WHICH), "Read a note", notebook)
+    assert packet.response.candidate == "Which note?"
+    assert packet.routing.outcome == "none"
+
+
+async def test_reflexes_ask_for_what_is_missing(notebook: Notebook):
+    async with session(reflex_deciders(), notebook) as talk:
+        asked = await talk.ask("Check the weather")
+        assert "`city`" in asked.question["question"]
+        packet = await talk.reply("Bern")
+    assert notebook.calls == [("check_weather", {"city": "Bern"})]
+    assert "the weather station burned down" in packet.response.candidate

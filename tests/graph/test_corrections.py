@@ -1,0 +1,112 @@
+"""A call that cannot be made is not made, and the packet says why in words a model can act on."""
+
+from typing import Any
+
+import pytest
+from support.graphs import run_once
+from support.notebook import Notebook
+from support.scripted_deciders import call, calls, none, scripted, wanted
+
+from state.routing import ToolExecutionStatus
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "problem", "says"),
+    [
+        ("read_note", {"name": "a"}, "alias", "is called `notebook.read_note`"),
+        ("notebook_read_note", {"name": "a"}, "alias", "is called `notebook.read_note`"),
+        ("notebook.readNote", {"name": "a"}, "alias", "is called `notebook.read_note`"),
+        ("Notebook.Read_Note", {"name": "a"}, "alias", "is called `notebook.read_note`"),
+        ("notebook.read_note", {"name": 5}, "invalid_value", "cannot take `name` as given: 5 is not of type 'string'"),
+        ("notebook.read_note", {"name": "a", "colour": "red"}, "unknown_parameter", "has no parameter `colour`"),
+        ("notebook.read_note", {"nam": "a", "name": "a"}, "unknown_parameter", "Did you mean `name`?"),
+        ("notebook.read_note", {}, "missing_parameter", "needs `name`: it is missing"),
+        ("notebook.write_note", {"name": "a", "text": "x", "mode": "burn"}, "invalid_value", "'burn' is not one of"),
+        ("notebook.write_note", {"name": "a"}, "missing_parameter", "needs `text`"),
+    ],
+)
+async def test_not_run_and_corrected(notebook: Notebook, name: str, params: dict[str, Any], problem: str, says: str):
+    packet = await run_once(scripted(call(name, **params)), "Read note a", notebook)
+    assert notebook.calls == []
+    assert packet.routing.calls == ()
+    assert packet.routing.pass_status is ToolExecutionStatus.SKIPPED
+    assert [one.problem for one in packet.routing.corrections] == [problem]
+    (correction,) = packet.routing.corrections
+    assert correction.tool_name == name
+    assert says in correction.message
+    if problem != "alias":
+        assert "It takes: name (string, required)" in correction.message
+    assert correction.message in packet.response.candidate
+
+
+async def test_several_problems_are_all_told(notebook: Notebook):
+    packet = await run_once(scripted(call("notebook.write_note", text=5, colour="red")), "Write", notebook)
+    assert [one.problem for one in packet.routing.corrections] == [
+        "unknown_parameter",
+        "missing_parameter",
+        "invalid_value",
+    ]
+    assert notebook.calls == []
+
+
+async def test_an_unknown_tool_widens_the_palette_once_then_ends_with_suggestions(notebook: Notebook):
+    missing = call("notebook.read_notes_aloud", name="a")
+    deciders = scripted(missing, missing)
+    packet = await run_once(deciders, "Read a", notebook)
+    first, second = deciders.selector.seen  # type: ignore[attr-defined]
+    assert first.routing.missed_tools == ()
+    assert second.routing.missed_tools == ("notebook.read_notes_aloud",)
+    assert "There is no tool `notebook.read_notes_aloud`. Nearest:" in second.routing.corrections[0].message
+    assert packet.routing.outcome == "none"
+    assert packet.routing.suggestions[0] == "notebook.read_note"
+    assert "Nearest tools: notebook.read_note" in packet.response.candidate
+    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
+    assert notebook.calls == []
+    assert packet.routing.reinjection_count == 0
+
+
+async def test_a_tool_off_the_palette_is_not_run_but_joins_it(notebook: Notebook):
+    """The palette holds one tool; the other is missed, then offered, then called."""
+    read = call("notebook.read_note", name="a")
+    deciders = scripted(read, read)
+    packet = await run_once(deciders, "Send a letter", notebook, palette_size=1)
+    first, second = deciders.selector.seen  # type: ignore[attr-defined]
+    assert first.context.palette_names == {"notebook.send_letter"}
+    assert [(one.tool_name, one.reason) for one in second.context.palette] == [("notebook.read_note", "widened")]
+    assert second.routing.corrections[0].problem == "off_palette"
+    assert "Offered: `notebook.send_letter`" in second.routing.corrections[0].message
+    assert notebook.calls == [("read_note", {"name": "a"})]
+    assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
+
+
+async def test_the_palette_is_widened_only_once(notebook: Notebook):
+    deciders = scripted(call("notebook.read_note", name="a"), call("notebook.list_notes"))
+    packet = await run_once(deciders, "Send a letter", notebook, palette_size=1)
+    assert notebook.calls == []
+    assert packet.routing.missed_tools == ("notebook.read_note", "notebook.list_notes")
+    assert packet.routing.outcome == "none"
+
+
+async def test_a_miss_among_good_calls_runs_none_of_them(notebook: Notebook):
+    mixed = calls(wanted("notebook.read_note", name="a"), wanted("notebook.burn_note", name="b"))
+    packet = await run_once(scripted(mixed, none("gave up")), "Read a, burn b", notebook)
+    assert notebook.calls == []
+    assert packet.routing.note == "gave up"
+
+
+async def test_a_bad_call_beside_a_good_one_is_left_out_and_told(notebook: Notebook):
+    mixed = calls(wanted("notebook.read_note", name="a"), wanted("notebook.read_note", name=7))
+    packet = await run_once(scripted(mixed), "Read a and 7", notebook)
+    assert notebook.calls == [("read_note", {"name": "a"})]
+    assert [one.problem for one in packet.routing.corrections] == ["invalid_value"]
+    assert "apples" in packet.response.candidate
+    assert f"A call was left out: {packet.routing.corrections[0].message}" in packet.response.candidate
+
+
+async def test_dry_run_is_not_the_models_to_give(notebook: Notebook):
+    """Where a trusted server offers it, the gate alone sets it."""
+    trusted = notebook.connection(trusted=True)
+    sneaky = call("notebook.save_note", name="a", text="x", dry_run=False)
+    packet = await run_once(scripted(sneaky), "Save x as a", trusted)
+    assert notebook.calls == []
+    assert packet.routing.corrections[0].problem == "unknown_parameter"

@@ -1,0 +1,105 @@
+"""A process killed anywhere in a turn: a new one goes on from the checkpoint, to the right end."""
+
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.types import Command
+from support.killed_turn import KilledTurn, dies
+
+from connectors.asking import Continue, Reply
+from connectors.turn import Asked, Finished, packet_of, pending_question, run_turn
+from graph.composition import App, open_app
+from graph.settings import Settings
+from state.context import RoutingContext
+from state.packet import CognitionPacket, TurnInput
+from state.routing import ToolExecutionStatus
+
+WRITES = RoutingContext(allow_write_tools=True)
+READ = TurnInput(messages=[HumanMessage("Read plan.txt")])
+WRITE = TurnInput(messages=[HumanMessage('Write "seven" to new.txt')])
+
+READ_STAGES = "open_packet detect_intent build_palette select_tool review_selection execute_tool inject_result".split()
+ASK_STAGES = "open_packet detect_intent build_palette select_tool review_selection".split()
+WRITE_STAGES = [*ASK_STAGES, "ask_user", "execute_tool", "inject_result", "detect_intent", "respond"]
+
+# LangGraph tells of a turn's first checkpoint before any stage, then of each stage and of the checkpoint after it.
+READ_EVENTS = 20
+ASK_EVENTS = 13
+ANSWER_EVENTS = 11
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "plan.txt").write_text("The gate opens at seven.\n")
+    return Settings(home=tmp_path / "home", root=root)
+
+
+async def last_event(app: App, turn: Continue | Reply) -> Asked | Finished:
+    end = [event async for event in run_turn(app.graph, turn, "s", WRITES)][-1]
+    assert isinstance(end, Asked | Finished)
+    return end
+
+
+async def resume(settings: Settings) -> Asked | Finished:
+    """Go on in this process: to the pending question, or to the end."""
+    async with open_app(settings) as app:
+        state = await app.graph.aget_state({"configurable": {"thread_id": "s"}})
+        question = pending_question(state)
+        if question is not None:
+            return Asked(question, packet_of(state))
+        return await last_event(app, Continue()) if state.next else Finished(packet_of(state))
+
+
+async def finish(settings: Settings) -> CognitionPacket:
+    """Go on to the answer, saying yes to what is asked."""
+    end = await resume(settings)
+    if isinstance(end, Asked):
+        async with open_app(settings) as app:
+            end = await last_event(app, Reply("yes"))
+    assert isinstance(end, Finished)
+    return end.packet
+
+
+def stages(packet: CognitionPacket) -> list[str]:
+    return [entry.step for entry in packet.reasoning.reflection_log]
+
+
+@pytest.mark.parametrize("events", range(2, READ_EVENTS + 1))
+async def test_a_killed_read_goes_on_to_its_answer(settings: Settings, events: int) -> None:
+    assert dies(KilledTurn(settings, "s", READ, WRITES, events))
+    packet = await finish(settings)
+    assert "The gate opens at seven." in packet.response.candidate
+    assert stages(packet) == [*READ_STAGES, "detect_intent", "respond"]
+    assert [call.status for call in packet.routing.all_calls] == [ToolExecutionStatus.EXECUTED]
+    assert [message.type for message in packet.messages] == ["human", "ai"]
+
+
+@pytest.mark.parametrize("events", range(2, ASK_EVENTS + 1))
+async def test_a_killed_question_is_still_asked(settings: Settings, events: int) -> None:
+    assert dies(KilledTurn(settings, "s", WRITE, WRITES, events))
+    asked = await resume(settings)
+    assert isinstance(asked, Asked)
+    assert asked.question["action_requests"][0]["args"] == {"path": "new.txt", "content": "seven"}
+    assert stages(asked.packet) == ASK_STAGES
+    assert not (settings.root / "new.txt").exists()
+    assert stages(await finish(settings)) == WRITE_STAGES
+    assert (settings.root / "new.txt").read_text() == "seven"
+
+
+@pytest.mark.parametrize("events", range(1, ANSWER_EVENTS + 1))
+async def test_a_turn_killed_after_the_answer_goes_on(settings: Settings, events: int) -> None:
+    assert dies(KilledTurn(settings, "s", WRITE, WRITES, ASK_EVENTS))
+    assert dies(KilledTurn(settings, "s", Command(resume="yes"), WRITES, events))
+    packet = await finish(settings)
+    assert (settings.root / "new.txt").read_text() == "seven"
+    assert stages(packet) == WRITE_STAGES
+    assert [call.status for call in packet.routing.all_calls] == [ToolExecutionStatus.EXECUTED]
+
+
+def test_these_are_all_the_boundaries(settings: Settings) -> None:
+    assert not dies(KilledTurn(settings, "s", READ, WRITES, READ_EVENTS + 1))
+    assert not dies(KilledTurn(settings, "w", WRITE, WRITES, ASK_EVENTS + 1))
+    assert not dies(KilledTurn(settings, "w", Command(resume="yes"), WRITES, ANSWER_EVENTS + 1))

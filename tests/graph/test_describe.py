@@ -1,0 +1,64 @@
+"""Describe: the next selection sees the whole text of the tools it asked for."""
+
+import pytest
+from support.graphs import run_once
+from support.notebook import Notebook
+from support.scripted_deciders import call, describe, scripted
+
+from state.packet import CognitionPacket
+
+READ_A = call("notebook.read_note", name="a")
+
+
+def shown(packet: CognitionPacket) -> dict[str, tuple[str, str]]:
+    return {entry.tool_name: (entry.shown, entry.reason) for entry in packet.context.palette}
+
+
+async def run(notebook: Notebook, *selections, **context):
+    deciders = scripted(*selections)
+    packet = await run_once(deciders, "Do something with mail", notebook, **context)
+    return packet, deciders.selector.seen
+
+
+@pytest.mark.parametrize("wish", ["notebook.check_weather", "check_weather", "notebook_check_weather"])
+async def test_next_selection_sees_the_full_text(notebook: Notebook, wish: str):
+    packet, (first, second) = await run(notebook, describe(wish), READ_A)
+    assert shown(first)["notebook.check_weather"] == ("brief", "default")
+    assert shown(second)["notebook.check_weather"] == ("full", "described")
+    assert packet.routing.described_tools == ("notebook.check_weather",)
+
+
+async def test_is_no_reinjection(notebook: Notebook):
+    packet, seen = await run(notebook, describe("notebook.check_weather"), READ_A, max_reinjections=1)
+    assert (packet.routing.reinjection_count, len(seen)) == (1, 2)
+    assert notebook.called == ["read_note"]
+
+
+async def test_unknown_names_get_the_nearest(notebook: Notebook):
+    _, (_, second) = await run(notebook, describe("notebook.read_notes", "notebook.check_weather"), READ_A)
+    assert "notebook.read_note" in second.routing.suggestions
+    assert second.routing.described_tools == ("notebook.check_weather",)
+    assert notebook.called == ["read_note"]
+
+
+async def test_everything_can_be_asked_for(notebook: Notebook):
+    _, (_, second) = await run(notebook, describe("*"), READ_A)
+    assert len(second.routing.described_tools) == 8
+    assert {kind for kind, _ in shown(second).values()} == {"full"}
+
+
+async def test_is_bounded(notebook: Notebook):
+    once = describe("notebook.check_weather")
+    packet, seen = await run(notebook, once, once, once, READ_A)
+    assert len(seen) == 3
+    assert packet.routing.describe_rounds == 2
+    assert "describe again and again" in packet.response.candidate
+    assert notebook.calls == []
+
+
+async def test_joins_a_palette_it_was_not_on(notebook: Notebook):
+    weather = call("notebook.check_weather", city="Bern")
+    _, (first, second) = await run(notebook, describe("notebook.check_weather"), weather, palette_size=1)
+    assert "notebook.check_weather" not in first.context.palette_names
+    assert second.context.palette_names == {"notebook.check_weather"}
+    assert notebook.called == ["check_weather"]

@@ -1,0 +1,97 @@
+"""Writes and commands that are switched off change nothing."""
+
+import pytest
+from support.graphs import run_once, session
+from support.notebook import Notebook
+from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
+
+from state.routing import ToolExecutionStatus
+
+SAVE = call("notebook.save_note", name="a", text="avocado")
+
+
+async def test_a_trusted_server_is_asked_what_it_would_do(notebook: Notebook):
+    packet = await run_once(scripted(SAVE), "Save avocado as a", notebook.connection(trusted=True))
+    assert notebook.calls == [("save_note", {"name": "a", "text": "avocado", "dry_run": True})]
+    assert notebook.notes["a"] == "apples"
+    (done,) = packet.routing.all_calls
+    assert done.status is ToolExecutionStatus.SKIPPED
+    assert done.result is not None
+    assert done.result.dry_run
+    assert "would save 7 characters as a" in packet.response.candidate
+    assert "Nothing was done: write tools are switched off" in packet.response.candidate
+    assert packet.governance.dry_run
+
+
+async def test_an_untrusted_server_is_not_called_at_all(notebook: Notebook):
+    packet = await run_once(scripted(SAVE), "Save avocado as a", notebook)
+    assert notebook.calls == []
+    (done,) = packet.routing.all_calls
+    assert done.status is ToolExecutionStatus.SKIPPED
+    assert done.result is not None
+    assert done.result.dry_run
+    assert "it was not called" in packet.response.candidate
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    ("selected", "allowed"),
+    [
+        (call("notebook.write_note", name="a", text="x"), {"allow_execute_tools": True}),
+        (call("notebook.run_command", command="ls"), {"allow_write_tools": True}),
+        (call("notebook.send_letter", to="Ada", text="x"), {}),
+    ],
+)
+async def test_each_switch_is_its_own(notebook: Notebook, selected, allowed: dict[str, bool], trusted: bool):
+    """Without a dry run of its own, a switched-off tool is not called, whoever offers it."""
+    async with session(scripted(selected), notebook.connection(trusted=trusted), **allowed) as talk:
+        packet = await talk.say("Do it: x ls a Ada")
+    assert notebook.calls == []
+    assert packet.routing.all_calls[0].status is ToolExecutionStatus.SKIPPED
+    assert packet.context.recent_tools == ()
+
+
+async def test_an_untrusted_dry_run_argument_is_the_users_to_give(notebook: Notebook):
+    """To an untrusted server `dry_run` is an argument like any other: only shown, never relied on."""
+    dry = call("notebook.save_note", name="a", text="avocado", dry_run=True)
+    packet = await run_once(scripted(dry), "Save avocado as a", notebook)
+    assert notebook.calls == []
+    assert packet.routing.all_calls[0].status is ToolExecutionStatus.SKIPPED
+
+
+async def test_switched_on_and_approved_it_is_done(notebook: Notebook):
+    async with session(scripted(SAVE), notebook.connection(trusted=True), allow_write_tools=True) as talk:
+        asked = await talk.ask("Save avocado as a")
+        assert asked.question["action_requests"][0]["args"] == {"name": "a", "text": "avocado"}
+        packet = await talk.reply("yes")
+    assert notebook.calls == [("save_note", {"name": "a", "text": "avocado", "dry_run": False})]
+    assert notebook.notes["a"] == "avocado"
+    assert packet.routing.all_calls[0].status is ToolExecutionStatus.EXECUTED
+    assert not packet.governance.dry_run
+
+
+async def test_below_the_threshold_not_even_a_dry_run(notebook: Notebook):
+    unsure = ScriptedReviewer(approving(0.69))
+    async with session(scripted(SAVE, reviewer=unsure), notebook.connection(trusted=True)) as talk:
+        packet = await talk.say("Save avocado as a")
+    assert notebook.calls == []
+    assert "switched off" in packet.response.candidate
+
+
+async def test_approval_holds_for_exactly_these_arguments(notebook: Notebook):
+    """An approval on record for other arguments opens nothing."""
+    async with session(
+        scripted(SAVE), notebook.connection(trusted=True), interrupt_before=["execute_tool"], allow_write_tools=True
+    ) as talk:
+        await talk.ask("Save avocado as a")
+        packet = await talk.reply("yes")
+        (granted,) = packet.routing.calls
+        forged = granted.model_copy(update={"params": {"name": "b", "text": "avocado"}})
+        await talk.graph.aupdate_state(
+            talk.config, {"tool_routing": packet.routing.model_copy(update={"calls": (forged,)})}, as_node="ask_user"
+        )
+        await talk.graph.ainvoke(None, talk.config, context=talk.context)
+        after = (await talk.graph.aget_state(talk.config)).values["tool_routing"]
+    assert notebook.calls == []
+    assert after.calls[0].status is ToolExecutionStatus.FAILED
+    assert "no approval is on record" in after.calls[0].result.error

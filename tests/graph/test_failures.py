@@ -1,0 +1,107 @@
+"""What failed is told in so many words, and nothing else goes down with it."""
+
+import asyncio
+import sys
+
+import pytest
+from fastmcp.client.transports import FastMCPTransport, StdioTransport
+from support.dying_server import dying
+from support.graphs import run_once, session
+from support.notebook import Notebook
+from support.scripted_deciders import call, calls, scripted, wanted
+
+from state.routing import ToolExecutionStatus
+from tools.connection import Connection
+
+
+def gone(name: str = "gone") -> Connection:
+    """A server whose program ends at once."""
+    return Connection(name, lambda: StdioTransport(sys.executable, ["-c", "raise SystemExit('no key')"]), trusted=False)
+
+
+async def test_a_failing_tools_error_reaches_answer_ledger_and_data(notebook: Notebook):
+    packet = await run_once(scripted(call("notebook.check_weather", city="Bern")), "Weather in Bern?", notebook)
+    error = "the weather station burned down"
+    (field,) = packet.content.data_fields
+    assert field.value["success"] is False  # type: ignore[index, call-overload]
+    assert field.value["output"] is None  # type: ignore[index, call-overload]
+    assert error in field.value["error"]  # type: ignore[index, call-overload, operator]
+    assert "notebook.check_weather has no result: it is failed." in packet.reasoning.sketchpad[0].content
+    assert error in packet.context.result_ledger[0].summary
+    assert error in packet.response.candidate
+    assert "failed" in packet.response.candidate
+    assert packet.routing.execution_result is not None
+    assert not packet.routing.execution_result.success
+
+
+async def test_one_of_two_fails(notebook: Notebook):
+    both = calls(wanted("notebook.check_weather", city="Bern"), wanted("notebook.read_note", name="a"))
+    packet = await run_once(scripted(both), "Weather in Bern, and read a", notebook)
+    assert [one.status.value for one in packet.routing.all_calls] == ["failed", "executed"]
+    assert "burned down" in packet.response.candidate
+    assert "apples" in packet.response.candidate
+    assert packet.context.recent_tools == ("notebook.read_note",)
+
+
+async def test_an_exception_inside_a_tool_is_its_failure(notebook: Notebook):
+    packet = await run_once(scripted(call("notebook.read_note", name="nowhere")), "Read nowhere", notebook)
+    assert packet.routing.execution_status is ToolExecutionStatus.FAILED
+    assert "nowhere" in packet.response.candidate
+
+
+async def test_a_dead_server_is_named_and_the_others_answer(notebook: Notebook):
+    packet = await run_once(scripted(call("notebook.read_note", name="a")), "Read a", notebook, gone())
+    assert "apples" in packet.response.candidate
+    assert "Not everything was reachable: gone: " in packet.response.candidate
+    health = {one.name: one.state for one in packet.context.servers}
+    assert health == {"gone": "failed", "notebook": "ready"}
+    assert packet.metrics.errors[0].stage == "build_palette"
+    assert packet.metrics.errors[0].message.startswith("gone: ")
+
+
+async def test_only_a_dead_server():
+    """Two wishes for a tool that cannot be there: the palette is empty, and the answer says why."""
+    read = call("gone.read", name="a")
+    packet = await run_once(scripted(read, read), "Read a", gone())
+    assert packet.context.palette == ()
+    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
+    assert "Not everything was reachable: gone: " in packet.response.candidate
+
+
+async def test_a_server_that_did_not_start_is_tried_again(notebook: Notebook):
+    transports = [StdioTransport(sys.executable, ["-c", "pass"]), FastMCPTransport(notebook.server)]
+    late = Connection("notebook", lambda: transports.pop(0), trusted=False)
+    packet = await run_once(scripted(*[call("notebook.read_note", name="a")] * 2), "Read a", late)
+    assert packet.routing.missed_tools == ("notebook.read_note",)
+    assert [one.state for one in packet.context.servers] == ["ready"]
+    assert "apples" in packet.response.candidate
+
+
+async def test_a_server_that_dies_mid_call_leaves_the_others(notebook: Notebook, tmp_path):
+    both = calls(wanted("mail.send_mail", text="Dear all"), wanted("notebook.read_note", name="a"))
+    deciders = scripted(both, call("notebook.read_note", name="b"))
+    async with session(deciders, notebook, dying(tmp_path / "sent"), allow_write_tools=True) as talk:
+        await talk.ask("Send a mail saying Dear all, and read a, then b")
+        packet = await talk.reply("yes")
+    assert [one.status.value for one in packet.routing.all_calls] == ["unknown", "executed", "executed"]
+    assert "bread" in packet.response.candidate
+    assert "whether it finished is not known" in packet.response.candidate
+
+
+async def test_a_hanging_read_holds_up_only_itself():
+    hanging, quick = Notebook("slow"), Notebook("quick")
+    both = calls(wanted("slow.fetch_slowly", name="x"), wanted("quick.read_note", name="a"))
+    packet = await run_once(scripted(both), "Fetch x and read a", hanging.connection(timeout_s=0.3), quick.connection())
+    assert [one.status.value for one in packet.routing.all_calls] == ["failed", "executed"]
+    assert "apples" in packet.response.candidate
+
+
+@pytest.mark.parametrize("count", [2, 4])
+async def test_independent_calls_run_at_once(notebook: Notebook, count: int):
+    """Each read waits until all are there."""
+    notebook.barrier = asyncio.Barrier(count)
+    each = [wanted("notebook.read_note", name=name) for name in "abcd"[:count]]
+    packet = await run_once(scripted(calls(*each)), "Read a, b, c and d", notebook)
+    assert [one.status for one in packet.routing.all_calls] == [ToolExecutionStatus.EXECUTED] * count
+    assert packet.routing.reinjection_count == 1
+    assert len(packet.content.data_fields) == count

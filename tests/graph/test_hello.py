@@ -1,0 +1,81 @@
+"""Small talk calls no tool, no selection, and waits for no server."""
+
+import asyncio
+import sys
+
+import pytest
+from fastmcp.client.transports import StdioTransport
+from support.graphs import session, stages
+from support.notebook import Notebook
+from support.scripted_openai import ScriptedOpenAI
+
+from connectors.turn import Say
+from deciders.choosing import language_deciders, reflex_deciders
+from deciders.language.prompting import ModelSource
+from models.endpoint import Endpoint
+from models.openai_compatible import connect
+from tools.connection import Connection
+
+GREETINGS = ["Hello", "hi there!", "Thank you very much", "Good morning, how are you?", "ok bye"]
+QUIET = ["open_packet", "detect_intent", "respond"]
+
+
+@pytest.fixture
+def model(scripted_openai: ScriptedOpenAI) -> ModelSource:
+    async def source():
+        return await asyncio.to_thread(connect, "scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
+
+    return source
+
+
+@pytest.mark.parametrize("words", GREETINGS)
+async def test_without_a_model(notebook: Notebook, words: str):
+    async with session(reflex_deciders(), notebook) as talk:
+        events = await talk.events(Say(words))
+        packet = events[-1].packet  # type: ignore[union-attr]
+    assert stages(events) == QUIET
+    assert packet.tool_routing is None
+    assert packet.context.palette == ()
+    assert notebook.calls == []
+    assert packet.response.candidate.startswith("Hello!")
+
+
+@pytest.mark.parametrize("words", GREETINGS)
+async def test_with_a_model_only_the_answer_is_asked_for(
+    notebook: Notebook, model: ModelSource, scripted_openai: ScriptedOpenAI, words: str
+):
+    scripted_openai.script("Hello to you.")
+    async with session(language_deciders(model, model), notebook) as talk:
+        events = await talk.events(Say(words))
+    assert stages(events) == QUIET
+    (request,) = scripted_openai.requests
+    assert request["messages"][-1]["content"].strip() == words
+    assert "You answer the user" in request["messages"][0]["content"]
+    assert notebook.calls == []
+
+
+async def test_a_greeting_does_not_wait_for_a_server_that_never_starts():
+    silent = Connection(
+        "silent", lambda: StdioTransport(sys.executable, ["-c", "import sys; sys.stdin.read()"]), trusted=False
+    )
+    async with session(reflex_deciders(), silent) as talk:
+        packet = await talk.say("Hello")
+        assert silent.state == "connecting"
+    assert packet.response.candidate.startswith("Hello!")
+    assert packet.context.servers == ()
+
+
+async def test_routing_switched_off(notebook: Notebook):
+    async with session(reflex_deciders(), notebook, enabled=False) as talk:
+        packet = await talk.say("Read note name=a")
+        assert await talk.steps() == QUIET
+    assert notebook.calls == []
+    assert not packet.intent.needs_tool
+
+
+async def test_a_tool_turn_after_small_talk(notebook: Notebook):
+    async with session(reflex_deciders(), notebook) as talk:
+        await talk.say("Hello")
+        packet = await talk.say("Read note name=a")
+    assert "apples" in packet.response.candidate
+    assert notebook.called == ["read_note"]

@@ -1,0 +1,113 @@
+"""A packet's whole way by reflex alone: from plain words to an answer from the tools' own text."""
+
+import pytest
+from support.graphs import session, stages
+from support.notebook import Notebook
+
+from connectors.turn import Asked, Finished, Say, StageFinished, StageStarted
+from deciders.choosing import reflex_deciders
+from state.routing import ToolExecutionStatus
+from state.sections import Access, PacketState, SystemTask
+
+
+async def test_a_read(notebook: Notebook):
+    async with session(reflex_deciders(), notebook) as talk:
+        events = await talk.events(Say("Read note name=b"))
+    last = events[-1]
+    assert isinstance(last, Finished)
+    packet = last.packet
+    assert stages(events) == [
+        *("open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "execute_tool"),
+        *("inject_result", "detect_intent", "respond"),
+    ]
+    assert packet.response.candidate == "notebook.read_note (name=b):\nbread"
+    assert packet.status.state is PacketState.COMPLETED
+    (call,) = packet.routing.all_calls
+    assert (call.status, call.provenance) == (ToolExecutionStatus.EXECUTED, {"name": "user"})
+    assert call.review_confidence >= 0.7
+    assert packet.routing.selected_tool == "notebook.read_note"
+    assert packet.intent.access is Access.READ
+    assert packet.intent.system_task is SystemTask.GENERATE_DRAFT
+    assert set(packet.metrics.latency_ms) == set(stages(events))
+    decided = {entry.step for entry in packet.reasoning.reflection_log if entry.decided_by == "reflex"}
+    assert decided == {"detect_intent", "select_tool", "review_selection", "respond"}
+
+
+async def test_every_stage_is_announced_before_it_is_told(notebook: Notebook):
+    async with session(reflex_deciders(), notebook) as talk:
+        events = await talk.events(Say("Read note name=b"))
+    started = [event.stage for event in events if isinstance(event, StageStarted)]
+    assert started == stages(events)
+    for at, event in enumerate(events):
+        if isinstance(event, StageFinished):
+            assert StageStarted(event.decision.step) in events[:at]
+
+
+async def test_a_write_is_never_silently_done(notebook: Notebook):
+    async with session(reflex_deciders(), notebook) as talk:
+        packet = await talk.say("Write note name=b text=butter")
+    assert notebook.calls == []
+    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
+    assert "Nothing was done: write tools are switched off" in packet.response.candidate
+    assert "--allow-writes" in packet.response.candidate
+
+
+async def test_a_write_switched_on_asks_first(notebook: Notebook):
+    async with session(reflex_deciders(), notebook, allow_write_tools=True) as talk:
+        events = await talk.events(Say("Write note name=b text=butter"))
+        assert isinstance(events[-1], Asked)
+        assert notebook.notes["b"] == "bread"
+        packet = await talk.reply("yes")
+    assert notebook.notes["b"] == "butter"
+    assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
+
+
+@pytest.mark.parametrize(
+    ("request_", "called"),
+    [
+        ("List notes", [("list_notes", {})]),
+        ("Check the weather in Bern", [("check_weather", {"city": "Bern"})]),
+        ("Read note name=a and read note name=b", [("read_note", {"name": "a"}), ("read_note", {"name": "b"})]),
+        ("Please read note 'c'", [("read_note", {"name": "c"})]),
+        ("notebook.list_notes", [("list_notes", {})]),
+    ],
+)
+async def test_plain_words(notebook: Notebook, request_: str, called: list):
+    async with session(reflex_deciders(), notebook) as talk:
+        await talk.say(request_)
+    assert sorted(notebook.calls, key=str) == sorted(called, key=str)
+
+
+async def test_one_after_the_other(notebook: Notebook):
+    async with session(reflex_deciders(), notebook) as talk:
+        packet = await talk.say("List notes, then read note name=b")
+    assert notebook.called == ["list_notes", "read_note"]
+    assert packet.routing.reinjection_count == 2
+    assert "bread" in packet.response.candidate
+
+
+async def test_what_no_tool_can_do(notebook: Notebook):
+    async with session(reflex_deciders(), notebook) as talk:
+        packet = await talk.say("What is the meaning of life?")
+    assert packet.tool_routing is None
+    assert "notebook.read_note" in packet.response.candidate
+    assert notebook.calls == []
+
+
+async def test_two_servers(notebook: Notebook):
+    other = Notebook("diary", monday="rain")
+    async with session(reflex_deciders(), notebook, other) as talk:
+        packet = await talk.say("Use diary.read_note name=monday")
+    assert (notebook.calls, other.called) == ([], ["read_note"])
+    assert "rain" in packet.response.candidate
+
+
+async def test_two_sessions_do_not_mix(notebook: Notebook):
+    async with session(reflex_deciders(), notebook) as talk:
+        await talk.say("Read note name=b")
+        talk.name = "another"
+        packet = await talk.say("List notes")
+    assert packet.header.session_id == "another"
+    assert packet.header.parent_packet_id is None
+    assert packet.context.recent_tools == ("notebook.list_notes",)
+    assert len(packet.messages) == 2

@@ -1,0 +1,102 @@
+"""The reinjection loop: as many passes as the settings allow, and no call twice."""
+
+import pytest
+from support.graphs import run_once, session, stages
+from support.notebook import Notebook
+from support.scripted_deciders import call, calls, none, scripted, wanted
+
+from connectors.turn import Say
+from deciders.choosing import reflex_deciders
+from state.routing import ToolExecutionStatus
+
+FOUR = [call("notebook.read_note", name=name) for name in "abcd"]
+
+
+@pytest.fixture
+def files() -> Notebook:
+    """Notes that are named like files."""
+    return Notebook(**{f"{name}.txt": f"text of {name}" for name in "abcd"})
+
+
+async def test_the_fourth_entry_ends_skipped_and_the_answer_says_so(files: Notebook):
+    packet = await run_once(
+        reflex_deciders(),
+        "Read note name=a.txt then read note name=b.txt then read note name=c.txt then read note name=d.txt",
+        files,
+    )
+    assert [params["name"] for _, params in files.calls] == ["a.txt", "b.txt", "c.txt"]
+    assert packet.routing.reinjection_count == 3
+    assert packet.routing.calls == ()
+    assert packet.routing.execution_status is packet.routing.pass_status is ToolExecutionStatus.SKIPPED
+    for name in "abc":
+        assert f"text of {name}" in packet.response.candidate
+    assert "The rest was skipped: a turn may use tools 3 times, and this one has." in packet.response.candidate
+
+
+async def test_three_steps_are_done_without_a_word_of_skipping(files: Notebook):
+    packet = await run_once(
+        reflex_deciders(), "Read note name=a.txt then read note name=b.txt then read note name=c.txt", files
+    )
+    assert packet.routing.reinjection_count == 3
+    assert "skipped" not in packet.response.candidate
+    assert packet.routing.note == ""
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 4])
+async def test_cap_is_configurable(notebook: Notebook, most: int):
+    packet = await run_once(scripted(*FOUR), "Read a, b, c, d", notebook, max_reinjections=most)
+    assert [params["name"] for _, params in notebook.calls] == [*"abcd"[:most]]
+    assert packet.routing.reinjection_count == most
+    assert packet.routing.max_reinjections == most
+    skipped = most < 4
+    assert (f"a turn may use tools {most} times" in packet.response.candidate) is skipped
+
+
+async def test_stages_of_a_pass(notebook: Notebook):
+    async with session(scripted(FOUR[0]), notebook) as talk:
+        told = stages(await talk.events(Say("Read a")))
+    assert told == [
+        *("open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "execute_tool"),
+        *("inject_result", "detect_intent", "respond"),
+    ]
+
+
+async def test_an_identical_call_ends_the_loop(notebook: Notebook):
+    packet = await run_once(scripted(FOUR[0], FOUR[0], FOUR[1]), "Read a", notebook)
+    assert notebook.calls == [("read_note", {"name": "a"})]
+    assert packet.routing.reinjection_count == 1
+    assert packet.routing.pass_status is ToolExecutionStatus.SKIPPED
+    assert "the same call was already made" in packet.response.candidate.lower()
+
+
+async def test_a_failed_call_is_not_made_again_either(notebook: Notebook):
+    weather = call("notebook.check_weather", city="Bern")
+    await run_once(scripted(weather, weather), "Check the weather in Bern", notebook)
+    assert notebook.called == ["check_weather"]
+
+
+async def test_only_what_is_new_runs(notebook: Notebook):
+    again = calls(wanted("notebook.read_note", name="a"), wanted("notebook.read_note", name="b"))
+    await run_once(scripted(FOUR[0], again), "Read a and b", notebook)
+    assert [params["name"] for _, params in notebook.calls] == ["a", "b"]
+
+
+async def test_the_same_call_twice_in_one_pass_runs_once(notebook: Notebook):
+    twice = calls(wanted("notebook.read_note", name="a"), wanted("notebook.read_note", name="a"))
+    packet = await run_once(scripted(twice), "Read a", notebook)
+    assert notebook.calls == [("read_note", {"name": "a"})]
+    assert len(packet.routing.all_calls) == 1
+
+
+async def test_nothing_selected_on_the_second_pass_keeps_the_first_result(notebook: Notebook):
+    packet = await run_once(scripted(FOUR[0], none("nothing more to do")), "Read a", notebook)
+    assert "apples" in packet.response.candidate
+    assert [one.status for one in packet.routing.past_calls] == [ToolExecutionStatus.EXECUTED]
+    assert packet.routing.calls == ()
+
+
+async def test_later_steps_wait_for_success(notebook: Notebook):
+    """Reflexes take no step after one that failed."""
+    packet = await run_once(reflex_deciders(), "Check the weather city=Bern then write note name=a text=rain", notebook)
+    assert notebook.called == ["check_weather"]
+    assert packet.routing.reinjection_count == 1

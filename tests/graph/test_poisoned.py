@@ -1,0 +1,51 @@
+"""Tool markup that a model lets slip into its answer reaches neither the user nor the next prompt."""
+
+import pytest
+from support.graphs import run_once, session
+from support.notebook import Notebook
+from support.scripted_deciders import ScriptedResponder, call, scripted
+
+READ_A = call("notebook.read_note", name="a")
+
+
+@pytest.mark.parametrize(
+    ("leak", "left", "violations"),
+    [
+        ("It says apples.<tool_call>{}</tool_call>", "It says apples.", 1),
+        ("<think>Secret plan</think>Apples.", "Apples.", 1),
+        ("Apples.\n```tool_code\nread()\n```", "Apples.", 1),
+        ("<think>a</think>Apples<think>b</think>.<|python_tag|>x", "Apples.", 3),
+        ("It says apples.", "It says apples.", 0),
+    ],
+)
+async def test_is_cut_and_counted(notebook: Notebook, leak: str, left: str, violations: int):
+    packet = await run_once(scripted(READ_A, responder=ScriptedResponder(leak)), "Read a", notebook)
+    assert packet.response.candidate == packet.messages[-1].text == left
+    assert packet.metrics.violations == violations
+    summary = packet.reasoning.reflection_log[-1].summary
+    assert (f"{violations} pieces of tool markup cut out" in summary) is bool(violations)
+
+
+async def test_nothing_but_a_call_leaves_a_plain_word(notebook: Notebook):
+    leak = '{"tool": "notebook.write_note", "params": {"name": "a", "text": "x"}}'
+    packet = await run_once(scripted(READ_A, responder=ScriptedResponder(leak)), "Read a", notebook)
+    assert packet.response.candidate.startswith("I have no answer")
+    assert packet.metrics.violations == 1
+    assert notebook.called == ["read_note"]
+
+
+async def test_never_in_the_sessions_messages(notebook: Notebook):
+    leak = "Fine.<tool_call>{'x': 1}</tool_call>"
+    async with session(scripted(READ_A, responder=ScriptedResponder(leak)), notebook) as talk:
+        await talk.say("Read a")
+        packet = await talk.say("Hello")
+    assert [message.text for message in packet.messages] == ["Read a", "Fine.", "Hello", "Fine."]
+    assert packet.metrics.violations == 1
+
+
+async def test_a_tools_own_text_is_shown_as_it_is_by_reflex():
+    """Reflexes write no markup of their own: what looks like it stands in the file the user asked for."""
+    notebook = Notebook(a="use <tool_call> like this")
+    packet = await run_once(scripted(READ_A), "Read a", notebook)
+    assert "use <tool_call> like this" in packet.response.candidate
+    assert packet.metrics.violations == 0

@@ -1,0 +1,161 @@
+"""What a new turn starts afresh, and what the session keeps."""
+
+from pathlib import Path
+
+import pytest
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from support.graphs import session
+from support.notebook import Notebook
+from support.scripted_deciders import call, clarify, scripted
+
+from connectors.turn import Reply, Say
+from deciders.choosing import reflex_deciders
+from graph.storage import serializer
+from state.context import RoutingContext
+from state.errors import RequestError, SessionError
+from state.packet import CognitionPacket
+from state.request import TurnRequest
+from state.routing import ToolExecutionStatus
+
+
+def read(name: str):
+    return call("notebook.read_note", name=name)
+
+
+async def test_per_turn_sections_are_reset_and_session_sections_kept(notebook: Notebook):
+    async with session(scripted(read("a"), read("b")), notebook, max_reinjections=1) as talk:
+        first = await talk.say("Read a")
+        second = await talk.say("Read b")
+    assert second.header.packet_id != first.header.packet_id
+    assert second.header.parent_packet_id == first.header.packet_id
+    assert second.header.lineage == (first.header.packet_id,)
+    assert second.header.session_id == first.header.session_id == "session"
+    assert second.content.original_prompt == "Read b"
+    assert [one.params["name"] for one in second.routing.all_calls] == ["b"]
+    assert [one.value["params"]["name"] for one in second.content.data_fields] == ["b"]  # type: ignore[index, call-overload]
+    assert second.routing.reinjection_count == 1
+    assert len(second.reasoning.evaluations) == len(second.reasoning.sketchpad) == 1
+    assert second.reasoning.reflection_log[0].step == "open_packet"
+    assert len(second.reasoning.reflection_log) == len(first.reasoning.reflection_log)
+    assert second.governance.approvals == second.governance.audit[1:] == ()
+    assert second.metrics.errors == ()
+    # kept:
+    assert [entry.params["name"] for entry in second.context.result_ledger] == ["a", "b"]
+    assert second.context.recent_tools == ("notebook.read_note",)
+    assert [message.type for message in second.messages] == ["human", "ai", "human", "ai"]
+
+
+async def test_lineage_grows_by_a_turn(notebook: Notebook):
+    async with session(reflex_deciders(), notebook) as talk:
+        packets = [await talk.say("Hello") for _ in range(23)]
+    ids = [packet.header.packet_id for packet in packets]
+    assert packets[0].header.parent_packet_id is None
+    assert packets[3].header.lineage == tuple(ids[:3])
+    assert packets[-1].header.lineage == tuple(ids[2:22])
+    assert len(set(ids)) == 23
+
+
+async def test_the_ledger_keeps_the_last_five(notebook: Notebook):
+    names = ["a", "b", "c", "d", "a", "b", "zzz"]
+    async with session(scripted(*map(read, names)), notebook, max_reinjections=1) as talk:
+        for name in names:
+            packet = await talk.say(f"Read {name}")
+    ledger = packet.context.result_ledger
+    assert [entry.params["name"] for entry in ledger] == names[-5:]
+    assert [entry.status for entry in ledger] == ["executed"] * 4 + ["failed"]
+    assert ledger[0].summary == "cheese"
+
+
+async def test_recent_tools_only_after_success_newest_first(notebook: Notebook):
+    selections = [read("a"), call("notebook.check_weather", city="Bern"), call("notebook.list_notes"), read("b")]
+    async with session(scripted(*selections), notebook, max_reinjections=1) as talk:
+        recent = [(await talk.say("Go on with a, b, Bern")).context.recent_tools for _ in selections]
+    reading, listing = "notebook.read_note", "notebook.list_notes"
+    assert recent == [(reading,), (reading,), (listing, reading), (reading, listing)]
+
+
+async def test_recent_tools_are_on_the_next_palette(notebook: Notebook):
+    async with session(scripted(read("a"), read("a")), notebook, max_reinjections=1, palette_size=3) as talk:
+        await talk.say("Read a")
+        packet = await talk.say("Send a letter to a")
+    reasons = {entry.tool_name: (entry.reason, entry.shown) for entry in packet.context.palette}
+    assert reasons["notebook.read_note"] == ("recent", "full")
+
+
+async def test_a_question_dropped_by_a_new_turn_leaves_a_trace(notebook: Notebook):
+    write = call("notebook.write_note", name="a", text="x")
+    async with session(scripted(write, read("b")), notebook, allow_write_tools=True) as talk:
+        asked = await talk.ask("Write x to a")
+        packet = await talk.say("Read b")
+        with pytest.raises(SessionError, match="no pending question"):
+            await talk.reply("yes")
+    dropped = packet.governance.audit[0]
+    assert (dropped.event, dropped.detail) == ("question_dropped", "notebook.write_note was never answered")
+    assert dropped.call_id == asked.packet.routing.calls[0].call_id
+    assert [one.tool_name for one in packet.routing.all_calls] == ["notebook.read_note"]
+    assert packet.governance.ask_expires_at is None
+    assert notebook.called == ["read_note"]
+
+
+async def test_a_dropped_clarification_leaves_a_trace_too(notebook: Notebook):
+    async with session(scripted(clarify("Which note?"), read("b")), notebook) as talk:
+        await talk.ask("Read a note")
+        packet = await talk.say("Read b")
+    assert [entry.event for entry in packet.governance.audit[:1]] == ["question_dropped"]
+    assert "Which note?" in packet.governance.audit[0].detail
+
+
+async def test_a_pending_question_survives_the_process(notebook: Notebook, tmp_path: Path, monkeypatch):
+    """Asked by one process's graph and hub, answered to those of another, from the same file, in strict mode."""
+    monkeypatch.setenv("LANGGRAPH_STRICT_MSGPACK", "true")
+    write = call("notebook.write_note", name="a", text="avocado")
+    for turn in (Say("Write avocado to a"), Reply("yes")):
+        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as saver:
+            saver.serde = serializer()
+            deciders = scripted(*([write] if isinstance(turn, Say) else []))
+            async with session(deciders, notebook, checkpointer=saver, allow_write_tools=True) as talk:
+                last = (await talk.events(turn))[-1]
+    assert last.packet.routing.execution_status is ToolExecutionStatus.EXECUTED  # type: ignore[union-attr]
+    assert notebook.notes["a"] == "avocado"
+
+
+async def test_a_packet_round_trips_through_json(notebook: Notebook):
+    async with session(scripted(read("a")), notebook) as talk:
+        packet = await talk.say("Read a")
+    assert CognitionPacket.model_validate_json(packet.model_dump_json()) == packet
+
+
+async def test_what_the_connector_knows_reaches_the_packet(notebook: Notebook):
+    request = TurnRequest(origin="terminal", context_type="code", attachments=(("log.txt", "boom"),))
+    async with session(reflex_deciders(), notebook) as talk:
+        first = (await talk.events(Say("Hello", request)))[-1].packet  # type: ignore[union-attr]
+        second = await talk.say("Thanks")
+    assert (first.header.origin, first.context.context_type) == ("terminal", "code")
+    assert [(one.name, one.text) for one in first.content.attachments] == [("log.txt", "boom")]
+    assert (second.header.origin, second.context.context_type) == ("unknown", "code")
+    assert second.content.attachments == ()
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "a\x00b", "x" * 200_001])
+async def test_a_bad_request_leaves_the_session_as_it_was(notebook: Notebook, text: str):
+    async with session(reflex_deciders(), notebook) as talk:
+        before = await talk.say("Hello")
+        with pytest.raises(RequestError):
+            await talk.say(text)
+        after = await talk.say("Thanks")
+    assert after.header.parent_packet_id == before.header.packet_id
+
+
+async def test_without_settings_the_defaults_hold(notebook: Notebook):
+    async with session(scripted(*map(read, "abcd")), notebook) as talk:
+        packet = CognitionPacket.model_validate(
+            {
+                name: value
+                for name, value in (
+                    await talk.graph.ainvoke({"messages": [("user", "Read a, b, c, d")]}, talk.config)
+                ).items()
+                if name in CognitionPacket.model_fields
+            }
+        )
+    assert packet.routing.max_reinjections == RoutingContext().max_reinjections == 3
+    assert packet.routing.reinjection_count == 3

@@ -1,0 +1,75 @@
+"""Every template is used, and every use fills in exactly its fields."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
+
+import pytest
+
+from prompts.rendering import render
+
+CHECKOUT = Path(__file__).parents[2]
+NAMES = sorted(file.stem for file in (CHECKOUT / "prompts").glob("*.md"))
+JSON_ANSWERS = ["intent_system", "review_system", "selection_system"]
+
+
+def template(name: str) -> str:
+    return (CHECKOUT / "prompts" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def fields_of(name: str) -> set[str]:
+    return set(Template(template(name)).get_identifiers())
+
+
+def uses() -> Iterator[tuple[str, str, set[str]]]:
+    """Yield where each `render` stands in the rooms, the template it names and the fields it gives."""
+    for room in ("models", "tools", "deciders", "nodes", "graph", "connectors"):
+        for file in sorted((CHECKOUT / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "render":
+                    name = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else "?"
+                    yield f"{file.name}:{node.lineno}", str(name), {str(keyword.arg) for keyword in node.keywords}
+
+
+def test_every_template_is_used_and_every_used_one_is_there():
+    assert {name for _, name, _ in uses()} == set(NAMES)
+
+
+@pytest.mark.parametrize(("place", "name", "given"), list(uses()))
+def test_every_use_gives_exactly_the_fields(place: str, name: str, given: set[str]):
+    assert given == fields_of(name), place
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_renders_with_its_fields(name: str):
+    values = {field: f'{{"{field}": "$odd ${{x}} 漢字"}}' for field in fields_of(name)}
+    text = render(name, **values)
+    assert text == text.strip()
+    for value in values.values():
+        assert value in text
+    rest = text
+    for value in values.values():
+        rest = rest.replace(value, "")
+    assert "$" not in rest
+
+
+@pytest.mark.parametrize(("name", "missing"), [(name, field) for name in NAMES for field in sorted(fields_of(name))])
+def test_a_missing_field_is_an_error(name: str, missing: str):
+    values = dict.fromkeys(fields_of(name) - {missing}, "x")
+    with pytest.raises(KeyError, match=missing):
+        render(name, **values)
+
+
+@pytest.mark.parametrize("name", JSON_ANSWERS)
+def test_the_braces_of_json_survive(name: str):
+    text = render(name, **dict.fromkeys(fields_of(name), ""))
+    for line in template(name).splitlines():
+        if line.startswith("{"):
+            assert line.replace("$max_calls", "") in text.splitlines()
+    assert '{"' in text
+
+
+def test_an_unknown_template_is_an_error():
+    with pytest.raises(FileNotFoundError):
+        render("no_such_prompt")

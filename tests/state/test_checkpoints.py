@@ -1,0 +1,68 @@
+"""What a checkpoint restores: our own types exactly, and no type that is not listed."""
+
+from enum import Enum
+from importlib import import_module
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from support.packets import full_packet, inside
+
+from graph.storage import serializer
+from state.context import RoutingContext
+from state.packet import checkpoint_types
+from state.request import TurnRequest
+from tools.approval import Reply
+from tools.spec import ToolSpec
+
+REQUEST = TurnRequest(origin="discord", context_type="code", attachments=(("a.txt", "text"),))
+
+
+def examples(kind: type) -> list[Any]:
+    """Return every value of an enum; of a section, those in the full packet."""
+    if issubclass(kind, Enum):
+        return list(kind)
+    return [part for part in (*inside(full_packet()), REQUEST) if type(part) is kind]
+
+
+def restored(value: Any, through: JsonPlusSerializer) -> Any:
+    return through.loads_typed(through.dumps_typed(value))
+
+
+@pytest.mark.parametrize(("module", "name"), checkpoint_types())
+def test_every_type_is_restored_as_it_was(module: str, name: str):
+    kind = getattr(import_module(module), name)
+    assert (kind.__module__, kind.__name__) == (module, name)
+    if name == "Section":
+        return
+    values = examples(kind)
+    assert values
+    for value in values:
+        back = restored({"channel": [value]}, serializer())["channel"][0]
+        assert type(back) is kind
+        assert back == value
+        assert [type(part) for part in inside(back)] == [type(part) for part in inside(value)]
+
+
+def test_all_that_a_packet_holds_is_listed():
+    ours = {
+        (type(part).__module__, type(part).__name__)
+        for part in inside(full_packet())
+        if type(part).__module__.startswith("state.") and part is not full_packet()
+    }
+    assert ours - {("state.packet", "CognitionPacket")} <= set(checkpoint_types())
+
+
+def test_messages_are_restored():
+    messages = full_packet().messages
+    assert restored(messages, serializer()) == messages
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [RoutingContext(), ToolSpec("a.b", "a", "b", "full", "brief", {}, risk=None), Reply(None)],  # type: ignore[arg-type]
+    ids=["model", "dataclass", "other dataclass"],
+)
+def test_a_type_that_is_not_listed_does_not_come_back(stranger: Any):
+    assert type(restored(stranger, JsonPlusSerializer(allowed_msgpack_modules=True))) is type(stranger)
+    assert type(restored(stranger, serializer())) is not type(stranger)

@@ -1,0 +1,70 @@
+import pytest
+from pydantic import ValidationError
+
+from state.context import RoutingContext, routing_context
+from state.routing import Risk
+
+
+def test_nothing_given_is_the_defaults_of_the_design():
+    context = routing_context(None)
+    assert context == RoutingContext() == routing_context({})
+    assert (context.selection_temperature, context.selection_top_p, context.selection_max_tokens) == (0.15, 0.9, 500)
+    assert (context.review_temperature, context.review_max_tokens) == (0.3, 200)
+    assert (context.confidence_threshold, context.max_reinjections) == (0.7, 3)
+    assert (context.enabled, context.allow_write_tools, context.allow_execute_tools) == (True, False, False)
+    assert context.on_low_confidence == "ask"
+
+
+def test_a_dict_is_read_and_what_is_not_ours_is_left():
+    context = routing_context({"confidence_threshold": 0.9, "allow_write_tools": True, "user_id": "u"})
+    assert context == RoutingContext(confidence_threshold=0.9, allow_write_tools=True)
+
+
+def test_an_object_is_taken_as_it_is():
+    context = RoutingContext(palette_size=3)
+    assert routing_context(context) is context
+
+
+@pytest.mark.parametrize(
+    ("field", "lowest", "highest", "outside"),
+    [
+        ("selection_temperature", 0.0, 2.0, [-0.01, 2.01]),
+        ("selection_top_p", 0.01, 1.0, [0.0, 1.01]),
+        ("selection_max_tokens", 16, 8192, [15, 8193]),
+        ("review_temperature", 0.0, 2.0, [-0.01, 2.01]),
+        ("review_max_tokens", 16, 8192, [15, 8193]),
+        ("confidence_threshold", 0.0, 1.0, [-0.01, 1.01, float("nan")]),
+        ("max_reinjections", 0, 10, [-1, 11]),
+        ("max_parallel_calls", 1, 16, [0, 17]),
+        ("ask_timeout_s", 0.001, 31_536_000.0, [0.0, -1.0, 1e18, float("inf"), float("nan")]),
+        ("palette_size", 1, 128, [0, 129]),
+        ("palette_token_budget", 100, 100_000, [99, 100_001]),
+        ("on_low_confidence", "ask", "skip", ["run", "", None]),
+    ],
+)
+def test_ranges(field: str, lowest: object, highest: object, outside: list[object]):
+    for inside in (lowest, highest):
+        assert getattr(routing_context({field: inside}), field) == inside
+    for value in outside:
+        with pytest.raises(ValidationError, match=field):
+            routing_context({field: value})
+
+
+@pytest.mark.parametrize(
+    ("write", "execute", "allowed"),
+    [
+        (False, False, {Risk.READ}),
+        (True, False, {Risk.READ, Risk.WRITE}),
+        (False, True, {Risk.READ, Risk.EXECUTE}),
+        (True, True, set(Risk)),
+    ],
+)
+def test_the_switches_allow_their_own_risk_only(write: bool, execute: bool, allowed: set[Risk]):
+    context = RoutingContext(allow_write_tools=write, allow_execute_tools=execute)
+    assert {risk for risk in Risk if context.allows(risk)} == allowed
+
+
+def test_every_setting_says_what_it_is():
+    """Studio shows the settings as a form."""
+    fields = RoutingContext.model_json_schema()["properties"]
+    assert [name for name, field in fields.items() if not field.get("description")] == []

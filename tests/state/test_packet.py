@@ -1,0 +1,114 @@
+import json
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from support.packets import full_packet, inside
+
+from state.base import Section
+from state.errors import PacketError, PacketVersionError
+from state.packet import CognitionPacket, PacketUpdate, read_packet
+from state.sections import PACKET_VERSION, Header, Response
+
+
+def test_the_full_packet_leaves_nothing_as_it_starts():
+    """Else the round trips below would prove less than they say."""
+    packet = full_packet()
+    untouched = [
+        f"{type(part).__name__}.{name}"
+        for part in inside(packet)
+        if isinstance(part, Section | CognitionPacket)
+        for name, field in type(part).model_fields.items()
+        if getattr(part, name) == field.get_default(call_default_factory=True, validated_data={})
+    ]
+    assert untouched == ["Header.version"]
+
+
+@pytest.mark.parametrize("packet", [full_packet(), CognitionPacket()], ids=["full", "empty"])
+def test_a_packet_survives_json(packet: CognitionPacket):
+    text = packet.model_dump_json()
+    assert read_packet(text) == packet
+    assert read_packet(text.encode()) == packet
+    assert read_packet(json.dumps(packet.model_dump(mode="json"), indent=2)) == packet
+    assert [type(message) for message in read_packet(text).messages] == [type(one) for one in packet.messages]
+
+
+@pytest.mark.parametrize("version", [PACKET_VERSION + 1, 999, "2", 2.0])
+@pytest.mark.parametrize("beside", [{}, {"not_known_here": 1}])
+def test_a_newer_packet_says_so_and_nothing_else(version: object, beside: dict[str, int]):
+    packet: dict[str, Any] = full_packet().model_dump(mode="json")
+    packet["header"] |= {"version": version, **beside}
+    packet |= beside
+    packet["intent"] |= {"access": "teleport", **beside}
+    with pytest.raises(PacketVersionError, match=r"version 2|version 999") as caught:
+        read_packet(json.dumps(packet))
+    assert "upgrade Packetgate" in str(caught.value)
+
+
+def test_a_newer_header_anywhere_says_so():
+    with pytest.raises(PacketVersionError):
+        Header.model_validate({"version": 2})
+    with pytest.raises(PacketVersionError):
+        CognitionPacket.model_validate({"messages": [], "header": {"version": 2}})
+
+
+@pytest.mark.parametrize(
+    ("data", "spot"),
+    [
+        ("", "the whole"),
+        ("{", "the whole"),
+        ("null", "the whole"),
+        ("[]", "the whole"),
+        ('"packet"', "the whole"),
+        (b"\xff\xfe\x00", "the whole"),
+        ("[" * 100_000, "the whole"),
+        ('{"unknown_section": {}}', "unknown_section"),
+        ('{"header": null}', "header"),
+        ('{"header": {"version": "new"}}', "header.version"),
+        ('{"header": {"colour": "red"}}', "header.colour"),
+        ('{"intent": {"confidence": 1.01}}', "intent.confidence"),
+        ('{"intent": {"access": "teleport"}}', "intent.access"),
+        ('{"context": {"palette": [{"tool_name": "a.b"}]}}', "context.palette.0.shown"),
+        ('{"tool_routing": {"calls": [{"tool_name": "a.b", "status": "done"}]}}', "tool_routing.calls.0.status"),
+        ('{"messages": [{"type": "nobody", "content": ""}]}', "messages.0"),
+    ],
+)
+def test_garbage_is_named_by_its_spot(data: str | bytes, spot: str):
+    with pytest.raises(PacketError, match=rf"^not a packet: {spot}: \S") as caught:
+        read_packet(data)
+    assert not isinstance(caught.value, PacketVersionError)
+    assert len(str(caught.value)) < 1000
+
+
+def test_merged_replaces_sections_and_adds_messages():
+    packet = full_packet()
+    update: PacketUpdate = {
+        "response": Response(candidate="Other."),
+        "tool_routing": None,
+        "messages": [AIMessage("Corrected.", id="m2"), HumanMessage("And?", id="m3")],
+    }
+    merged = packet.merged(update)
+    assert merged.response.candidate == "Other."
+    assert merged.tool_routing is None
+    assert [(one.id, one.text) for one in merged.messages] == [
+        ("m1", "write it"),
+        ("m2", "Corrected."),
+        ("m3", "And?"),
+    ]
+    assert merged.content is packet.content
+    assert packet == full_packet()
+
+
+def test_merged_without_changes_is_equal():
+    assert full_packet().merged({}) == full_packet()
+
+
+def test_routing_of_a_turn_without_tools_is_an_error():
+    with pytest.raises(PacketError, match="packet p9 has no tool routing"):
+        _ = CognitionPacket(header=Header(packet_id="p9")).routing
+    assert full_packet().routing is not None
+
+
+def test_sections_are_frozen():
+    with pytest.raises(ValueError, match="frozen"):
+        full_packet().intent.user_intent = "other"  # type: ignore[misc]

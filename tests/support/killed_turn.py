@@ -1,0 +1,64 @@
+"""A turn in a process of its own, which kills itself in the middle."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerContext
+from typing import Any
+
+from graph.composition import open_app
+from graph.settings import Settings
+from state.context import RoutingContext
+
+EVENTS = ["updates", "checkpoints"]
+"""What is counted: each stage's changes, and each checkpoint; the process dies between two of them."""
+
+
+@dataclass(frozen=True)
+class KilledTurn:
+    """A turn, up to the event after which its process dies."""
+
+    settings: Settings
+    session: str
+    given: Any
+    """What LangGraph is given: the turn's input, a `Command`, or None to go on."""
+    context: RoutingContext
+    events: int
+
+
+def forking() -> ForkServerContext:
+    """Return what starts processes quickly: the rooms are imported once, before the first fork."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["graph.composition", "tools.builtin.ai", "tools.builtin.embedding", "aiosqlite"])
+    return context
+
+
+def dies(turn: KilledTurn) -> bool:
+    """Run the turn; whether it was killed, rather than over before."""
+    process = forking().Process(target=_run, args=(turn,))
+    process.start()
+    process.join()
+    assert process.exitcode in {0, -signal.SIGKILL}
+    return process.exitcode == -signal.SIGKILL
+
+
+def _run(turn: KilledTurn) -> None:
+    asyncio.run(_run_until_killed(turn))
+
+
+async def _run_until_killed(turn: KilledTurn) -> None:
+    async with open_app(turn.settings) as app:
+        events = app.graph.astream(
+            turn.given,
+            {"configurable": {"thread_id": turn.session}},
+            context=turn.context,
+            stream_mode=EVENTS,
+            durability="sync",
+        )
+        seen = 0
+        async for _ in events:
+            seen += 1
+            if seen == turn.events:
+                os.kill(os.getpid(), signal.SIGKILL)

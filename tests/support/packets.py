@@ -1,0 +1,103 @@
+"""Tools, calls and packets for tests that need no graph."""
+
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage
+from mcp_types import Tool
+
+from state.context import RoutingContext
+from state.errors import CallRefusedError
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolCall, ToolExecutionStatus, ToolResult, ToolRouting
+from state.sections import Content, Context, DataField, PaletteEntry, ServerHealth
+from tools.catalogue import Catalogue
+from tools.connection import spec_of
+from tools.spec import ToolSpec
+
+CONTEXT = RoutingContext()
+
+
+def tool(name: str, /, *required: str, description: str = "", **parameters: Any) -> ToolSpec:
+    """Return a tool as a server would list it; a parameter is a JSON Schema, or the name of a type."""
+    server, _, upstream = name.partition(".")
+    properties = {key: {"type": kind} if isinstance(kind, str) else kind for key, kind in parameters.items()}
+    schema = {"type": "object", "properties": properties, "required": [*required]}
+    return spec_of(server, Tool(name=upstream, description=description, input_schema=schema), trusted=False)
+
+
+FILES = Catalogue(
+    [
+        tool("files.read_file", "path", path="string", description="Read a text file."),
+        tool("files.list_directory", "path", path="string", description="List what a directory holds."),
+        tool("files.search_files", "query", query="string", description="Search the files for words."),
+        tool("files.write_file", "path", "content", path="string", content="string", description="Write a text file."),
+        tool("files.delete_file", "path", path="string", description="Delete a file."),
+        tool("shell.run_command", "command", command={"type": "array", "items": {"type": "string"}}),
+        tool("clock.convert_time", "time", "zone", time="string", zone="string", description="Convert a time."),
+    ]
+)
+"""What a small set of servers offers."""
+
+
+def done(
+    tool_name: str, status: ToolExecutionStatus = ToolExecutionStatus.EXECUTED, /, *, why: str = "", **params: Any
+) -> ToolCall:
+    """Return a call without a result."""
+    risk = FILES[tool_name].risk if tool_name in FILES else Risk.READ
+    return ToolCall(tool_name=tool_name, params=params, status=status, risk=risk, review_reasoning=why)
+
+
+def with_output(call: ToolCall, output: str, **more: Any) -> ToolCall:
+    """Return the call with what its tool returned."""
+    return call.model_copy(update={"result": ToolResult(success=True, output=output, **more)})
+
+
+def with_error(call: ToolCall, error: str) -> ToolCall:
+    """Return the call with the error it ended in."""
+    return call.model_copy(update={"result": ToolResult(success=False, error=error)})
+
+
+def packet(
+    prompt: str,
+    *calls: ToolCall,
+    catalogue: Catalogue = FILES,
+    history: tuple[tuple[str, str], ...] = (),
+    clarifications: tuple[str, ...] = (),
+    data: tuple[DataField, ...] = (),
+    servers: tuple[ServerHealth, ...] = (),
+    **routing: Any,
+) -> CognitionPacket:
+    """Return the packet of a turn that needs tools, its palette the whole catalogue."""
+    entries = tuple(
+        PaletteEntry(tool_name=name, shown="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
+    )
+    said = [message for human, ai in history for message in (HumanMessage(human), AIMessage(ai))]
+    return CognitionPacket(
+        content=Content(original_prompt=prompt, clarifications=clarifications, data_fields=data),
+        context=Context(palette=entries, servers=servers),
+        tool_routing=ToolRouting(calls=calls, **routing),
+        messages=[*said, HumanMessage(prompt)],
+    )
+
+
+def asking(prompt: str) -> CognitionPacket:
+    """Return the packet of a turn of which nothing is decided yet."""
+    return packet(prompt).model_copy(update={"tool_routing": None})
+
+
+class Shelf:
+    """A toolbox that only has a catalogue, and counts how often it was asked for."""
+
+    def __init__(self, catalogue: Catalogue = FILES) -> None:
+        self.asked = 0
+        self.known = catalogue
+
+    async def catalogue(self) -> Catalogue:
+        self.asked += 1
+        return self.known
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        return ()
+
+    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
+        raise CallRefusedError(f"{tool_name} is not to be called")
