@@ -15,7 +15,7 @@ _BLOCKS = (
     re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL),
     re.compile(r"<function=[^>]*>.*?(?:</function>|\Z)", re.IGNORECASE | re.DOTALL),
     re.compile(r"<\|python_tag\|>.*?(?:<\|eom_id\|>|<\|eot_id\|>|\Z)", re.DOTALL),
-    re.compile(r"<｜tool▁calls?▁begin｜>.*?(?:<｜tool▁calls▁end｜>|\Z)", re.DOTALL),
+    re.compile(r"<\uff5ctool\u2581calls?\u2581begin\uff5c>.*?(?:<\uff5ctool\u2581calls\u2581end\uff5c>|\Z)", re.DOTALL),
     re.compile(r"\[TOOL_CALLS\].*?(?:\[/TOOL_CALLS\]|\Z)", re.DOTALL),
 )
 # Some chat templates open the thought themselves, so that only its end is in the text.

@@ -68,7 +68,7 @@ def question_payload(question: str, expires_at: datetime | None, problem: str = 
 def parse_replies(reply: Any, count: int) -> list[Reply]:
     """Read a reply to `count` requests: `{"decisions": [...]}`, a list, one decision, or a plain string.
 
-    One decision stands for all requests.
+    One decision stands for all requests, unless it is an edit.
 
     Raises:
         RequestError: it is none of these, or does not decide every request.
@@ -79,6 +79,8 @@ def parse_replies(reply: Any, count: int) -> list[Reply]:
     if not isinstance(decisions, list) or not decisions:
         raise RequestError('not a reply: send {"decisions": [{"type": "approve"}]}, or a word such as yes or no')
     replies = [_from_words(one) if isinstance(one, str) else _from_decision(one) for one in decisions]
+    if len(replies) == 1 and count > 1 and replies[0].outcome is ApprovalOutcome.EDITED:
+        raise RequestError(f"one edit for {count} calls: send a decision for each, in their order")
     if len(replies) == 1:
         return replies * count
     if len(replies) != count:
@@ -133,7 +135,7 @@ def _from_decision(decision: Any) -> Reply:
 
 
 def _edit(decision: dict[str, Any]) -> Reply:
-    """Read an edit: `edited_action: {name, args}` of the middleware, Agent Inbox's `args: {action, args}`, or bare `args`."""
+    """Read an edit: the middleware's `edited_action: {name, args}`, Agent Inbox's `args: {action, args}`, or `args`."""
     edited = decision.get("edited_action", decision.get("args"))
     if isinstance(edited, dict):
         name, params = edited.get("name", edited.get("action")), edited.get("args", edited.get("arguments"))

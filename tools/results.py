@@ -47,7 +47,7 @@ def _structured(content: Any, text: str) -> dict[str, Any] | None:
         return None
     try:
         return None if json.loads(text) == content else content
-    except ValueError:
+    except (ValueError, RecursionError):  # not JSON, or thousands of brackets
         return content
 
 

@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -45,11 +46,9 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
 def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
     schema = {**spec.input_schema, "required": [], "additionalProperties": True}
     try:
-        Draft202012Validator.check_schema(schema)
+        validator = _validator(canonical_json(schema))
     except SchemaError as error:
         return [_broken(spec, error.message)]
-    # An empty registry: a reference that leads out of the schema is never fetched.
-    validator = Draft202012Validator(schema, registry=Registry())
     try:
         flaws = sorted(validator.iter_errors(dict(params)), key=lambda flaw: list(map(str, flaw.path)))
     except Unresolvable as error:
@@ -58,6 +57,15 @@ def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correctio
         _correction(spec, "invalid_value", f"cannot take `{_where(flaw)}` as given: {_short(flaw.message)}.")
         for flaw in flaws
     ]
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: str) -> Draft202012Validator:
+    """Checking a schema takes longer than checking a call against it, and a turn checks a call three times."""
+    parsed = json.loads(schema)
+    Draft202012Validator.check_schema(parsed)
+    # An empty registry: a reference that leads out of the schema is never fetched.
+    return Draft202012Validator(parsed, registry=Registry())
 
 
 def _where(flaw: ValidationError) -> str:

@@ -30,9 +30,8 @@ async def chat(settings: Callable[[], Settings], session: str, context: RoutingC
         terminal = Terminal(app.graph, session, context, interactive=True, read=read, show_journey=False)
         out = rendering.console()
         out.print(f"session {session}; /help for help")
-        if (
-            pending := pending_question(await app.graph.aget_state({"configurable": {"thread_id": session}}))
-        ) is not None:
+        pending = pending_question(await app.graph.aget_state({"configurable": {"thread_id": session}}))
+        if pending is not None:
             await _guarded(terminal.ask_again(pending))
         while True:
             try:

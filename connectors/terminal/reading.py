@@ -30,15 +30,16 @@ def reader(history: Path | None = None) -> Reader:
 
     async def read(prompt: str) -> str:
         try:
-            return await session.prompt_async(prompt)
+            line: str = await session.prompt_async(prompt)
         except KeyboardInterrupt as error:
             raise InterruptedReadError from error
+        return line
 
     return read
 
 
 async def _read_pipe(_prompt: str) -> str:
-    line = await asyncio.to_thread(sys.stdin.readline)
+    line: str = await asyncio.to_thread(sys.stdin.readline)
     if not line:
         raise EOFError
     return line.rstrip("\n")

@@ -68,11 +68,10 @@ def fill_each(spec: ToolSpec, text: str) -> list[tuple[dict[str, Any], list[str]
     takes = [name for name, schema in spec.parameters.items() if _is_path(name) and _kind(schema) != "array"]
     if len(paths) < 2 or len(takes) != 1 or set(spec.required) - set(takes):
         return [fill(spec, text)]
-    others = [re.escape(path) for path in paths]
     calls = []
     for path in paths:
-        without = re.sub("|".join(other for other in others if other != re.escape(path)), " ", text)
-        calls.append(fill(spec, without))
+        others = "|".join(re.escape(other) for other in paths if other != path)
+        calls.append(fill(spec, re.sub(rf"(?<![\w./~-])(?:{others})(?![\w/])", " ", text)))
     return calls
 
 

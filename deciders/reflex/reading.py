@@ -9,8 +9,9 @@ from tools.risk import EXECUTE_VERBS, WRITE_VERBS
 
 SMALL_TALK = frozenset(
     "afternoon alright awesome bye cheers cool day evening fine good goodbye great greetings hallo hello hey hi howdy"
-    " how how's is it going are you morning nice night okay ok please sorry sure thank thanks there welcome well what's up"
-    " whats yes no yo you're a an and the for very much so to all everyone me my i am im i'm doing today again".split()
+    " how how's is it going are you morning nice night okay ok please sorry sure thank thanks there welcome well"
+    " what's up whats yes no yo you're a an and the for very much so to all everyone me my i am im i'm doing"
+    " today again".split()
 )
 
 SENSES: dict[str, frozenset[str]] = {
@@ -45,7 +46,7 @@ _PATH = re.compile(
 _NOT_PATHS = frozenset({"and/or", "e.g", "i.e", "either/or", "his/her", "he/she", "w/o", "yes/no", "true/false"})
 _FILES = re.compile(r"(?<![\w/.])(?:README|LICENSE|Makefile|Dockerfile|CHANGELOG|CONTRIBUTING)(?![\w/.])")
 _NUMBER = re.compile(r"(?<![\w.:/-])-?\d+(?:\.\d+)?(?![\w:/-]|\.\d)")
-_KEY_VALUE = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*=\s*(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;]+)")
+_KEY_VALUE = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*=\s*(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;]+(?:,(?!\w+\s*=)[^\s,;]+)*)")
 _CLOCK = re.compile(r"(?<!\d)([01]?\d|2[0-3]):[0-5]\d(?!\d)")
 _STEP = re.compile(
     r"(?:[,;.]?\s+(?:and\s+)?(?:then|after\s+that|afterwards)[,]?\s+)|;\s+|\n\s*\d+[.)]\s+", re.IGNORECASE

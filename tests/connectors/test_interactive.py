@@ -71,7 +71,7 @@ def test_chat_keeps_a_session_and_comes_back_to_its_pending_question(cli: Comman
         child.close(force=True)
     with terminal(cli, "chat", "--session", "s", "--allow-writes") as child:
         child.expect("May this run")
-        child.expect(">")
+        child.expect(r"\[y\]es")
         child.sendline("yes")
         child.expect("Created notes.txt")
         child.expect("you>")

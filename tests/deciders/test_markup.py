@@ -36,8 +36,8 @@ LEAKS = {
     "A<|start of tool call|>x": ("A", 1),
     "A<|Tool Call|>B": ("AB", 1),
     "A<|eot_id|>": ("A", 1),
-    "A<｜tool▁calls▁begin｜>x<｜tool▁calls▁end｜>B": ("AB", 1),
-    "A<｜tool▁call▁begin｜>x": ("A", 1),
+    "A<\uff5ctool\u2581calls\u2581begin\uff5c>x<\uff5ctool\u2581calls\u2581end\uff5c>B": ("AB", 1),
+    "A<\uff5ctool\u2581call\u2581begin\uff5c>x": ("A", 1),
     # family: [TOOL_CALLS]
     'A[TOOL_CALLS][{"name": "x"}][/TOOL_CALLS]B': ("AB", 1),
     'A[TOOL_CALLS][{"name": "x"}]': ("A", 1),

@@ -25,6 +25,18 @@ class RawTool(Tool):
         return self.convert_result("ran")
 
 
+def echoing(name: str) -> FastMCP[None]:
+    """Return a server with one tool, `echo`, that says who it is."""
+    server: FastMCP[None] = FastMCP(name)
+
+    @server.tool
+    def echo(text: str) -> str:
+        """Give the text back."""
+        return f"{name} says {text}"
+
+    return server
+
+
 def in_process(
     server: FastMCP[Any], *, name: str | None = None, trusted: bool = False, timeout_s: float | None = None
 ) -> Connection:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fastmcp import FastMCP
-from support.mcp_servers import StdioServer, alive, in_process, until
+from support.mcp_servers import SCRIPT, StdioServer, alive, in_process, until
 from support.programs import descendants
 
 from state.errors import LostCallError, ServerError
@@ -48,6 +48,17 @@ async def test_one_dead_at_start_says_why(tmp_path: Path, command: list[str], en
         assert (dead.name, dead.state, dead.tools) == ("dead", "failed", 0)
         assert says in dead.problem
         assert "\n" not in dead.problem
+
+
+async def test_noise_on_standard_output_does_not_break_the_protocol(tmp_path: Path):
+    server = StdioServer(tmp_path, "noisy")
+    noisy = (
+        "import runpy, sys; print('Installing... {', flush=True); print('[1]', flush=True)\n"
+        f"sys.argv = ['', {str(server.folder)!r}]; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
+    )
+    async with McpHub([started_by(tmp_path, "noisy", sys.executable, "-c", noisy)]) as hub:
+        assert "noisy.get_pid" in await hub.catalogue()
+        assert (await hub.call("noisy.get_pid", {})).output == str(server.pids[-1])
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://[", "http://localhost:99999/mcp", "http://127.0.0.1:9/mcp"])
@@ -134,7 +145,7 @@ async def test_a_server_that_stays_dead_is_no_longer_called(tmp_path: Path):
         "-c",
         f"import pathlib, runpy, sys; sys.argv = ['', {str(server.folder)!r}]\n"
         "if (pathlib.Path(sys.argv[1]) / 'pids').exists(): sys.exit('gone for good')\n"
-        f"runpy.run_path({server.config.entry['args'][0]!r}, run_name='__main__')",
+        f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')",
     )
     async with McpHub([server.connection, in_process(clock)]) as hub:
         await hub.catalogue()

@@ -16,15 +16,19 @@ WRITE = tool(
     mode={"type": "string", "enum": ["overwrite", "append"]},
 )
 SEARCH = tool("f.search", "query", query="string", limit="integer")
-RUN = tool("s.run", "command", command={"type": "array", "items": {"type": "string"}}, timeout="number")
+RUN = tool("s.run", "command", command=TEXTS, timeout="number")
 SHELL = tool("s.exec", "command", command="string")
-MANY = tool("f.read_many", "paths", paths={"type": "array", "items": {"type": "string"}})
-TIME = tool("c.convert_time", "time", "source_zone", "target_zone", time="string", source_zone="string", target_zone="string")
+MANY = tool("f.read_many", "paths", paths=TEXTS)
+TIME = tool(
+    "c.convert_time", "time", "source_zone", "target_zone", time="string", source_zone="string", target_zone="string"
+)
 ADD = tool("m.add", "a", "b", a="number", b="number")
 HEAD = tool("f.head", "path", path="string", lines="integer", recursive="boolean")
 FETCH = tool("w.fetch", "url", url={"type": "string", "format": "uri"})
 FORECAST = tool("w.forecast", "city", city="string", days={"anyOf": [{"type": "integer"}, {"type": "null"}]})
-NOTE = tool("n.add_note", "title", "body", title="string", body="string", tags={"type": "array", "items": {"type": "string"}})
+NOTE = tool(
+    "n.add_note", "title", "body", title="string", body="string", tags={"type": "array", "items": {"type": "string"}}
+)
 FLAGS = tool("f.flags", on="boolean", level="integer", ratio="number", names={"type": "array"}, text="string")
 SPOTS = tool("g.plot", "points", points={"type": "array", "items": {"type": "number"}})
 

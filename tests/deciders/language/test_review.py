@@ -1,0 +1,108 @@
+"""Review by a real chat model: all calls in one question, and nothing to fall back on."""
+
+import json
+
+import pytest
+from support.packets import CONTEXT, FILES, done, packet
+from support.prompts import last, review, sent, system
+from support.scripted_openai import HttpError, ScriptedOpenAI
+
+from deciders.choosing import language_deciders
+from deciders.language.prompting import ModelSource
+from deciders.language.review import LanguageReviewer
+from state.context import RoutingContext
+from state.errors import DecisionError
+
+READ = done("files.read_file", path="a.txt").model_copy(
+    update={"selection_confidence": 0.99, "selection_reasoning": "it reads"}
+)
+DELETE = done("files.delete_file", path="evil.txt").model_copy(update={"provenance": {"path": "tool:files.read_file"}})
+
+
+async def judge(model: ModelSource, *calls, context: RoutingContext = CONTEXT):
+    given = packet("Read a.txt and tidy up", *calls)
+    return await language_deciders(model, model).reviewer.review(given, FILES, context)
+
+
+async def test_several_calls_in_one_question(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(
+        json.dumps(
+            {
+                "reviews": [
+                    {"call": 2, "approved": False, "confidence": 0.8, "reasoning": "not asked for"},
+                    {"call": 1, "approved": True, "confidence": 0.9, "reasoning": "right"},
+                ]
+            }
+        )
+    )
+    judged = await judge(model, READ, DELETE)
+    assert len(scripted_openai.requests) == 1
+    assert [(one.call_id, one.approved, one.confidence, one.reasoning) for one in judged.reviews] == [
+        (READ.call_id, True, 0.9, "right"),
+        (DELETE.call_id, False, 0.8, "not asked for"),
+    ]
+    assert judged.decided_by == "model"
+    assert judged.usage.input_tokens > 0
+
+
+async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(review(0.9, 0.9))
+    await judge(model, READ, DELETE, context=RoutingContext(review_temperature=0.25, review_max_tokens=60))
+    request = scripted_openai.requests[0]
+    assert (request["temperature"], request["max_tokens"]) == (0.25, 120)
+    text = last(scripted_openai)
+    assert "Request:\nRead a.txt and tidy up" in text
+    assert '1. files.read_file (read): Read a text file.\n   arguments: {"path": "a.txt"}' in text
+    assert "why it was chosen: it reads" in text
+    assert "all from the user or a default" in text
+    assert "2. files.delete_file (write)" in text
+    assert "where the arguments come from: path from tool:files.read_file" in text
+    assert "a.txt" not in system(scripted_openai)
+    assert "0.99" not in text
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        "Looks good to me!",
+        "{}",
+        '{"reviews": []}',
+        review(0.9),
+        review(0.9, 0.9, 0.9),
+        review(0.9, 1.1),
+        '{"reviews": [{"call": 1, "approved": true, "confidence": 1}, {"call": 1, "approved": true, "confidence": 1}]}',
+        '{"reviews": [{"call": 1, "approved": "maybe", "confidence": 1}, {"call": 2, "approved": 1, "confidence": 1}]}',
+        '{"reviews": [{"call": 1, "approved": true}, {"call": 2, "approved": true}]}',
+        '{"approved": true, "confidence": 0.95}',
+    ],
+)
+async def test_rubbish_twice_raises(model: ModelSource, scripted_openai: ScriptedOpenAI, rubbish: str):
+    scripted_openai.script(rubbish, rubbish)
+    with pytest.raises(DecisionError, match="ReviewAnswer, asked twice"):
+        await judge(model, READ, DELETE)
+
+
+async def test_rubbish_once_is_asked_again(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(review(0.9), review(0.9, 0.8))
+    judged = await judge(model, READ, DELETE)
+    assert [one.confidence for one in judged.reviews] == [0.9, 0.8]
+    assert '"reviews" must judge each of the calls [1, 2] once, not [1].' in last(scripted_openai)
+
+
+async def test_an_unreachable_model_raises(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(HttpError(500))
+    with pytest.raises(DecisionError, match="HTTP 500"):
+        await judge(model, READ)
+
+
+async def test_there_is_no_reflex_to_fall_back_on(model: ModelSource):
+    assert isinstance(language_deciders(model, model).reviewer, LanguageReviewer)
+
+
+async def test_the_selections_own_confidence_is_never_shown_nor_used(
+    model: ModelSource, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.script(review(0.1))
+    judged = await judge(model, READ)
+    assert [one.confidence for one in judged.reviews] == [0.1]
+    assert all("0.99" not in text for _, text in sent(scripted_openai))

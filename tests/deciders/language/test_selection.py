@@ -1,0 +1,159 @@
+"""Selection by a real chat model: four forms, one repair round with the correction in the prompt, then reflexes."""
+
+import pytest
+from support.packets import CONTEXT, FILES, packet
+from support.prompts import call, last, selection, sent, system
+from support.scripted_openai import ScriptedOpenAI
+
+from deciders.choosing import language_deciders
+from deciders.language.prompting import ModelSource
+from deciders.language.selection import LanguageSelector
+from state.context import RoutingContext
+from state.errors import DecisionError
+from state.routing import Correction
+
+ASK = packet("Read a.txt")
+
+
+async def select(model: ModelSource, given=ASK, context: RoutingContext = CONTEXT):
+    return await LanguageSelector(model).select(given, FILES, context)
+
+
+async def test_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    other = [{"tool": "files.search_files", "reason": "could search"}]
+    both = [{"tool": "files.read_file", "params": {"path": name}} for name in ("a.txt", "b.txt")]
+    scripted_openai.script(selection("call", calls=both, alternatives=other))
+    chosen = await select(model)
+    assert [(one.tool_name, one.params["path"]) for one in chosen.calls] == [
+        ("files.read_file", "a.txt"),
+        ("files.read_file", "b.txt"),
+    ]
+    assert (chosen.action, chosen.confidence, chosen.decided_by) == ("call", 0.85, "model")
+    assert chosen.calls[0].reasoning == "because"
+    assert [one.tool_name for one in chosen.alternatives] == ["files.search_files"]
+    assert chosen.corrections == ()
+
+
+async def test_none(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(selection("none"))
+    chosen = await select(model)
+    assert (chosen.action, chosen.calls, chosen.reasoning) == ("none", (), "because")
+
+
+async def test_clarify(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(selection("clarify", question=" Which file? "))
+    chosen = await select(model)
+    assert (chosen.action, chosen.question) == ("clarify", "Which file?")
+
+
+async def test_describe(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(selection("describe", tools=["files.read_file"]))
+    chosen = await select(model)
+    assert (chosen.action, chosen.tool_names) == ("describe", ("files.read_file",))
+
+
+async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(selection("none"))
+    context = RoutingContext(
+        selection_temperature=0.2, selection_top_p=0.8, selection_max_tokens=99, max_parallel_calls=2
+    )
+    await select(model, context=context)
+    request = scripted_openai.requests[0]
+    assert (request["temperature"], request["top_p"], request["max_tokens"]) == (0.2, 0.8, 99)
+    assert "- files.read_file: Read a text file." in system(scripted_openai)
+    assert '"required":["path"]' in system(scripted_openai)
+    assert "at most 2" in system(scripted_openai)
+    assert last(scripted_openai) == "Request:\nRead a.txt"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem", "says"),
+    [
+        (call("files.read_file", path=5), "invalid_value", "cannot take `path` as given"),
+        (call("files.read_file", file="a.txt"), "unknown_parameter", "has no parameter `file`"),
+        (call("files.read_file"), "missing_parameter", "needs `path`: it is missing."),
+        (call("files.read_file", path="a", deep=True), "unknown_parameter", "It takes: path (string, required)."),
+        (call("read_file", path="a.txt"), "alias", "The tool is called `files.read_file`."),
+        (call("files_read_file", path="a.txt"), "alias", "The tool is called `files.read_file`."),
+    ],
+)
+async def test_corrected_in_one_round(
+    model: ModelSource, scripted_openai: ScriptedOpenAI, wrong: str, problem: str, says: str
+):
+    scripted_openai.script(wrong, call("files.read_file", path="a.txt"))
+    chosen = await select(model)
+    assert [(one.tool_name, one.params) for one in chosen.calls] == [("files.read_file", {"path": "a.txt"})]
+    assert chosen.corrections[0].problem == problem
+    assert len(scripted_openai.requests) == 2
+    assert sent(scripted_openai)[-2] == ("assistant", wrong)
+    assert says in last(scripted_openai)
+    assert chosen.corrections[0].message in last(scripted_openai)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("Sure, I will read it.", "no complete JSON object"),
+        (selection("call"), '"calls" is empty'),
+        (selection("clarify"), '"question" is empty'),
+        (selection("describe"), '"tools" is empty'),
+        (selection("dance"), "action"),
+        ('{"action": "none"}', "confidence: Field required"),
+        (selection("call", calls=[{"tool": "", "params": {}}]), "calls.0.tool"),
+    ],
+)
+async def test_malformed_is_asked_again(model: ModelSource, scripted_openai: ScriptedOpenAI, wrong: str, says: str):
+    scripted_openai.script(wrong, selection("none"))
+    assert (await select(model)).action == "none"
+    assert "That answer can not be used" in last(scripted_openai)
+    assert says in last(scripted_openai)
+
+
+async def test_insisting_on_a_wrong_call_raises(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(call("files.read_file", path=5), call("files.read_file", path=6))
+    with pytest.raises(DecisionError, match="cannot take `path`"):
+        await select(model)
+    assert len(scripted_openai.requests) == 2
+
+
+async def test_reflexes_stand_in_and_say_so(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script("Sure.", "I did it.")
+    chosen = await language_deciders(model, model).selector.select(ASK, FILES, CONTEXT)
+    assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
+    assert "asked twice" in chosen.fallback_reason
+    assert "I did it." in chosen.fallback_reason
+    assert [(one.tool_name, one.params) for one in chosen.calls] == [("files.read_file", {"path": "a.txt"})]
+
+
+@pytest.mark.parametrize("name", ["files.shred_file", "nothing.at_all"])
+async def test_an_unknown_tool_is_not_for_the_model_to_mend(
+    model: ModelSource, scripted_openai: ScriptedOpenAI, name: str
+):
+    """It goes on as it is, and widens the palette."""
+    scripted_openai.script(call(name, path="a.txt"))
+    chosen = await select(model)
+    assert [one.tool_name for one in chosen.calls] == [name]
+    assert len(scripted_openai.requests) == 1
+
+
+async def test_no_more_calls_than_allowed(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    many = [{"tool": "files.read_file", "params": {"path": f"{number}.txt"}} for number in range(9)]
+    scripted_openai.script(selection("call", calls=many))
+    assert len((await select(model, context=RoutingContext(max_parallel_calls=3))).calls) == 3
+
+
+async def test_earlier_corrections_and_nearest_tools_are_shown(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    note = Correction(tool_name="x", problem="unknown_tool", message="There is no tool `x`.")
+    given = packet(
+        "Read a.txt", corrections=(note,), describe_rounds=1, suggestions=("files.read_file", "files.write_file")
+    )
+    scripted_openai.script(selection("none"))
+    await select(model, given)
+    assert "Corrections:\n- There is no tool `x`." in last(scripted_openai)
+    assert "Nearest tools: files.read_file, files.write_file" in last(scripted_openai)
+
+
+async def test_the_users_answers_are_part_of_the_request(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(selection("none"))
+    await select(model, packet("Read it", clarifications=("a.txt",)))
+    assert last(scripted_openai) == "Request:\nRead it\na.txt"

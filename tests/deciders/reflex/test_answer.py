@@ -1,0 +1,129 @@
+"""The answer without a model: results as they are, and plainly what did not happen."""
+
+import pytest
+from support.packets import CONTEXT, FILES, asking, done, packet, with_error, with_output
+
+from deciders.reflex.answer import SHOWN_CHARS, ReflexResponder
+from state.packet import CognitionPacket
+from state.routing import ToolCall, ToolExecutionStatus
+from state.sections import ServerHealth
+from tools.catalogue import Catalogue
+
+S = ToolExecutionStatus
+
+
+async def answer(given: CognitionPacket, catalogue: Catalogue = FILES) -> str:
+    return (await ReflexResponder().respond(given, catalogue, CONTEXT)).text
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (with_output(done("files.read_file", path="a.txt"), "apples\n"), "files.read_file (path=a.txt):\napples"),
+        (with_output(done("files.read_file", path="a.txt"), "  "), "files.read_file (path=a.txt):\n(nothing)"),
+        (
+            with_error(done("files.read_file", S.FAILED, path="a.txt"), "no such file"),
+            "files.read_file (path=a.txt) failed: no such file",
+        ),
+        (done("files.read_file", S.FAILED), "files.read_file () failed: no result"),
+        (done("files.delete_file", S.USER_DENIED, path="a"), "files.delete_file (path=a) was not run: you denied it."),
+        (
+            done("files.read_file", S.SKIPPED, path="a", why="0.20 is below 0.70"),
+            "files.read_file (path=a) was skipped: 0.20 is below 0.70",
+        ),
+        (
+            with_error(done("files.delete_file", S.UNKNOWN, path="a"), "server 'files' went away"),
+            "was started, and whether it finished is not known: server 'files' went away",
+        ),
+        (done("files.delete_file", S.UNKNOWN, path="a"), "is not known: no answer came"),
+        (
+            with_output(done("files.delete_file", S.SKIPPED, path="a"), "would delete a", dry_run=True),
+            "Nothing was done: write tools are switched off (--allow-writes (allow_write_tools)).",
+        ),
+        (
+            with_output(done("files.delete_file", S.SKIPPED, path="a"), "would delete a", dry_run=True),
+            "answers to a dry run:\nwould delete a",
+        ),
+        (
+            with_output(done("shell.run_command", S.SKIPPED, command=["ls"]), "would run ls", dry_run=True),
+            "execute tools are switched off (--allow-commands (allow_execute_tools))",
+        ),
+        (done("files.read_file", S.AWAITING_APPROVAL, path="a"), "was not run (it is awaiting_approval)"),
+        (done("files.read_file", S.PENDING, path="a"), "was not run (it is pending)"),
+        (done("files.read_file", S.EXECUTED, path="a"), "was not run"),
+    ],
+)
+async def test_said_plainly(call: ToolCall, says: str):
+    assert says in await answer(packet("Do it to a", call))
+
+
+async def test_every_status_has_its_words():
+    for status in ToolExecutionStatus:
+        text = await answer(packet("Do it", done("files.read_file", status, path="a.txt", why="because")))
+        assert "files.read_file (path=a.txt)" in text
+
+
+async def test_all_calls_in_order_then_the_note_and_suggestions():
+    given = packet(
+        "Do it",
+        with_output(done("files.read_file", path="b"), "bread"),
+        past_calls=(with_output(done("files.read_file", path="a"), "apples"),),
+        note="the rest was skipped",
+        suggestions=("files.list_directory",),
+    )
+    text = await answer(given)
+    places = [text.index(part) for part in ("apples", "bread", "The rest was skipped.", "Nearest tools: files.list")]
+    assert places == sorted(places)
+
+
+async def test_a_long_output_is_excerpted_by_the_request():
+    filler = "\n\n".join(f"Paragraph {n} speaks of other things altogether, at some length." for n in range(400))
+    text = await answer(
+        packet("What does a.txt say about penguins?", with_output(done("files.read_file", path="a.txt"), long(filler)))
+    )
+    assert "Penguins live in the south." in text
+    assert f"{len(long(filler)):,} characters in all" in text
+    assert len(text) < SHOWN_CHARS + 300
+
+
+def long(filler: str) -> str:
+    return f"{filler}\n\nPenguins live in the south.\n\n{filler}"
+
+
+async def test_one_long_line_is_cut():
+    text = await answer(packet("Read a.txt", with_output(done("files.read_file", path="a.txt"), "x" * 50_000)))
+    assert "50,000 characters in all" in text
+    assert len(text) < SHOWN_CHARS + 300
+
+
+async def test_long_arguments_are_shortened():
+    call = done("files.write_file", S.USER_DENIED, path="a", content="x\n" * 500)
+    assert len(await answer(packet("Write", call))) < 300
+
+
+async def test_servers_that_are_not_there_are_named():
+    servers = (
+        ServerHealth(name="mail", state="failed", problem="it burned down"),
+        ServerHealth(name="ok", state="ready"),
+    )
+    text = await answer(packet("Read a", done("files.read_file", S.FAILED, path="a"), servers=servers))
+    assert text.endswith("Not everything was reachable: mail: it burned down.")
+
+
+async def test_small_talk_is_answered_with_what_can_be_done():
+    text = await answer(asking("Hello"))
+    assert text.startswith("Hello!")
+    assert "files.read_file" in text
+    assert "and 1 more" in text
+
+
+async def test_what_needs_no_tool_is_not_greeted():
+    assert (await answer(asking("What is love?"))).startswith("No tool here is made for that")
+
+
+async def test_without_any_tools():
+    assert "files" not in await answer(asking("Hello"), Catalogue())
+
+
+async def test_a_pass_that_came_to_nothing():
+    assert await answer(packet("Sing")) == "No tool here fits that request."

@@ -1,0 +1,81 @@
+"""Review by checks: what does not hold lowers the confidence, and is said."""
+
+import pytest
+from support.packets import CONTEXT, FILES, done, packet
+
+from deciders.gate import gated
+from deciders.protocols import CallReview
+from deciders.reflex.review import ReflexReviewer
+from state.routing import Risk, ToolCall
+from tools.catalogue import Catalogue
+
+
+async def judge(request: str, call: ToolCall, catalogue: Catalogue = FILES) -> CallReview:
+    (review,) = (await ReflexReviewer().review(packet(request, call), catalogue, CONTEXT)).reviews
+    assert review.call_id == call.call_id
+    return review
+
+
+READ = done("files.read_file", path="a.txt").model_copy(update={"provenance": {"path": "user"}})
+
+
+@pytest.mark.parametrize(
+    ("request_", "call"),
+    [
+        ("Read a.txt", READ),
+        ("Delete a.txt", done("files.delete_file", path="a.txt")),
+        ("Run `ls`", done("shell.run_command", command=["ls"])),
+        ("Read b.txt then delete a.txt", done("files.delete_file", path="a.txt")),
+    ],
+)
+async def test_approved(request_: str, call: ToolCall):
+    review = await judge(request_, call)
+    assert (review.approved, review.confidence) == (True, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("request_", "call", "confidence", "says"),
+    [
+        ("Read a.txt", done("files.read_file", path=5), 0.0, "cannot take `path`"),
+        ("Read a.txt", done("files.read_file"), 0.0, "needs `path`"),
+        ("Read a.txt", done("files.read_file", path="a", x=1), 0.0, "no parameter `x`"),
+        ("Read a.txt", done("files.gone", path="a.txt"), 0.0, "the tool is gone"),
+        ("Read a.txt", done("files.delete_file", path="a.txt"), 0.3, "does not ask for write access"),
+        ("Delete a.txt", done("shell.run_command", command=["rm"]), 0.3, "does not ask for execute access"),
+    ],
+)
+async def test_not_approved(request_: str, call: ToolCall, confidence: float, says: str):
+    review = await judge(request_, call)
+    assert (review.approved, review.confidence) == (False, confidence)
+    assert says in review.reasoning
+
+
+@pytest.mark.parametrize("origin", ["model", "tool:files.read_file"])
+async def test_ungrounded(origin: str):
+    review = await judge("Read a.txt", READ.model_copy(update={"provenance": {"path": origin}}))
+    assert (review.approved, review.confidence) == (False, 0.4)
+    assert f"not in your words: `path` (from {origin})" in review.reasoning
+
+
+async def test_off_topic_is_doubted_not_refused():
+    review = await judge("Delete x", done("files.read_file", path="x"))
+    assert (review.approved, review.confidence) == (True, 0.6)
+    assert "share no word" in review.reasoning
+
+
+async def test_worst_finding_counts_and_all_are_told():
+    call = done("files.delete_file", path=5).model_copy(update={"provenance": {"path": "model"}})
+    review = await judge("Read a.txt", call)
+    assert review.confidence == 0.0
+    for told in ("cannot take `path`", "write access", "not in your words"):
+        assert told in review.reasoning
+
+
+async def test_each_call_on_its_own():
+    both = packet("Read a.txt", READ, done("files.delete_file", path="a.txt"))
+    review = await ReflexReviewer().review(both, FILES, CONTEXT)
+    assert [one.approved for one in review.reviews] == [True, False]
+    assert review.confidence == 0.3
+    first, second = gated(both.routing.calls, review, CONTEXT, can_ask=True)
+    assert (first.review_confidence, second.review_confidence) == (0.95, 0.3)
+    assert second.risk is Risk.WRITE

@@ -1,0 +1,127 @@
+"""Choosing a tool by words, the verb, and what the request holds."""
+
+from typing import Any
+
+import pytest
+from support.packets import CONTEXT, FILES, packet, tool
+
+from deciders.protocols import Selection
+from deciders.reflex.selection import ReflexSelector
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.sections import Approval, ApprovalOutcome
+from tools.catalogue import Catalogue
+
+Calls = list[tuple[str, dict[str, Any]]]
+
+
+async def select(given: CognitionPacket, catalogue: Catalogue = FILES, context: RoutingContext = CONTEXT) -> Selection:
+    return await ReflexSelector().select(given, catalogue, context)
+
+
+def made(selection: Selection) -> Calls:
+    return [(call.tool_name, call.params) for call in selection.calls]
+
+
+@pytest.mark.parametrize(
+    ("request_", "calls"),
+    [
+        ("Read README.md", [("files.read_file", {"path": "README.md"})]),
+        ("Show me src/a.py", [("files.read_file", {"path": "src/a.py"})]),
+        ("List src/", [("files.list_directory", {"path": "src/"})]),
+        ("What is in the directory src/?", [("files.list_directory", {"path": "src/"})]),
+        ("Search the files for 'licence'", [("files.search_files", {"query": "licence"})]),
+        ("Write 'x' to a.txt", [("files.write_file", {"path": "a.txt", "content": "x"})]),
+        ("Delete a.txt", [("files.delete_file", {"path": "a.txt"})]),
+        ("Run `ls -l`", [("shell.run_command", {"command": ["ls", "-l"]})]),
+        ("files.read_file a.txt", [("files.read_file", {"path": "a.txt"})]),
+        ("Use files.delete_file on a.txt", [("files.delete_file", {"path": "a.txt"})]),
+        ("Read a.txt and b.txt", [("files.read_file", {"path": "a.txt"}), ("files.read_file", {"path": "b.txt"})]),
+        (
+            "Read a.txt and list src/",
+            [("files.read_file", {"path": "a.txt"}), ("files.list_directory", {"path": "src/"})],
+        ),
+        ("Read a.txt then read b.txt", [("files.read_file", {"path": "a.txt"})]),
+    ],
+)
+async def test_call(request_: str, calls: Calls):
+    selection = await select(packet(request_))
+    assert (selection.action, made(selection)) == ("call", calls)
+    assert selection.decided_by == "reflex"
+    assert not selection.is_fallback
+
+
+async def test_second_step_on_the_second_pass():
+    selection = await select(packet("Read a.txt then delete b.txt", reinjection_count=1))
+    assert made(selection) == [("files.delete_file", {"path": "b.txt"})]
+
+
+@pytest.mark.parametrize(("request_", "asks"), [("Write a.txt", "`content`"), ("Read the file", "`path`")])
+async def test_clarify(request_: str, asks: str):
+    selection = await select(packet(request_))
+    assert (selection.action, selection.calls) == ("clarify", ())
+    assert asks in selection.question
+
+
+@pytest.mark.parametrize(
+    ("answers", "calls"),
+    [
+        (("hello world",), [("files.write_file", {"path": "a.txt", "content": "hello world"})]),
+        (("'hello'",), [("files.write_file", {"path": "a.txt", "content": "hello"})]),
+    ],
+)
+async def test_the_answer_fills_what_was_missing(answers: tuple[str, ...], calls: Calls):
+    assert made(await select(packet("Write a.txt", clarifications=answers))) == calls
+
+
+async def test_what_the_user_said_instead_replaces_what_the_call_held():
+    given = packet("Delete a.txt", clarifications=("I meant b.txt",))
+    said = Approval(call_id="1", tool_name="files.delete_file", params={}, outcome=ApprovalOutcome.ANSWERED)
+    given = given.model_copy(update={"governance": given.governance.model_copy(update={"approvals": (said,)})})
+    assert made(await select(given)) == [("files.delete_file", {"path": "b.txt"})]
+
+
+async def test_none():
+    selection = await select(packet("Sing me a song"))
+    assert (selection.action, selection.calls) == ("none", ())
+    assert "no tool fits" in selection.reasoning
+
+
+async def test_at_most_as_many_calls_as_allowed():
+    selection = await select(packet("Read a.txt, b.txt, c.txt"), context=RoutingContext(max_parallel_calls=2))
+    assert [call.params["path"] for call in selection.calls] == ["a.txt", "b.txt"]
+
+
+async def test_a_read_is_preferred_where_the_verb_asks_for_one():
+    """Both know the words; only one is no more dangerous than what was asked."""
+    both = Catalogue([tool("x.show_log", "path", path="string"), tool("x.clear_log", "path", path="string")])
+    assert made(await select(packet("Show log a.log", catalogue=both), both))[0][0] == "x.show_log"
+
+
+async def test_a_deprecated_tool_comes_second():
+    both = Catalogue(
+        [
+            tool("x.read_file", "path", path="string", description="Deprecated: read a file."),
+            tool("x.read_text_file", "path", path="string", description="Read a file."),
+        ]
+    )
+    assert made(await select(packet("Read a.txt", catalogue=both), both))[0][0] == "x.read_text_file"
+
+
+async def test_named_outright_off_the_palette():
+    """A tool off the palette is named, so that the miss widens it; it is not swapped for another."""
+    given = packet("Delete a.txt", catalogue=Catalogue([FILES["files.search_files"]]))
+    assert made(await select(given)) == [("files.delete_file", {"path": "a.txt"})]
+
+
+async def test_alternatives_are_told():
+    selection = await select(packet("Read README.md"))
+    assert "files.read_file" not in [one.tool_name for one in selection.alternatives]
+    assert all(one.reason for one in selection.alternatives)
+
+
+async def test_a_clear_choice_is_surer_than_a_close_one():
+    twins = Catalogue([tool("x.read_file", "path", path="string"), tool("y.read_file", "path", path="string")])
+    close = await select(packet("Read a.txt", catalogue=twins), twins)
+    clear = await select(packet("Read a.txt"))
+    assert clear.confidence > close.confidence

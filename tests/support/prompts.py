@@ -1,0 +1,50 @@
+"""What was sent to the scripted model, and what it may answer."""
+
+import json
+from typing import Any
+
+from support.scripted_openai import ScriptedOpenAI
+
+
+def sent(scripted: ScriptedOpenAI, number: int = -1) -> list[tuple[str, str]]:
+    """Return (role, text) of a request's messages."""
+    return [(message["role"], message["content"]) for message in scripted.requests[number]["messages"]]
+
+
+def system(scripted: ScriptedOpenAI, number: int = -1) -> str:
+    """Return a request's system prompt, its only one and its first message."""
+    roles = [role for role, _ in sent(scripted, number)]
+    assert roles.index("system") == 0
+    assert roles.count("system") == 1
+    return sent(scripted, number)[0][1]
+
+
+def last(scripted: ScriptedOpenAI, number: int = -1) -> str:
+    """Return the text of a request's last message, which is the user's."""
+    role, text = sent(scripted, number)[-1]
+    assert role == "user"
+    return text
+
+
+def intent(*, needs_tool: bool, **more: Any) -> str:
+    """Return an answer about intent."""
+    return json.dumps({"needs_tool": needs_tool, "user_intent": "it", "access": "read", "confidence": 0.9} | more)
+
+
+def selection(action: str, **more: Any) -> str:
+    """Return a selection."""
+    return json.dumps({"action": action, "reasoning": "because", "confidence": 0.85} | more)
+
+
+def call(tool: str, **params: Any) -> str:
+    """Return a selection of one call."""
+    return selection("call", calls=[{"tool": tool, "params": params}])
+
+
+def review(*confidences: float, approved: bool = True) -> str:
+    """Return a review of as many calls."""
+    each = [
+        {"call": number, "approved": approved, "confidence": confidence, "reasoning": "fine"}
+        for number, confidence in enumerate(confidences, start=1)
+    ]
+    return json.dumps({"reviews": each})

@@ -1,0 +1,111 @@
+"""The README holds: its commands run, its diagram is the graph's."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from support.command_line import COMMAND, CommandLine
+from support.scripted_openai import free_port
+
+from graph.diagram import mermaid
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+
+STATUS = {'packetgate ask --session notes --allow-writes \'Write "buy milk" to notes.txt\'': 3}
+"""What a command ends with, where it is not 0: this one waits for an answer."""
+GIVEN = {"packetgate chat": b"Hello\n/quit\n"}
+MAKE_ARGS = {"make test": ["TESTS=tests/prompts", "WORKERS=0"]}
+"""`make test` within itself: the same command, on the smallest room."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the files that the README asks about."""
+    work = tmp_path / "work"
+    work.mkdir()
+    for name in ("README.md", "pyproject.toml", "Makefile"):
+        shutil.copy(ROOT / name, work)
+    return work
+
+
+def test_the_readme_has_commands() -> None:
+    commands = [line for block in BLOCKS for line in block.splitlines()]
+    assert {"make demo", "make test", "make studio", "packetgate chat", "packetgate doctor"} <= set(commands)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0])
+def test_every_command_runs(block: str, folder: Path, tmp_path: Path) -> None:
+    cli = CommandLine(folder, tmp_path / "home")
+    for command in block.splitlines():
+        if command == "make studio":
+            _serve(command, cli)
+        elif command.startswith("make "):
+            words = [*shlex.split(command), *MAKE_ARGS.get(command, [])]
+            made = subprocess.run(words, cwd=ROOT, env=cli.environment, capture_output=True, timeout=250, check=False)
+            assert made.returncode == 0, made.stdout.decode() + made.stderr.decode()
+        else:
+            program, *args = shlex.split(command)
+            assert program == COMMAND.name
+            done = cli.run(*args, given=GIVEN.get(command, b""))
+            assert done.status == STATUS.get(command, 0), f"{command}\n{done.out}{done.err}"
+    if "notes.txt" in block:
+        assert (folder / "notes.txt").read_text() == "buy milk"
+
+
+def test_the_demo_reads_and_does_not_write(tmp_path: Path) -> None:
+    environment = CommandLine(ROOT, tmp_path / "home").environment
+    shown = subprocess.run(["make", "demo"], cwd=ROOT, env=environment, capture_output=True, timeout=250, check=True)
+    out = shown.stdout.decode()
+    assert "behind a confidence gate" in out
+    assert "Would create notes.txt" in out
+    assert not (ROOT / "notes.txt").exists()
+
+
+def test_the_diagram_is_the_graphs_own() -> None:
+    drawn = re.search(r"```mermaid\n(.*?)```", README, re.DOTALL)
+    assert drawn is not None
+    assert drawn[1].strip() == mermaid().strip()
+
+
+def test_make_help_lists_every_target() -> None:
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    for target in ("demo", "test", "check", "lint", "bench", "studio"):
+        assert f"make {target} " in listed
+
+
+def _serve(command: str, cli: CommandLine) -> None:
+    """Start a server command, wait until it answers, stop it with all its children."""
+    port = free_port()
+    server = subprocess.Popen(
+        [*shlex.split(command), f"STUDIO_ARGS=--port {port} --no-reload"],
+        cwd=ROOT,
+        env={**cli.environment, "PACKETGATE_ROOT": str(cli.folder)},
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        deadline = time.monotonic() + 200
+        while not _answers(f"http://127.0.0.1:{port}/ok"):
+            assert server.poll() is None, server.communicate()[0].decode()
+            assert time.monotonic() < deadline, "the server never answered"
+            time.sleep(0.5)
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.communicate(timeout=60)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
