@@ -20,10 +20,10 @@ def system(scripted: ScriptedOpenAI, number: int = -1) -> str:
 
 
 def last(scripted: ScriptedOpenAI, number: int = -1) -> str:
-    """Return the text of a request's last message, which is the user's."""
+    """Return the text of a request's last message, which is the user's, without white space around it."""
     role, text = sent(scripted, number)[-1]
     assert role == "user"
-    return text
+    return text.strip()
 
 
 def intent(*, needs_tool: bool, **more: Any) -> str:

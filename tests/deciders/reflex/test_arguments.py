@@ -16,6 +16,7 @@ WRITE = tool(
     mode={"type": "string", "enum": ["overwrite", "append"]},
 )
 SEARCH = tool("f.search", "query", query="string", limit="integer")
+TEXTS = {"type": "array", "items": {"type": "string"}}
 RUN = tool("s.run", "command", command=TEXTS, timeout="number")
 SHELL = tool("s.exec", "command", command="string")
 MANY = tool("f.read_many", "paths", paths=TEXTS)
