@@ -9,7 +9,7 @@ from state.base import Confidence, Section
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
-from state.sections import Access, DecidedBy, TokenUsage
+from state.sections import Access, DecidedBy, StageError, TokenUsage
 from tools.catalogue import Catalogue
 from tools.toolbox import Toolbox
 
@@ -24,6 +24,10 @@ class Decision(Section):
     """True when a model should have decided and reflexes did."""
     fallback_reason: str = ""
     usage: TokenUsage = TokenUsage()
+
+    def errors(self, stage: str) -> tuple[StageError, ...]:
+        """Return what kept the model from deciding, for the packet's record."""
+        return (StageError(stage=stage, message=self.fallback_reason),) if self.is_fallback else ()
 
 
 class IntentDecision(Decision):

@@ -3,6 +3,7 @@
 from langchain_core.messages import HumanMessage
 
 from deciders.protocols import Selection
+from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Correction, ToolCall, ToolExecutionStatus, ToolRouting
 from tools.catalogue import Catalogue
@@ -15,8 +16,9 @@ MAX_DESCRIBE_ROUNDS = 2
 _MISSES = frozenset({"off_palette", "unknown_tool"})
 
 
-def settle(selection: Selection, packet: CognitionPacket, catalogue: Catalogue) -> ToolRouting:
+def settle(selection: Selection, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> ToolRouting:
     """Return the routing section after a selection."""
+    selection = selection.model_copy(update={"calls": selection.calls[: context.max_parallel_calls]})
     routing = packet.routing.model_copy(
         update={
             "past_calls": packet.routing.all_calls,

@@ -15,7 +15,8 @@ TIMEOUT_S = 30.0
 def open_embeddings(name: str) -> "Embeddings":
     """Return the embedding model `openai:NAME`, of any OpenAI-compatible server.
 
-    The server is `PACKETGATE_EMBEDDINGS_BASE_URL`, else `OPENAI_BASE_URL`; the key likewise `..._API_KEY`.
+    The server is `PACKETGATE_EMBEDDINGS_BASE_URL`, else `OPENAI_BASE_URL`; the key likewise `..._API_KEY`, and a
+    server of its own never gets OpenAI's.
 
     Raises:
         ModelError: the string names no embedding model.
@@ -26,8 +27,9 @@ def open_embeddings(name: str) -> "Embeddings":
     from langchain_openai import OpenAIEmbeddings
     from pydantic import SecretStr
 
-    base_url = os.environ.get("PACKETGATE_EMBEDDINGS_BASE_URL") or os.environ.get("OPENAI_BASE_URL")
-    key = os.environ.get("PACKETGATE_EMBEDDINGS_API_KEY") or os.environ.get("OPENAI_API_KEY")
+    own = os.environ.get("PACKETGATE_EMBEDDINGS_BASE_URL")
+    base_url = own or os.environ.get("OPENAI_BASE_URL")
+    key = os.environ.get("PACKETGATE_EMBEDDINGS_API_KEY") or (None if own else os.environ.get("OPENAI_API_KEY"))
     if not key and not base_url:
         raise ModelError("PACKETGATE_EMBEDDINGS: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own")
     return OpenAIEmbeddings(

@@ -46,13 +46,20 @@ def endpoint_of(role: Role) -> Endpoint:
             f"the base URL of the {role} model, {shown(base_url)!r}, is no http or https address: "
             f"set PACKETGATE_{role.upper()}_BASE_URL or OPENAI_BASE_URL to one, such as http://localhost:11434/v1"
         )
-    return Endpoint(base_url, _read(role, "API_KEY"), _timeout())
+    return Endpoint(base_url, _key(role), _timeout())
 
 
 def shown(base_url: str) -> str:
     """Return the base URL as it may be shown: without user name, password and query."""
     scheme, separator, rest = base_url.partition("?")[0].partition("#")[0].partition("://")
     return scheme + separator + rest.rpartition("@")[2]
+
+
+def _key(role: Role) -> str | None:
+    """A server of the role's own never gets the key meant for another: it has its own key, or none."""
+    if os.environ.get(f"PACKETGATE_{role.upper()}_BASE_URL", "").strip():
+        return os.environ.get(f"PACKETGATE_{role.upper()}_API_KEY", "").strip() or None
+    return _read(role, "API_KEY")
 
 
 def _read(role: Role, name: str) -> str | None:

@@ -39,7 +39,7 @@ async def detect_intent(
             confidence=decision.confidence,
         ),
         "tool_routing": routing,
-        "metrics": packet.metrics.spent(STAGE, decision.usage),
+        "metrics": packet.metrics.spent(STAGE, decision.usage).failed(*decision.errors(STAGE)),
         "reasoning": packet.reasoning.noted(
             Reflection(
                 step=STAGE,

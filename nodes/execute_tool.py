@@ -1,14 +1,12 @@
 """Run what may run, all calls of the pass at once."""
 
-import asyncio
-
 from langgraph.runtime import Runtime
 
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall, ToolExecutionStatus
 from state.sections import AuditEntry, Reflection, SystemTask
-from tools.execution import execute
+from tools.execution import execute_all
 from tools.toolbox import Toolbox
 
 STAGE = "execute_tool"
@@ -19,7 +17,7 @@ async def execute_tool(packet: CognitionPacket, runtime: Runtime[RoutingContext]
     context, catalogue = routing_context(runtime.context), await toolbox.catalogue()
     approved = [call for call in packet.routing.calls if call.status is ToolExecutionStatus.APPROVED]
     # The journal's place: a call is written down before this line, and its result after it.
-    done = await asyncio.gather(*(execute(call, packet, catalogue, toolbox, context) for call in approved))
+    done = await execute_all(approved, packet, catalogue, toolbox, context)
     by_id = {call.call_id: call for call in done}
     calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
     trail = tuple(

@@ -22,13 +22,13 @@ async def select_tool(
     """Ask for a selection and check it."""
     context, catalogue = routing_context(runtime.context), await toolbox.catalogue()
     selection = await decider.select(packet, catalogue, context)
-    routing = await asyncio.to_thread(settle, selection, packet, catalogue)
+    routing = await asyncio.to_thread(settle, selection, packet, catalogue, context)
     if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
         routing = routing.model_copy(update={"outcome": "none", "note": routing.question})
     return {
         "tool_routing": routing,
         **asked(packet, context, asks=routing.outcome == "clarify"),
-        "metrics": packet.metrics.spent(STAGE, selection.usage),
+        "metrics": packet.metrics.spent(STAGE, selection.usage).failed(*selection.errors(STAGE)),
         "reasoning": packet.reasoning.noted(
             Reflection(
                 step=STAGE,

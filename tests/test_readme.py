@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 
-STATUS = {'packetgate ask --session notes --allow-writes \'Write "buy milk" to notes.txt\'': 3}
+STATUS = {"packetgate ask --session notes --allow-writes 'Write \"buy milk\" to notes.txt'": 3}
 """What a command ends with, where it is not 0: this one waits for an answer."""
 GIVEN = {"packetgate chat": b"Hello\n/quit\n"}
 MAKE_ARGS = {"make test": ["TESTS=tests/prompts", "WORKERS=0"]}

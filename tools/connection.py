@@ -101,7 +101,7 @@ class Connection:
         try:
             await self._list()
         except (*_LOST, MCPError, ValidationError) as error:
-            await self._fail(error)
+            await self.fail(error)
 
     async def call(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """Call a tool by the server's own name for it.
@@ -157,7 +157,7 @@ class Connection:
                 await self._client.__aenter__()  # type: ignore[no-untyped-call]
                 await self._list()
         except (*_LOST, MCPError, ValueError, TimeoutError) as error:
-            await self._fail(error)
+            await self.fail(error)
         else:
             self._attempts = 0
 
@@ -173,10 +173,11 @@ class Connection:
     async def _went_away(self, client: Client[Any], error: BaseException) -> LostCallError:
         """Return the error for a call whose session ended; a newer session is left alone."""
         if client is self._client and self.state == "ready":
-            await self._fail(error)
+            await self.fail(error)
         return LostCallError(f"server {self.name!r} went away during the call: {self.problem or _first_line(error)}")
 
-    async def _fail(self, error: BaseException) -> None:
+    async def fail(self, error: BaseException) -> None:
+        """Count the server as failed, with what went wrong as its problem."""
         self.state = "failed"
         self.specs = ()
         self._attempts += 1

@@ -1,6 +1,8 @@
 """Running one call, and what it ends as."""
 
 import asyncio
+import logging
+from collections.abc import Sequence
 
 from state.context import RoutingContext
 from state.errors import LostCallError, ToolCallError
@@ -9,6 +11,23 @@ from state.routing import Risk, ToolCall, ToolExecutionStatus, ToolResult
 from tools.catalogue import Catalogue
 from tools.permission import refusal
 from tools.toolbox import Toolbox
+
+log = logging.getLogger(__name__)
+
+
+async def execute_all(
+    calls: Sequence[ToolCall],
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    toolbox: Toolbox,
+    context: RoutingContext,
+) -> list[ToolCall]:
+    """Run calls at the same time. One that breaks in a way nobody foresaw ends itself and not the others."""
+    runs = [execute(call, packet, catalogue, toolbox, context) for call in calls]
+    ended = await asyncio.gather(*runs, return_exceptions=True)
+    return [
+        _broken(call, end) if isinstance(end, BaseException) else end for call, end in zip(calls, ended, strict=True)
+    ]
 
 
 async def execute(
@@ -41,6 +60,14 @@ async def execute(
     if not switched_on:
         return _ended(call, ToolExecutionStatus.SKIPPED, result.model_copy(update={"dry_run": True}))
     return _ended(call, ToolExecutionStatus.EXECUTED, result)
+
+
+def _broken(call: ToolCall, error: BaseException) -> ToolCall:
+    if not isinstance(error, Exception):
+        raise error
+    log.error("call %s of %s broke", call.call_id, call.tool_name, exc_info=error)
+    status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
+    return _ended(call, status, ToolResult(success=False, error=f"the call broke: {type(error).__name__}: {error}"))
 
 
 def _ended(call: ToolCall, status: ToolExecutionStatus, result: ToolResult) -> ToolCall:

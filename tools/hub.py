@@ -1,7 +1,7 @@
 """All servers together: one catalogue, and calls that reach the right server."""
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
@@ -11,6 +11,8 @@ from state.routing import Risk, ToolResult
 from state.sections import ServerHealth
 from tools.catalogue import Catalogue
 from tools.connection import Connection
+
+log = logging.getLogger(__name__)
 
 PATIENCE_S = 20.0
 """Longest that a turn waits for servers that are still starting; they join a later turn."""
@@ -49,9 +51,10 @@ class McpHub:
             if connection.may_retry:
                 self._start(connection)
         await self._wait_for_starting()
-        await asyncio.gather(
-            *(one.refresh() for one in self._connections.values() if one.stale and one.state == "ready")
-        )
+        changed = [one for one in self._connections.values() if one.stale and one.state == "ready"]
+        outcomes = await asyncio.gather(*(one.refresh() for one in changed), return_exceptions=True)
+        for connection, outcome in zip(changed, outcomes, strict=True):
+            await self._isolate(connection, outcome)
         known = tuple(connection.specs for connection in self._connections.values())
         if known != self._known:
             self._known = known
@@ -102,7 +105,14 @@ class McpHub:
         if pending:
             await asyncio.wait(pending.values(), timeout=self._patience_s)
             self._waited.update(pending)
-        for task in self._starting.values():
-            if task.done():
-                with contextlib.suppress(asyncio.CancelledError):
-                    task.result()
+        for name in [name for name, task in self._starting.items() if task.done()]:
+            task = self._starting.pop(name)
+            await self._isolate(self._connections[name], None if task.cancelled() else task.exception())
+
+    async def _isolate(self, connection: Connection, error: BaseException | None) -> None:
+        """Keep what nobody foresaw in one server from the others."""
+        if isinstance(error, Exception):
+            log.error("server %s broke", connection.name, exc_info=error)
+            await connection.fail(error)
+        elif error is not None:
+            raise error

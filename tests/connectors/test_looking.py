@@ -8,7 +8,9 @@ from support.command_line import CommandLine
 def test_tools_lists_risk_and_brief(cli: CommandLine) -> None:
     done = cli.run("tools")
     assert done.status == 0
-    rows = {line.split()[0]: line.split()[1] for line in done.out.splitlines() if line.startswith(("ai.", "embedding."))}
+    rows = {
+        line.split()[0]: line.split()[1] for line in done.out.splitlines() if line.startswith(("ai.", "embedding."))
+    }
     assert rows == {"ai.execute": "execute", "ai.read": "read", "ai.write": "write", "embedding.query": "read"}
     assert "max_lines" not in done.out
 

@@ -1,0 +1,66 @@
+"""What a review means for a call: a table of the gate."""
+
+import pytest
+from support.packets import CONTEXT, done
+
+from deciders.gate import NOT_APPROVED_CAP, failed_review, gated
+from deciders.protocols import CallReview, Review
+from state.context import RoutingContext
+from state.routing import Risk, ToolExecutionStatus
+
+S = ToolExecutionStatus
+ON = {"allow_write_tools": True, "allow_execute_tools": True}
+
+
+def judged(confidence: float, risk: Risk, *, approved: bool = True, can_ask: bool = True, **context):
+    call = done("x.y").model_copy(update={"risk": risk})
+    one = CallReview(call_id=call.call_id, approved=approved, confidence=confidence, reasoning="so")
+    review = Review(reviews=(one,), confidence=confidence, decided_by="model")
+    (result,) = gated((call,), review, RoutingContext(**context), can_ask=can_ask)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("confidence", "risk", "can_ask", "context", "status"),
+    [
+        (0.70, Risk.READ, True, {}, S.APPROVED),
+        (0.70, Risk.READ, False, {}, S.APPROVED),
+        (0.69, Risk.READ, True, {}, S.AWAITING_CONFIDENCE),
+        (0.69, Risk.READ, False, {}, S.SKIPPED),
+        (0.69, Risk.READ, True, {"on_low_confidence": "skip"}, S.SKIPPED),
+        # switched off: passes only to be dry run, and is not worth a question below the threshold
+        (0.70, Risk.WRITE, True, {}, S.APPROVED),
+        (0.69, Risk.WRITE, True, {}, S.SKIPPED),
+        (0.70, Risk.EXECUTE, True, {"allow_write_tools": True}, S.APPROVED),
+        (0.69, Risk.EXECUTE, True, {"allow_write_tools": True}, S.SKIPPED),
+        # switched on: needs approval however sure the review is
+        (1.00, Risk.WRITE, True, ON, S.AWAITING_APPROVAL),
+        (1.00, Risk.EXECUTE, True, ON, S.AWAITING_APPROVAL),
+        (1.00, Risk.WRITE, False, ON, S.SKIPPED),
+        (0.69, Risk.WRITE, True, ON, S.AWAITING_CONFIDENCE),
+        (0.69, Risk.WRITE, False, ON, S.SKIPPED),
+        (0.0, Risk.WRITE, True, {**ON, "confidence_threshold": 0.0}, S.AWAITING_APPROVAL),
+    ],
+)
+def test_status(confidence: float, risk: Risk, can_ask: bool, context: dict, status: ToolExecutionStatus):
+    call = judged(confidence, risk, can_ask=can_ask, **context)
+    assert (call.status, call.review_confidence) == (status, confidence)
+    assert (call.review_reasoning == "so") is (status is S.APPROVED)
+
+
+@pytest.mark.parametrize(("stated", "counts"), [(1.0, 0.5), (0.5, 0.5), (0.2, 0.2), (0.0, 0.0)])
+def test_not_approved_is_capped(stated: float, counts: float):
+    assert judged(stated, Risk.READ, approved=False).review_confidence == counts <= NOT_APPROVED_CAP
+
+
+def test_a_failed_review_judges_nothing():
+    calls = (done("x.y"), done("x.z"))
+    for call in gated(calls, failed_review("boom"), CONTEXT, can_ask=True):
+        assert (call.review_confidence, call.status) == (0.0, S.AWAITING_CONFIDENCE)
+        assert "the review failed" in call.review_reasoning
+
+
+def test_the_selections_own_confidence_does_not_count():
+    sure = done("x.y").model_copy(update={"selection_confidence": 1.0})
+    (call,) = gated((sure,), failed_review("boom"), CONTEXT, can_ask=False)
+    assert (call.review_confidence, call.status) == (0.0, S.SKIPPED)

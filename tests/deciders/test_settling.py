@@ -1,0 +1,76 @@
+"""What is wanted is checked against palette, schema and what was done before; nothing unchecked gets through."""
+
+import pytest
+from support.packets import CONTEXT, FILES, done, packet
+from support.scripted_deciders import call, calls, clarify, describe, none, wanted
+
+from deciders.protocols import Selection
+from deciders.settling import settle
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolRouting
+
+READ = call("files.read_file", path="a.txt")
+
+
+def settled(selection: Selection, given: CognitionPacket | None = None) -> ToolRouting:
+    return settle(selection, given or packet("Read a.txt"), FILES, CONTEXT)
+
+
+def test_a_good_call():
+    routing = settled(READ)
+    (made,) = routing.calls
+    assert routing.outcome == "call"
+    assert (made.tool_name, made.params, made.risk) == ("files.read_file", {"path": "a.txt"}, Risk.READ)
+    assert (made.provenance, made.selection_confidence) == ({"path": "user"}, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("selection", "given", "outcome"),
+    [
+        (READ, packet("Read a.txt"), "call"),
+        (none("no"), packet("Read a.txt"), "none"),
+        (clarify("Which?"), packet("Read"), "clarify"),
+        (clarify("Which?"), packet("Read", clarifications=("a",)), "clarify"),
+        (clarify("Which?"), packet("Read", clarifications=("a", "b")), "none"),
+        (describe("files.read_file"), packet("Read"), "describe"),
+        (describe("files.read_file"), packet("Read", describe_rounds=1), "describe"),
+        (describe("files.read_file"), packet("Read", describe_rounds=2), "none"),
+        (call("files.burn"), packet("Read"), "miss"),
+        (call("files.burn"), packet("Read", missed_tools=("files.shred",)), "none"),
+        (call("files.read_file"), packet("Read"), "none"),
+        (calls(), packet("Read"), "none"),
+        (READ, packet("Read a.txt", done("files.read_file", path="a.txt")), "none"),
+        (READ, packet("Read a.txt", past_calls=(done("files.read_file", path="a.txt"),)), "none"),
+        (READ, packet("Read a.txt", done("files.read_file", path="b.txt")), "call"),
+        (READ, packet("Read a.txt", done("files.list_directory", path="a.txt")), "call"),
+    ],
+)
+def test_outcome(selection: Selection, given: CognitionPacket, outcome: str):
+    routing = settled(selection, given)
+    assert routing.outcome == outcome
+    assert bool(routing.calls) is (outcome == "call")
+    assert bool(routing.note) is (outcome == "none")
+    assert routing.past_calls == given.routing.all_calls
+
+
+def test_no_more_calls_than_allowed():
+    many = calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(9)))
+    assert len(settled(many).calls) == CONTEXT.max_parallel_calls == 4
+
+
+def test_a_miss_gives_suggestions():
+    routing = settled(call("files.read_files", path="a"))
+    assert routing.missed_tools == ("files.read_files",)
+    assert routing.suggestions[0] == "files.read_file"
+
+
+def test_describe_takes_aliases_and_gives_the_nearest_for_the_rest():
+    routing = settled(describe("read_file", "files.read_file", "files.writ_file"))
+    assert routing.described_tools == ("files.read_file",)
+    assert "files.write_file" in routing.suggestions
+
+
+def test_an_old_question_and_old_corrections_do_not_linger():
+    old = packet("Read a.txt", question="Which?", corrections=settled(call("files.read_file")).corrections)
+    routing = settled(READ, old)
+    assert (routing.question, routing.corrections) == (None, ())

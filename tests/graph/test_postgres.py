@@ -1,0 +1,56 @@
+"""Sessions in PostgreSQL."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.command_line import CommandLine
+from support.postgres import serve_postgres
+
+
+@pytest.fixture(scope="module")
+def database_url() -> Iterator[str]:
+    with serve_postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> CommandLine:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "plan.txt").write_text("The gate opens at seven.\n")
+    return CommandLine(folder, tmp_path / "home")
+
+
+def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, database_url: str) -> None:
+    def run(*args: str) -> tuple[int, str]:
+        outcome = cli.run(*args, "--session", "s", "--allow-writes", PACKETGATE_DATABASE_URL=database_url)
+        assert outcome.err == ""
+        return outcome.status, outcome.out
+
+    assert run("ask", "Read plan.txt")[0] == 0
+    assert run("ask", 'Write "seven" to new.txt')[0] == 3
+    assert not (cli.folder / "new.txt").exists()
+    assert run("answer", "yes")[0] == 0
+    assert (cli.folder / "new.txt").read_text() == "seven"
+    status, packet = run("ask", "Hello", "--json")
+    assert status == 0
+    assert "The gate opens at seven." in packet  # kept in the ledger
+    assert not (cli.home / "packetgate.db").exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://nobody@127.0.0.1:9/none", "postgresql://nobody@host.invalid/none", "mysql://x", "postgresql://["],
+)
+def test_an_unreachable_database_is_one_line(cli: CommandLine, url: str) -> None:
+    outcome = cli.run("ask", "Hello", PACKETGATE_DATABASE_URL=url)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("packetgate: PACKETGATE_DATABASE_URL: ")
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_password_is_not_shown(cli: CommandLine) -> None:
+    outcome = cli.run("ask", "Hello", PACKETGATE_DATABASE_URL="postgresql://me:hunter2@127.0.0.1:9/none")
+    assert outcome.status == 2
+    assert "hunter2" not in outcome.err

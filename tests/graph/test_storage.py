@@ -1,0 +1,94 @@
+"""Where sessions are kept, and what is said when they can not be kept there."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from support.command_line import CommandLine
+
+from graph.settings import Settings
+from graph.storage import open_checkpointer
+from state.errors import ConfigError
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> CommandLine:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "plan.txt").write_text("The gate opens at seven.\n")
+    return CommandLine(folder, tmp_path / "home")
+
+
+def fails(cli: CommandLine, **variables: str) -> str:
+    """Return the one line that an `ask` fails with."""
+    outcome = cli.run("ask", "Hello", **variables)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("packetgate: ")
+    assert outcome.err.count("\n") == 1
+    return outcome.err
+
+
+async def test_the_database_is_made_where_home_says(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "not" / "yet")
+    async with open_checkpointer(settings):
+        pass
+    with sqlite3.connect(settings.database) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert {"checkpoints", "writes"} <= tables
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_sessions_restore_without_warnings(cli: CommandLine, strict: str) -> None:
+    said = [
+        cli.run("ask", "Read plan.txt", "--session", "s", LANGGRAPH_STRICT_MSGPACK=strict),
+        cli.run("ask", 'Write "x" to new.txt', "--session", "s", "--allow-writes", LANGGRAPH_STRICT_MSGPACK=strict),
+        cli.run("answer", "no", "--session", "s", "--allow-writes", LANGGRAPH_STRICT_MSGPACK=strict),
+        cli.run("ask", "Hello", "--session", "s", "--json", LANGGRAPH_STRICT_MSGPACK=strict),
+    ]
+    assert [(outcome.status, outcome.err) for outcome in said] == [(0, ""), (3, ""), (0, ""), (0, "")]
+    assert "The gate opens at seven." in said[-1].out  # kept in the ledger
+
+
+@pytest.mark.parametrize("content", [b"this is no database\n" * 100, b"SQLite format 3\0" + b"\xff" * 4096])
+def test_a_corrupt_database_is_named_and_kept(cli: CommandLine, content: bytes) -> None:
+    cli.home.mkdir()
+    database = cli.home / "packetgate.db"
+    database.write_bytes(content)
+    said = fails(cli)
+    assert f"{database}: not a usable session file" in said
+    assert "move it away, or set PACKETGATE_HOME" in said
+    assert database.read_bytes() == content
+
+
+def test_a_damaged_page_is_one_line(cli: CommandLine) -> None:
+    cli.run("ask", "Read plan.txt", "--session", "s")
+    database = cli.home / "packetgate.db"
+    whole = database.read_bytes()
+    database.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    outcome = cli.run("ask", "Hello", "--session", "s")
+    assert outcome.status == 2
+    assert f"{database}: not a usable session file" in outcome.err
+
+
+def test_a_home_that_is_a_file_is_named(cli: CommandLine) -> None:
+    cli.home.write_text("in the way\n")
+    assert f"{cli.home / 'packetgate.db'}: cannot keep sessions there" in fails(cli)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_home_is_named(cli: CommandLine) -> None:
+    cli.home.mkdir(mode=0o500)
+    assert "set PACKETGATE_HOME to a folder of yours" in fails(cli)
+
+
+def test_a_home_on_a_read_only_system_is_named(cli: CommandLine) -> None:
+    assert "cannot keep sessions there" in fails(cli, PACKETGATE_HOME="/proc/packetgate")
+
+
+async def test_a_read_only_database_is_named(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    settings.database.mkdir()
+    with pytest.raises(ConfigError, match="set PACKETGATE_HOME to a folder of yours"):
+        async with open_checkpointer(settings):
+            pass

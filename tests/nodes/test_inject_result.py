@@ -1,0 +1,84 @@
+"""Injecting results: a field, a sketch, a ledger line and a reflection for each call, whatever became of it."""
+
+import pytest
+from langgraph.runtime import Runtime
+from support.packets import done, packet, with_error, with_output
+
+from nodes.inject_result import inject_result
+from state.context import RoutingContext
+from state.packet import PacketUpdate
+from state.routing import ToolCall, ToolExecutionStatus
+
+S = ToolExecutionStatus
+RUNTIME: Runtime[RoutingContext] = Runtime(context=RoutingContext())
+
+
+async def inject(*calls: ToolCall, **routing) -> PacketUpdate:
+    return await inject_result(packet("Do it", *calls, **routing), RUNTIME)
+
+
+async def test_success():
+    call = with_output(done("files.read_file", path="a"), "apples")
+    update = await inject(call)
+    (field,) = update["content"].data_fields
+    assert (field.key, field.type, field.source) == (
+        f"tool_result:{call.call_id}",
+        "tool_execution_result",
+        "files.read_file",
+    )
+    assert field.value == {
+        "tool": "files.read_file",
+        "params": {"path": "a"},
+        "status": "executed",
+        "success": True,
+        "output": "apples",
+        "error": None,
+    }
+    assert [one.content for one in update["reasoning"].sketchpad] == ["apples"]
+    assert [(one.tool_name, one.status, one.summary) for one in update["context"].result_ledger] == [
+        ("files.read_file", "executed", "apples")
+    ]
+    assert update["context"].recent_tools == ("files.read_file",)
+
+
+@pytest.mark.parametrize("status", [one for one in S if one is not S.EXECUTED])
+async def test_only_executed_is_success(status: ToolExecutionStatus):
+    """Even a call that carries a successful result, such as a dry run's, is no success unless it was executed."""
+    for call in (
+        done("files.read_file", status, path="a"),
+        with_error(done("files.read_file", status, path="a"), "boom"),
+        with_output(done("files.read_file", status, path="a"), "would read", dry_run=True),
+    ):
+        update = await inject(call)
+        value = update["content"].data_fields[0].value
+        assert isinstance(value, dict)
+        assert (value["success"], value["output"]) == (False, None)
+        told = value["error"]
+        assert isinstance(told, str)
+        assert "was NOT run (dry run only): would read" in told or "has no result: it is " in told
+        assert update["context"].recent_tools == ()
+        assert update["context"].result_ledger[0].status == status.value
+        assert update["reasoning"].reflection_log[-1].summary.startswith("0 of 1 succeeded")
+
+
+async def test_counts_one_reinjection_however_many_calls():
+    calls = [with_output(done("files.read_file", path=name), name) for name in "abc"]
+    update = await inject(*calls, reinjection_count=1)
+    routing = update["tool_routing"]
+    assert routing is not None
+    assert routing.reinjection_count == 2
+    assert len(update["content"].data_fields) == 3
+    assert "3 of 3 succeeded; 2 of 3 reinjections used" in update["reasoning"].reflection_log[-1].summary
+
+
+async def test_ledger_lines_are_short():
+    update = await inject(with_output(done("files.read_file", path="a"), "word \n" * 1_000))
+    summary = update["context"].result_ledger[0].summary
+    assert len(summary) == 300
+    assert "\n" not in summary
+
+
+async def test_the_last_five_of_six():
+    calls = [with_output(done("files.read_file", path=name), name) for name in "abcdef"]
+    update = await inject(*calls)
+    assert [entry.summary for entry in update["context"].result_ledger] == [*"bcdef"]

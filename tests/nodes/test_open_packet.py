@@ -1,0 +1,63 @@
+"""Opening a packet: what is refused before anything is changed."""
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.runtime import Runtime
+from support.packets import asking
+
+from nodes.open_packet import open_packet
+from state.context import RoutingContext
+from state.errors import PacketVersionError, RequestError
+from state.packet import OpeningPacket
+from state.sections import PACKET_VERSION, Header
+
+RUNTIME: Runtime[RoutingContext] = Runtime(context=RoutingContext())
+
+
+@pytest.mark.parametrize("messages", [[], [AIMessage("Hello!")], [HumanMessage("Hi"), AIMessage("Hello!")]])
+async def test_a_turn_starts_with_a_user_message(messages: list):
+    with pytest.raises(RequestError, match="a turn starts with a user message"):
+        await open_packet(OpeningPacket(messages=messages), RUNTIME)
+
+
+@pytest.mark.parametrize(("text", "says"), [(" ", "empty"), ("a\x00", "U+0000"), ("x" * 200_001, "200,001")])
+async def test_what_is_no_request(text: str, says: str):
+    with pytest.raises(RequestError) as caught:
+        await open_packet(OpeningPacket(messages=[HumanMessage(text)]), RUNTIME)
+    assert says in str(caught.value)
+
+
+async def test_a_session_of_a_newer_packetgate():
+    newer = Header.model_construct(version=PACKET_VERSION + 1)
+    packet = OpeningPacket(messages=[HumanMessage("Hi")]).model_copy(update={"header": newer})
+    with pytest.raises(PacketVersionError, match="upgrade Packetgate"):
+        await open_packet(packet, RUNTIME)
+
+
+async def test_content_blocks_are_read_as_text():
+    message = HumanMessage([{"type": "text", "text": " Read a.txt "}])
+    update = await open_packet(OpeningPacket(messages=[message]), RUNTIME)
+    assert update["content"].original_prompt == "Read a.txt"
+
+
+@pytest.mark.parametrize(
+    ("write", "execute", "dry"), [(False, False, True), (True, False, False), (False, True, False)]
+)
+async def test_dry_run_until_something_is_switched_on(write: bool, execute: bool, dry: bool):
+    runtime = Runtime(context=RoutingContext(allow_write_tools=write, allow_execute_tools=execute))
+    update = await open_packet(OpeningPacket(messages=[HumanMessage("Hi")]), runtime)
+    assert update["governance"].dry_run is dry
+
+
+async def test_settings_may_be_missing_or_come_as_json():
+    given = OpeningPacket(messages=[HumanMessage("Hi")])
+    assert (await open_packet(given, Runtime(context=None)))["governance"].dry_run  # type: ignore[arg-type]
+    over_http = Runtime(context={"allow_write_tools": True})
+    assert not (await open_packet(given, over_http))["governance"].dry_run  # type: ignore[arg-type]
+
+
+async def test_what_it_was_given_stays_as_it_was():
+    given = OpeningPacket.model_validate(dict(asking("Read a.txt")))
+    before = given.model_dump_json()
+    await open_packet(given, RUNTIME)
+    assert given.model_dump_json() == before

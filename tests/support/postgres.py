@@ -1,0 +1,48 @@
+"""A PostgreSQL server of the tests' own, on a temporary data directory, reached through a socket in it."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+USER = "postgres"
+
+
+@contextmanager
+def serve_postgres() -> Iterator[str]:
+    """Start a server and yield its URL; without PostgreSQL, skip, but fail in CI."""
+    binaries = _binaries()
+    with tempfile.TemporaryDirectory(prefix="pg-") as folder:  # short: a socket's path may have about 100 characters
+        data = Path(folder, "data")
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+            shutil.chown(folder, USER)
+        _run(binaries / "initdb", "--pgdata", data, "--username", USER, "--auth", "trust", "--no-sync")
+        options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
+        control = [binaries / "pg_ctl", "--pgdata", data, "--wait"]
+        _run(*control, "--log", Path(folder, "log"), "--options", options, "start")
+        try:
+            yield f"postgresql://{USER}@/postgres?host={folder}"
+        finally:
+            _run(*control, "--mode", "immediate", "stop")
+
+
+def _binaries() -> Path:
+    on_path = shutil.which("pg_ctl")
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
+    if on_path or installed:
+        return Path(on_path or installed[-1]).resolve().parent
+    missing = "this test needs PostgreSQL, which is not installed: apt-get install postgresql"
+    if os.environ.get("CI"):
+        pytest.fail(missing)
+    pytest.skip(missing)
+
+
+def _run(*command: str | Path) -> None:
+    as_user = ["runuser", "-u", USER, "--"] if os.geteuid() == 0 else []
+    done = subprocess.run([*as_user, *command], cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 0, done.stderr.decode()
