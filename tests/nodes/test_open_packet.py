@@ -43,7 +43,7 @@ async def test_content_blocks_are_read_as_text():
 @pytest.mark.parametrize(
     ("write", "execute", "dry"), [(False, False, True), (True, False, False), (False, True, False)]
 )
-async def test_dry_run_until_something_is_switched_on(write: bool, execute: bool, dry: bool):
+async def test_dry_run_until_something_is_switched_on(write: int, execute: int, dry: bool):
     runtime = Runtime(context=RoutingContext(allow_write_tools=write, allow_execute_tools=execute))
     update = await open_packet(OpeningPacket(messages=[HumanMessage("Hi")]), runtime)
     assert update["governance"].dry_run is dry
