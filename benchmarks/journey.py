@@ -44,7 +44,7 @@ async def _measure(runs: int, folder: Path) -> Ratio:
     (folder / "notes.txt").write_text("The gate opens at seven.\n")
     settings = Settings(home=folder / "home", root=folder)
     async with (
-        await open_hub(McpConfig(), folder, None, None, settings.patience_s) as hub,
+        await open_hub(McpConfig(), folder, settings.home / "logs", None, settings.patience_s) as hub,
         open_checkpointer(settings) as checkpointer,
     ):
         ours = build_graph(reflex_deciders(), hub).compile(checkpointer=checkpointer)

@@ -1,4 +1,4 @@
-"""From the start of `packetgate ask` to its answer and its end, beside a process that only imports what it stands on."""
+"""From the start of `packetgate ask` to its answer, beside a process that only imports what it stands on."""
 
 import os
 import subprocess

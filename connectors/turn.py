@@ -11,7 +11,7 @@ from langgraph.types import Command, StateSnapshot
 from connectors.asking import Reply, Say, Turn
 from graph.composition import Graph
 from state.context import RoutingContext
-from state.errors import SessionError
+from state.errors import RequestError, SessionError
 from state.packet import CognitionPacket, TurnInput
 from state.request import check_request
 from state.sections import Header, Reflection, check_version
@@ -92,6 +92,8 @@ def _input(turn: Turn, state: StateSnapshot, session: str) -> Any:
         case Reply():
             if pending_question(state) is None:
                 raise SessionError(f"session {session!r} has no pending question: ask something with `packetgate ask`")
+            if turn.value is None:
+                raise RequestError("a reply must say something: yes, no, skip, your words, or a decision")
             return Command(resume=turn.value)
         case _:
             if not state.next:

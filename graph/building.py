@@ -8,7 +8,7 @@ from langgraph.graph import END, START, StateGraph
 
 from deciders.protocols import Deciders
 from graph.failures import review_failed
-from graph.instruments import staged
+from graph.instruments import routed, staged
 from graph.routes import after_asking, after_intent, after_review, after_selection
 from nodes.ask_user import ask_user
 from nodes.build_palette import build_palette
@@ -51,11 +51,11 @@ def build_graph(deciders: Deciders, toolbox: Toolbox) -> Builder:
 
     graph.add_edge(START, "open_packet")
     graph.add_edge("open_packet", "detect_intent")
-    graph.add_conditional_edges("detect_intent", after_intent)
+    graph.add_conditional_edges("detect_intent", routed(after_intent))
     graph.add_edge("build_palette", "select_tool")
-    graph.add_conditional_edges("select_tool", after_selection)
-    graph.add_conditional_edges("review_selection", after_review)
-    graph.add_conditional_edges("ask_user", after_asking)
+    graph.add_conditional_edges("select_tool", routed(after_selection))
+    graph.add_conditional_edges("review_selection", routed(after_review))
+    graph.add_conditional_edges("ask_user", routed(after_asking))
     graph.add_edge("execute_tool", "inject_result")
     graph.add_edge("inject_result", "detect_intent")
     graph.add_edge("respond", END)

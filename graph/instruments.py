@@ -1,7 +1,8 @@
-"""Around every stage: its time, and word of it on the custom stream."""
+"""Around every stage: its time, and word of it on the custom stream. Around every route: nothing but the event loop."""
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Protocol, TypeVar
 
 from langgraph.runtime import Runtime
@@ -10,6 +11,7 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Reasoning
 
+R = TypeVar("R", bound=str)
 P_contra = TypeVar("P_contra", bound=CognitionPacket, contravariant=True)
 
 
@@ -36,6 +38,16 @@ def staged(name: str, stage: Callable[[P_contra, Runtime[RoutingContext]], Await
         for entry in reasoning.reflection_log[known:]:
             runtime.stream_writer({"type": "stage_finished", "stage": name, **entry.model_dump(mode="json")})
         return update
+
+    return run
+
+
+def routed(route: Callable[[CognitionPacket], R]) -> Callable[[CognitionPacket], Awaitable[R]]:
+    """Return the route as a coroutine function: LangGraph runs any other in a thread, longer than a route takes."""
+
+    @wraps(route)
+    async def run(packet: CognitionPacket) -> R:
+        return route(packet)
 
     return run
 

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from graph.serializer import PacketSerializer
 from graph.settings import Settings
 from state.errors import ConfigError
-from state.packet import checkpoint_types
 
 
 def serializer() -> JsonPlusSerializer:
     """Return a serializer that restores our own types and LangChain's messages, and nothing else."""
-    return JsonPlusSerializer(allowed_msgpack_modules=checkpoint_types())
+    return PacketSerializer()
 
 
 @asynccontextmanager
@@ -55,9 +55,16 @@ async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointS
 async def _postgres(url: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
     try:
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-        from psycopg import OperationalError
+        from psycopg import OperationalError, ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
     except ImportError as error:
         raise ConfigError("PACKETGATE_DATABASE_URL needs the extra: pip install 'packetgate[postgres]'") from error
+    try:
+        conninfo_to_dict(url)
+    except ProgrammingError as error:  # its text would show the URL, and with it the password
+        raise ConfigError(
+            "PACKETGATE_DATABASE_URL is no PostgreSQL URL: use postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+        ) from error
     try:
         async with AsyncPostgresSaver.from_conn_string(url, serde=serializer()) as saver:
             await saver.setup()

@@ -52,8 +52,8 @@ def _outcome(packet: CognitionPacket) -> str:
         for call in routing.all_calls
         if call.status not in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}
     ]
-    notes += [f"No tool was called: {routing.note}."] if routing.note and not routing.all_calls else []
-    notes += [f"It ended early: {routing.note}."] if routing.note and routing.all_calls else []
+    if routing.note:
+        notes.append(f"{routing.note}." if routing.all_calls else f"No tool was called: {routing.note}.")
     return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""
 
 

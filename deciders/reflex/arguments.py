@@ -21,7 +21,8 @@ TO_WORDS = frozenset("destination dest target to end new".split())
 
 _LEAD = re.compile(r"^\s*(?:please\s+|can you\s+|could you\s+|would you\s+)*\w+\s+", re.IGNORECASE)
 _ABOUT = re.compile(
-    r"\b(?:for|about|on|regarding|mentioning|containing|named|called|matching|of)\s+(.+)$", re.IGNORECASE | re.DOTALL
+    r"\b(?:for|about|on|regarding|mention(?:s|ing)?|match(?:es|ing)?|contain(?:s|ing)?|named|called|of)\s+(.+)$",
+    re.IGNORECASE | re.DOTALL,
 )
 _WITH = re.compile(
     r"(?:\bwith(?:\s+the)?(?:\s+(?:content|contents|text))?\b|\bsaying\b|\bcontaining\b|:)\s+(.+)$",

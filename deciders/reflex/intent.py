@@ -7,7 +7,7 @@ from deciders.protocols import IntentDecision
 from deciders.reflex.reading import VERBS, access_of, is_small_talk, mentions_in, steps_in, words_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import ToolExecutionStatus
+from state.routing import Risk, ToolExecutionStatus
 from state.sections import Access
 from tools.catalogue import Catalogue
 from tools.ranking import query_terms
@@ -17,6 +17,7 @@ COVERAGE = 0.5
 """Share of a request's telling words that a tool must know before the request, without a verb, is about the tool."""
 
 SEARCHES = frozenset("grep lookup query search".split())
+RUNS = frozenset("execute launch run".split())
 FILE_WORDS = frozenset("code doc docs document documents file files folder folders directory note notes".split())
 
 _ADVICE = re.compile(
@@ -72,6 +73,9 @@ def _judge(step: str, catalogue: Catalogue) -> tuple[bool, float, str]:
     lead = set(words_in(step)[:3])
     if lead & SEARCHES or ("find" in lead and set(words_in(step)) & FILE_WORDS):
         return True, 0.75, "it asks to search"
+    can_run = any(spec.risk is Risk.EXECUTE for spec in catalogue.values())
+    if can_run and RUNS & set(words_in(step)[:1]):
+        return True, 0.75, "it asks to run something"
     leads_with_verb = bool(lead & VERBS)
     if best[0].name_terms and (leads_with_verb or known >= COVERAGE):
         return True, 0.75, f"it talks about what {best[0].name} does"

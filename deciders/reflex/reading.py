@@ -36,6 +36,8 @@ VERBS = (
 
 _WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["delete"]) - SENSES["read"] - SENSES["search"] - SENSES["execute"]
 
+_QUESTIONS = frozenset("how what what's when where which who who's whose why".split())
+
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|(?<!\w)'([^'\n]+)'(?!\w)")
 _TICKED = re.compile(r"`([^`\n]+)`")
 _URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
@@ -105,11 +107,17 @@ def steps_in(request: str) -> list[str]:
 
 
 def parts_in(step: str) -> list[str]:
-    """Split a step where `and` begins another request: `read a.txt and list src/`."""
+    """Split a step where `and` begins another request: `read a.txt and list src/`, not `... and tell me why`."""
     cut = [m.start() for m in _PART.finditer(step) if m[1].lower() in VERBS and not _within_quotes(step, m.start())]
     edges = [0, *cut, len(step)]
     parts = [_PART.sub("", step[start:end], count=1) if start else step[start:end] for start, end in pairwise(edges)]
-    return [part.strip(" ,.") for part in parts if part.strip(" ,.")]
+    found: list[str] = []
+    for part in (part.strip(" ,.") for part in parts):
+        if found and _only_tells(part):
+            found[-1] += f" and {part}"
+        elif part:
+            found.append(part)
+    return found
 
 
 def words_in(text: str) -> list[str]:
@@ -134,7 +142,9 @@ def is_small_talk(text: str) -> bool:
 
 
 def access_of(text: str) -> Access:
-    """Judge what kind of access a request asks for, by the verb it leads with, and a command in backticks."""
+    """Judge what kind of access a request asks for, by the verb each part leads with; a question only reads."""
+    if words_in(text)[:1] and words_in(text)[0] in _QUESTIONS:
+        return Access.READ
     verbs = [verb for part in parts_in(text) for verb in verbs_in(part)[:1]]
     writes = any(verb in _WRITES for verb in verbs)
     executes = any(verb in SENSES["execute"] | EXECUTE_VERBS for verb in verbs)
@@ -143,6 +153,12 @@ def access_of(text: str) -> Access:
     if executes:
         return Access.EXECUTE
     return Access.WRITE if writes else Access.READ
+
+
+def _only_tells(part: str) -> bool:
+    """Whether a part names nothing of its own and only says what to do with what the part before it brings."""
+    lead = verbs_in(part)[:1]
+    return not mentions_in(part).has_target and bool(lead) and lead[0] in SENSES["read"]
 
 
 def _within_quotes(text: str, position: int) -> bool:

@@ -65,7 +65,16 @@ class ReflexReviewer:
                 NOT_GROUNDED,
                 "not in your words: " + ", ".join(f"`{name}` (from {origin})" for name, origin in ungrounded.items()),
             ),
-            (bool(asked & does or terms), OFF_TOPIC, "the request and the tool share no word"),
+            (
+                bool(asked & does or terms) or (not asked and "read" in does),
+                OFF_TOPIC,
+                "the request and the tool share no word",
+            ),
+            (
+                access_of(request) is Access.READ or call.risk is not Risk.READ or bool(asked & does),
+                OFF_TOPIC,
+                "the request asks for a change, and the tool only reads",
+            ),
         ]
         failed = [(score, why) for holds, score, why in findings if not holds]
         confidence = min([SURE, *(score for score, _ in failed)])

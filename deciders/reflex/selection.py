@@ -36,12 +36,22 @@ class _Fit:
     verb: bool
     path: bool
     named: bool
+    implied: bool = False
+    """A file is only named, and the tool reads: that is what naming it asks for."""
     missing: tuple[str, ...] = ()
     penalty: float = 0.0
 
     @property
     def total(self) -> float:
-        return self.words + self.verb + 0.8 * self.path + 4 * self.named - 0.4 * bool(self.missing) - self.penalty
+        return (
+            self.words
+            + self.verb
+            + 0.8 * self.path
+            + 0.3 * self.implied
+            + 4 * self.named
+            - 0.4 * bool(self.missing)
+            - self.penalty
+        )
 
 
 @dataclass
@@ -66,6 +76,7 @@ class _Part:
 
     @property
     def senses(self) -> list[str]:
+        """What the verbs may stand for."""
         return senses_of(verbs_in(self.text))
 
     def without(self, name: str) -> str:
@@ -145,16 +156,20 @@ def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
     tool_words = words_of(spec.upstream_name)
     _, missing = _answered(spec, *fill(spec, text), part)
     above = spec.risk.severity - _SEVERITY[access_of(part.text)]
+    verb = bool(set(part.senses) & {*tool_words, *senses_of(tool_words)} or set(verbs_in(part.text)) & set(tool_words))
+    does_otherwise = access_of(part.text) is not Access.READ and not verb
     return _Fit(
         spec=spec,
         words=hit.score / top if hit else 0.0,
-        verb=bool(
-            set(part.senses) & {*tool_words, *senses_of(tool_words)} or set(verbs_in(part.text)) & set(tool_words)
-        ),
+        verb=verb,
         path=names_path and takes_path,
         named=spec.name in part.text,
         missing=tuple(missing),
-        penalty=0.8 * max(above, 0) + (0.3 if names_path and not takes_path else 0.0) + 0.2 * _deprecated(spec),
+        implied=names_path and not part.senses and "read" in tool_words,
+        penalty=0.8 * max(above, 0)
+        + 1.0 * does_otherwise
+        + 0.3 * (names_path and not takes_path)
+        + 0.2 * _deprecated(spec),
     )
 
 

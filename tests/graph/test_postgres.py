@@ -7,6 +7,10 @@ import pytest
 from support.command_line import CommandLine
 from support.postgres import serve_postgres
 
+from graph.settings import Settings
+from graph.storage import open_checkpointer
+from state.errors import ConfigError
+
 
 @pytest.fixture(scope="module")
 def database_url() -> Iterator[str]:
@@ -40,17 +44,16 @@ def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, dat
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["postgresql://nobody@127.0.0.1:9/none", "postgresql://nobody@host.invalid/none", "mysql://x", "postgresql://["],
+    ("url", "said"),
+    [
+        ("postgresql://me:hunter2@127.0.0.1:9/none", "PACKETGATE_DATABASE_URL: the database cannot be reached: "),
+        ("mysql://me:hunter2@127.0.0.1/none", "PACKETGATE_DATABASE_URL is no PostgreSQL URL: use postgresql://"),
+    ],
 )
-def test_an_unreachable_database_is_one_line(cli: CommandLine, url: str) -> None:
-    outcome = cli.run("ask", "Hello", PACKETGATE_DATABASE_URL=url)
-    assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err.startswith("packetgate: PACKETGATE_DATABASE_URL: ")
-    assert outcome.err.count("\n") == 1
-
-
-def test_a_password_is_not_shown(cli: CommandLine) -> None:
-    outcome = cli.run("ask", "Hello", PACKETGATE_DATABASE_URL="postgresql://me:hunter2@127.0.0.1:9/none")
-    assert outcome.status == 2
-    assert "hunter2" not in outcome.err
+async def test_an_unusable_database_is_one_line_without_the_password(url: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        async with open_checkpointer(Settings(database_url=url)):
+            pass
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)

@@ -32,6 +32,11 @@ def made(selection: Selection) -> Calls:
         ("What is in the directory src/?", [("files.list_directory", {"path": "src/"})]),
         ("Search the files for 'licence'", [("files.search_files", {"query": "licence"})]),
         ("Write 'x' to a.txt", [("files.write_file", {"path": "a.txt", "content": "x"})]),
+        ("What packages does pyproject.toml depend on?", [("files.read_file", {"path": "pyproject.toml"})]),
+        ("pyproject.toml", [("files.read_file", {"path": "pyproject.toml"})]),
+        ("Summarise a.txt and tell me who wrote it", [("files.read_file", {"path": "a.txt"})]),
+        ("Run ls -l", [("shell.run_command", {"command": ["ls", "-l"]})]),
+        ("Find the files that mention taxes", [("files.search_files", {"query": "taxes"})]),
         ("Delete a.txt", [("files.delete_file", {"path": "a.txt"})]),
         ("Run `ls -l`", [("shell.run_command", {"command": ["ls", "-l"]})]),
         ("files.read_file a.txt", [("files.read_file", {"path": "a.txt"})]),
@@ -125,3 +130,9 @@ async def test_a_clear_choice_is_surer_than_a_close_one():
     close = await select(packet("Read a.txt", catalogue=twins), twins)
     clear = await select(packet("Read a.txt"))
     assert clear.confidence > close.confidence
+
+
+async def test_a_change_is_not_answered_by_a_tool_that_does_something_else():
+    """Nothing here renames: neither the reading nor the deleting tool is a stand-in."""
+    selection = await select(packet("Rename a.txt"))
+    assert (selection.action, selection.calls) == ("none", ())

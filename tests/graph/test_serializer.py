@@ -1,0 +1,38 @@
+"""Sections are encoded once, to the very bytes that LangGraph's own serializer gives."""
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from graph.serializer import KEPT, PacketSerializer
+from state.packet import checkpoint_types
+from state.routing import ToolCall, ToolRouting
+from state.sections import Header, Intent, Reasoning, Reflection
+
+PLAIN = JsonPlusSerializer(allowed_msgpack_modules=checkpoint_types())
+ROUTING = ToolRouting(calls=(ToolCall(tool_name="a.b", params={"c": [1, None]}),))
+REASONING = Reasoning().noted(Reflection(step="a", summary="b", confidence=0.7))
+
+
+@pytest.mark.parametrize(
+    "value", [Header(), ROUTING, REASONING, [HumanMessage("hi")], "text", None, b"bytes", {"a": 1}]
+)
+def test_a_value_is_encoded_as_langgraph_does(value: object) -> None:
+    assert PacketSerializer().dumps_typed(value) == PLAIN.dumps_typed(value)
+
+
+def test_a_checkpoint_is_encoded_as_langgraph_does() -> None:
+    checkpoint = {"v": 4, "channel_values": {"header": Header(), "tool_routing": ROUTING, "messages": []}}
+    ours = PacketSerializer()
+    for _ in range(2):
+        encoded = ours.dumps_typed(checkpoint)
+        assert encoded == PLAIN.dumps_typed(checkpoint)
+    assert ours.loads_typed(encoded) == checkpoint
+    assert isinstance(checkpoint["channel_values"]["header"], Header)  # type: ignore[index]
+
+
+def test_no_section_is_taken_for_another() -> None:
+    serializer = PacketSerializer()
+    for number in range(4 * KEPT):
+        intent = Intent(user_intent=str(number))
+        assert serializer.loads_typed(serializer.dumps_typed(intent)) == intent
