@@ -68,6 +68,16 @@ class Access(StrEnum):
     EXECUTE = "execute"
     MIXED = "mixed"
 
+    @property
+    def risks(self) -> frozenset[Risk]:
+        """The risks such a request asks for; whatever it wants, it also needs to read."""
+        return {
+            Access.READ: frozenset({Risk.READ}),
+            Access.WRITE: frozenset({Risk.READ, Risk.WRITE}),
+            Access.EXECUTE: frozenset({Risk.READ, Risk.EXECUTE}),
+            Access.MIXED: frozenset(Risk),
+        }[self]
+
 
 class Intent(Section):
     """What the user wants, as detected."""

@@ -15,13 +15,6 @@ FULL_RANKED = 4
 CHARS_PER_TOKEN = 4
 PRIMARY_TOOLS = 5
 
-_RISKS_OF: dict[Access, frozenset[Risk]] = {
-    Access.READ: frozenset({Risk.READ}),
-    Access.WRITE: frozenset({Risk.READ, Risk.WRITE}),
-    Access.EXECUTE: frozenset({Risk.READ, Risk.EXECUTE}),
-    Access.MIXED: frozenset(Risk),
-}
-
 
 @dataclass(frozen=True)
 class PaletteRequest:
@@ -70,7 +63,7 @@ def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> tuple[Palett
 
 def _candidates(wanted: PaletteRequest, catalogue: Catalogue, ranked: list[str]) -> Iterable[tuple[str, str]]:
     """Yield (name, reason), each name once, in the order in which they have a claim."""
-    risks = frozenset(Risk) if wanted.missed else _RISKS_OF[wanted.access]
+    risks = frozenset(Risk) if wanted.missed else wanted.access.risks
     fitting = [name for name in ranked if catalogue[name].risk in risks]
     missed = [name for name in (catalogue.canonical(name) for name in wanted.missed) if name]
     claims: list[tuple[str, Iterable[str]]] = [

@@ -19,13 +19,6 @@ NOT_ASKED_FOR = 0.3
 NOT_GROUNDED = 0.4
 OFF_TOPIC = 0.6
 
-_ALLOWED: dict[Access, frozenset[Risk]] = {
-    Access.READ: frozenset({Risk.READ}),
-    Access.WRITE: frozenset({Risk.READ, Risk.WRITE}),
-    Access.EXECUTE: frozenset({Risk.READ, Risk.EXECUTE}),
-    Access.MIXED: frozenset(Risk),
-}
-
 
 class ReflexReviewer:
     """Approves a call whose arguments are valid and come from the user, and whose risk the request asks for."""
@@ -56,7 +49,7 @@ class ReflexReviewer:
         findings = [
             (not invalid, 0.0, "; ".join(correction.message for correction in invalid)),
             (
-                any(call.risk in _ALLOWED[access_of(step)] for step in steps_in(request)),
+                any(call.risk in access_of(step).risks for step in steps_in(request)),
                 NOT_ASKED_FOR,
                 f"the request does not ask for {call.risk} access",
             ),

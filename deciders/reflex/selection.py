@@ -23,8 +23,6 @@ ENOUGH = 0.9
 CLEAR_MARGIN = 0.2
 RANKED = 200
 
-_SEVERITY = {Access.READ: 0, Access.WRITE: 1, Access.EXECUTE: 2, Access.MIXED: 2}
-
 
 @dataclass(frozen=True)
 class _Fit:
@@ -155,7 +153,7 @@ def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
     takes_path = any(set(words_of(name)) & PATH_WORDS for name in spec.parameters)
     tool_words = words_of(spec.upstream_name)
     _, missing = _answered(spec, *fill(spec, text), part)
-    above = spec.risk.severity - _SEVERITY[access_of(part.text)]
+    above = spec.risk.severity - max(risk.severity for risk in access_of(part.text).risks)
     verb = bool(set(part.senses) & {*tool_words, *senses_of(tool_words)} or set(verbs_in(part.text)) & set(tool_words))
     does_otherwise = access_of(part.text) is not Access.READ and not verb
     return _Fit(
