@@ -59,7 +59,7 @@ class Ratio:
             f"  cost {statistics.median(self.cost):,.1f} ms, base {statistics.median(self.base):,.1f} ms,"
             f" median of {len(self.cost)} interleaved runs",
         ]
-        return "\n".join([*lines, *(f"  {name} {value:,.1f} ms" for name, value in self.notes.items())])
+        return "\n".join([*lines, *(f"  {name}: {value:,.1f} ms" for name, value in self.notes.items())])
 
 
 def arguments(about: str, runs: int) -> argparse.Namespace:

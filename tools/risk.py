@@ -11,7 +11,7 @@ from state.routing import Risk
 
 READ_VERBS = frozenset(
     "analyze calculate check compare compute convert count describe diff discover echo evaluate explain explore extract"
-    " fetch find get glob grep head inspect list lookup ls measure parse peek ping preview query read resolve retrieve"
+    " fetch find get glob grep head inspect list lookup ls measure parse peek ping preview query read retrieve"
     " scan search select show stat status suggest summarize tail translate validate verify view".split()
 )
 WRITE_VERBS = frozenset(

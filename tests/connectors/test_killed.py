@@ -1,8 +1,8 @@
 """`packetgate` killed in the middle of a turn, and `packetgate answer` going on with it."""
 
+import asyncio
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -39,10 +39,10 @@ def config(tmp_path: Path) -> Path:
 async def test_a_killed_ask_goes_on(cli: CommandLine, config: Path, how: signal.Signals) -> None:
     command = [str(COMMAND), "ask", 'Get the weather of "Oslo"', "--session", "s", "--mcp-config", str(config)]
     trace = config.with_name("pid")
-    process = subprocess.Popen(command, cwd=cli.folder, env=cli.environment)
+    process = await asyncio.create_subprocess_exec(*command, cwd=cli.folder, env=cli.environment)
     await until(lambda: trace.exists() and bool(trace.read_text()))
     process.send_signal(how)
-    assert process.wait(60) in {-how, 128 + how}
+    assert await process.wait() in {-how, 128 + how}
     server = int(trace.read_text())
     await until(lambda: not alive(server))
     config.with_name("may_answer").touch()

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from support.packets import full_packet, inside
+from support.full_packet import full_packet, inside
 
 from state.base import Section
 from state.errors import PacketError, PacketVersionError

@@ -1,0 +1,148 @@
+"""A packet in which no field of any section is left as it starts."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage
+from pydantic import BaseModel
+
+from state import sections as s
+from state.packet import CognitionPacket
+from state.routing import Alternative, Correction, Risk, ToolCall, ToolExecutionStatus, ToolResult, ToolRouting
+
+AT = datetime(2026, 2, 28, 23, 59, 59, 123456, tzinfo=UTC)
+PARAMS: dict[str, Any] = {
+    "text": 'quotes " and \\ and {braces}, Ünïcode, 漢字, 🚪, \t\n',
+    "number": -1.5e-300,
+    "big": 2**53,
+    "deep": {"list": [1, None, True, {"": ""}], "empty": {}},
+}
+RESULT = ToolResult(
+    success=True,
+    output="the text",
+    structured=PARAMS,
+    error="but",
+    execution_time_ms=12.345,
+    dry_run=True,
+    truncated=True,
+)
+CALL = ToolCall(
+    call_id="c1",
+    tool_name="files.write_file",
+    params=PARAMS,
+    risk=Risk.EXECUTE,
+    provenance={"text": "tool:files.read_file"},
+    selection_reasoning="it writes",
+    selection_confidence=0.1 + 0.2,
+    review_confidence=0.7,
+    review_reasoning="fine",
+    status=ToolExecutionStatus.UNKNOWN,
+    result=RESULT,
+)
+HEADER = s.Header(
+    packet_id="p2", session_id="s", parent_packet_id="p1", lineage=("p0", "p1"), origin="terminal", created_at=AT
+)
+INTENT = s.Intent(
+    user_intent="write", system_task=s.SystemTask.TOOL_ROUTING, access=s.Access.MIXED, needs_tool=True, confidence=1.0
+)
+ENTRY = s.PaletteEntry(tool_name="files.write_file", shown="brief", reason="ranked", risk=Risk.WRITE, score=3.25)
+LEDGER = s.LedgerEntry(
+    packet_id="p1", tool_name="files.read_file", params=PARAMS, status="executed", summary="x", at=AT
+)
+CONTEXT = s.Context(
+    context_type="code",
+    available_mcp_tools=("files.read_file", "files.write_file"),
+    servers=(s.ServerHealth(name="files", state="ready", tools=2, problem="slow"),),
+    palette=(ENTRY,),
+    recent_tools=("files.read_file",),
+    result_ledger=(LEDGER,),
+)
+CONTENT = s.Content(
+    original_prompt="write it",
+    clarifications=("to a.txt",),
+    data_fields=(s.DataField(key="k", value=PARAMS, type="json", source="tool"),),
+    attachments=(s.Attachment(name="a.txt", mime_type="text/x-odd", text="inside"),),
+)
+REFLECTION = s.Reflection(
+    step="select",
+    summary="chose",
+    confidence=0.5,
+    decided_by="reflex",
+    is_fallback=True,
+    at=AT + timedelta(microseconds=1),
+    latency_ms=0.1,
+)
+REASONING = s.Reasoning(
+    reflection_log=(REFLECTION,),
+    sketchpad=(s.Sketch(slot="result", content="text", content_type="json"),),
+    evaluations=(s.Evaluation(name="review", subject="c1", score=0.7, label="approved", explanation="grounded"),),
+)
+APPROVAL = s.Approval(
+    call_id="c1",
+    tool_name="files.write_file",
+    params=PARAMS,
+    outcome=s.ApprovalOutcome.EDITED,
+    comment="ok",
+    at=AT,
+)
+GOVERNANCE = s.Governance(
+    dry_run=False,
+    approvals=(APPROVAL,),
+    ask_expires_at=datetime(2026, 3, 1, 1, 0, tzinfo=timezone(timedelta(hours=2))),
+    audit=(s.AuditEntry(event="call_approved", detail="files.write_file", call_id="c1", at=AT),),
+)
+METRICS = s.Metrics(
+    token_usage={"select_tool": s.TokenUsage(input_tokens=10, output_tokens=3)},
+    latency_ms={"select_tool": 1.5},
+    errors=(s.StageError(stage="respond", message="late"),),
+    violations=2,
+)
+ROUTING = ToolRouting(
+    needs_tool=False,
+    routing_requested=False,
+    outcome="call",
+    calls=(CALL,),
+    past_calls=(CALL.model_copy(update={"call_id": "c0"}),),
+    alternative_tools=(Alternative(tool_name="files.append", reason="also writes"),),
+    corrections=(Correction(tool_name="files.wrote", problem="alias", message="say write_file"),),
+    suggestions=("files.write_file",),
+    missed_tools=("files.wrote",),
+    described_tools=("files.write_file",),
+    describe_rounds=1,
+    question="where?",
+    pass_status=ToolExecutionStatus.SKIPPED,
+    note="why",
+    reinjection_count=2,
+    max_reinjections=4,
+)
+
+
+def full_packet() -> CognitionPacket:
+    """Return the packet, always the same."""
+    return CognitionPacket(
+        header=HEADER,
+        intent=INTENT,
+        context=CONTEXT,
+        content=CONTENT,
+        reasoning=REASONING,
+        response=s.Response(candidate="Done.", confidence=0.9),
+        governance=GOVERNANCE,
+        metrics=METRICS,
+        status=s.Status(state=s.PacketState.AWAITING_USER, next_steps=("ask_user",)),
+        tool_routing=ROUTING,
+        messages=[HumanMessage("write it", id="m1"), AIMessage("Done.", id="m2")],
+    )
+
+
+def inside(value: Any) -> Iterator[Any]:
+    """Yield a value and everything in it, depth first."""
+    yield value
+    if isinstance(value, BaseModel):
+        inner: Any = (getattr(value, name) for name in type(value).model_fields)
+    elif isinstance(value, Mapping):
+        inner = value.values()
+    else:
+        inner = value if isinstance(value, list | tuple) else ()
+    for one in inner:
+        yield from inside(one)
