@@ -2,20 +2,20 @@
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
+from jsonschema_rs import FancyRegexOptions, ValidationError, Validator, validator_for
 
 from state.routing import Correction
 from tools.catalogue import Catalogue
 from tools.spec import ToolSpec
 
 MAX_CORRECTIONS = 8
+BACKTRACK_LIMIT = 100_000
+"""Steps a schema's pattern may take on a value: a hostile one ends there, and the value does not pass."""
 
 
 def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], catalogue: Catalogue) -> list[Correction]:
@@ -44,32 +44,39 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
 
 
 def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
+    # What is missing or extra is told by name above.
     schema = {**spec.input_schema, "required": [], "additionalProperties": True}
     try:
-        validator = _validator(canonical_json(schema))
-    except SchemaError as error:
-        return [_broken(spec, error.message)]
-    try:
-        flaws = sorted(validator.iter_errors(dict(params)), key=lambda flaw: list(map(str, flaw.path)))
-    except Unresolvable as error:
-        return [_broken(spec, f"{error.ref} leads nowhere")]
+        flaws = list(_validator(canonical_json(schema)).iter_errors(dict(params)))
+    except ValueError as error:
+        return [_broken(spec, str(error).partition("\n")[0])]
     return [
         _correction(spec, "invalid_value", f"cannot take `{_where(flaw)}` as given: {_short(flaw.message)}.")
-        for flaw in flaws
+        for flaw in sorted(flaws, key=lambda flaw: list(map(str, flaw.instance_path)))
     ]
 
 
 @lru_cache(maxsize=512)
-def _validator(schema: str) -> Draft202012Validator:
+def _validator(schema: str) -> Validator:
     """Checking a schema takes longer than checking a call against it, and a turn checks a call three times."""
     parsed = json.loads(schema)
-    Draft202012Validator.check_schema(parsed)
-    # An empty registry: a reference that leads out of the schema is never fetched.
-    return Draft202012Validator(parsed, registry=Registry())
+    if not re.match(r"https?://json-schema\.org/", str(parsed.get("$schema", ""))):
+        parsed.pop("$schema", None)
+    return validator_for(
+        parsed,
+        retriever=_refused,
+        validate_formats=False,
+        pattern_options=FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT),
+    )
+
+
+def _refused(uri: str) -> NoReturn:
+    """A reference that leads out of the schema is never fetched: the schema comes from an untrusted server."""
+    raise ValueError(f"{uri} leads out of the schema")
 
 
 def _where(flaw: ValidationError) -> str:
-    return ".".join(map(str, flaw.absolute_path)) or "the arguments"
+    return ".".join(map(str, flaw.instance_path)) or "the arguments"
 
 
 def _broken(spec: ToolSpec, why: str) -> Correction:

@@ -157,8 +157,9 @@ def access_of(text: str) -> Access:
 
 def _only_tells(part: str) -> bool:
     """Whether a part names nothing of its own and only says what to do with what the part before it brings."""
-    lead = verbs_in(part)[:1]
-    return not mentions_in(part).has_target and bool(lead) and lead[0] in SENSES["read"]
+    lead, mentions = verbs_in(part)[:1], mentions_in(part)
+    names = mentions.has_target or mentions.named or mentions.quoted or mentions.numbers
+    return not names and bool(lead) and lead[0] in SENSES["read"]
 
 
 def _within_quotes(text: str, position: int) -> bool:

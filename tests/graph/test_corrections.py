@@ -17,11 +17,11 @@ from state.routing import ToolExecutionStatus
         ("notebook_read_note", {"name": "a"}, "alias", "is called `notebook.read_note`"),
         ("notebook.readNote", {"name": "a"}, "alias", "is called `notebook.read_note`"),
         ("Notebook.Read_Note", {"name": "a"}, "alias", "is called `notebook.read_note`"),
-        ("notebook.read_note", {"name": 5}, "invalid_value", "cannot take `name` as given: 5 is not of type 'string'"),
+        ("notebook.read_note", {"name": 5}, "invalid_value", 'cannot take `name` as given: 5 is not of type "string"'),
         ("notebook.read_note", {"name": "a", "colour": "red"}, "unknown_parameter", "has no parameter `colour`"),
         ("notebook.read_note", {"nam": "a", "name": "a"}, "unknown_parameter", "Did you mean `name`?"),
         ("notebook.read_note", {}, "missing_parameter", "needs `name`: it is missing"),
-        ("notebook.write_note", {"name": "a", "text": "x", "mode": "burn"}, "invalid_value", "'burn' is not one of"),
+        ("notebook.write_note", {"name": "a", "text": "x", "mode": "burn"}, "invalid_value", '"burn" is not one of'),
         ("notebook.write_note", {"name": "a"}, "missing_parameter", "needs `text`"),
     ],
 )
