@@ -5,6 +5,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -113,6 +114,9 @@ class Connection:
         client = self._client
         if client is None or self.state != "ready":
             raise ServerError(f"server {self.name!r} is not there: {self.problem or 'it is still starting'}")
+        if any(spec.has_output_schema for spec in self.specs if spec.upstream_name == tool):
+            # The client checks such an answer with this library, and would import it on the event loop.
+            await asyncio.to_thread(import_module, "jsonschema")
         started = time.perf_counter()
         try:
             answer = await client.call_tool_mcp(tool, params)
@@ -234,6 +238,7 @@ def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
         input_schema=tool.input_schema if schema is None else schema,
         risk=risk_of(tool.name, tool.annotations, trusted=trusted),
         has_dry_run=schema is not None,
+        has_output_schema=tool.output_schema is not None,
     )
 
 

@@ -1,6 +1,6 @@
 """One tool, as Packetgate knows it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from state.routing import Risk
@@ -24,7 +24,8 @@ class ToolSpec:
     risk: Risk
     has_dry_run: bool = False
     """Whether a trusted server's tool can be asked what it would do. The gate sets that argument, nobody else."""
-    tags: tuple[str, ...] = field(default=())
+    has_output_schema: bool = False
+    """Whether the tool says what its structured answers look like, so that the client checks them."""
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
