@@ -70,6 +70,7 @@ def arguments(about: str, runs: int) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def show(ratio: Ratio, *, as_json: bool) -> None:
-    """Print a ratio."""
-    print(ratio.as_json() if as_json else ratio.as_text())
+def show(ratios: Sequence[Ratio], *, as_json: bool) -> None:
+    """Print ratios."""
+    for ratio in ratios:
+        print(ratio.as_json() if as_json else ratio.as_text())

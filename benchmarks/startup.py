@@ -16,14 +16,14 @@ IMPORTS = [sys.executable, "-c", "from langgraph.graph import StateGraph; from f
 REPOSITORY = Path(__file__).parents[1]
 
 
-def measure(runs: int = RUNS) -> Ratio:
+def measure(runs: int = RUNS) -> list[Ratio]:
     """Measure whole processes, after one of each that fills the caches."""
     with tempfile.TemporaryDirectory() as home:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PACKETGATE_")}
         environment = {**kept, "PACKETGATE_HOME": home}
         pairs = [(_seconds(ASK, environment), _seconds(IMPORTS, environment)) for _ in range(runs + 1)][1:]
     asks, imports = zip(*pairs, strict=True)
-    return Ratio("startup", [1000 * one for one in asks], [1000 * one for one in imports], GOAL)
+    return [Ratio("startup", [1000 * one for one in asks], [1000 * one for one in imports], GOAL)]
 
 
 def _seconds(command: list[str], environment: dict[str, str]) -> float:

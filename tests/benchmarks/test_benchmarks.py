@@ -35,8 +35,9 @@ def test_each_prints_for_people(name: str) -> None:
 
 
 def test_all_print_for_scripts() -> None:
-    startup, journey = map(json.loads, run("benchmarks", "--runs", "2", "--json").splitlines())
+    startup, journey, alone = map(json.loads, run("benchmarks", "--runs", "2", "--json").splitlines())
     assert (startup["name"], startup["goal"], startup["runs"]) == ("startup", 1.5, 2)
     assert (journey["name"], journey["goal"], journey["runs"]) == ("journey", 2.0, 2)
-    assert all(one["cost_ms"] > 0 and one["base_ms"] > 0 for one in (startup, journey))
-    assert journey["notes_ms"]["the call to the tool's server"] > 0
+    assert all(one["cost_ms"] > 0 and one["base_ms"] > 0 for one in (startup, journey, alone))
+    assert 0 < alone["cost_ms"] < journey["cost_ms"]
+    assert journey["notes_ms"]["of which the call to the tool's server"] > 0
