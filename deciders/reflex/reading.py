@@ -97,7 +97,10 @@ def mentions_in(text: str) -> Mentions:
         ticked=tuple(tick for tick in _TICKED.findall(text) if tick not in inside_ticks),
         numbers=tuple(_NUMBER.findall(_CLOCK.sub(" ", _PATH.sub(" ", without_urls)))),
         clocks=tuple(match.group() for match in _CLOCK.finditer(without_urls)),
-        named={key: value.strip("\"'") for key, value in _KEY_VALUE.findall(_URL.sub(" ", _TICKED.sub(" ", text)))},
+        named={
+            key: value.rstrip("?!.").strip("\"'")
+            for key, value in _KEY_VALUE.findall(_URL.sub(" ", _TICKED.sub(" ", text)))
+        },
     )
 
 

@@ -105,6 +105,8 @@ def test_mentions(text: str, kind: str, found: tuple[str, ...]):
     ("text", "named"),
     [
         ("use name=a", {"name": "a"}),
+        ("what is the time in timezone=UTC?", {"timezone": "UTC"}),
+        ("use ratio=0.5.", {"ratio": "0.5"}),
         ("use name = 'two words' and n=3", {"name": "two words", "n": "3"}),
         ('use text="x, y"; mode=append', {"text": "x, y", "mode": "append"}),
         ("open http://x.org/?q=1", {}),

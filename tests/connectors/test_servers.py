@@ -1,0 +1,96 @@
+"""Real servers of others behind plain requests: the npm filesystem server and a Python server, side by side."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.command_line import CommandLine
+from support.programs import descendants, require
+
+from connectors.asking import Say
+from connectors.turn import Finished, run_turn
+from graph.composition import App, open_app
+from graph.settings import Settings
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import ToolExecutionStatus
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def installed() -> None:
+    """Both servers as packages, so that starting them is not installing them."""
+    package = [require("npx"), "-y", "@modelcontextprotocol/server-filesystem"]
+    for command in (package, [require("uvx"), "mcp-server-time", "--help"]):
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
+
+
+@pytest.fixture
+def config(installed: None, cli: CommandLine) -> Path:
+    """An `mcp.json` with two good servers, one that is not there, and one that never answers."""
+    servers = {
+        "files": {
+            "command": require("npx"),
+            "args": ["-y", "@modelcontextprotocol/server-filesystem", str(cli.folder)],
+        },
+        "time": {"command": require("uvx"), "args": ["mcp-server-time"]},
+        "gone": {"command": "no-such-program"},
+        "mute": {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]},
+    }
+    path = cli.folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+def settings(cli: CommandLine, config: Path) -> Settings:
+    return Settings(mcp_config=config, root=cli.folder, home=cli.home, patience_s=15)
+
+
+async def ask(app: App, text: str) -> CognitionPacket:
+    async for event in run_turn(app.graph, Say(text), "s", RoutingContext()):
+        if isinstance(event, Finished):
+            return event.packet
+    raise AssertionError("the turn asked instead of answering")
+
+
+async def test_plain_requests_reach_the_right_server_and_the_packet_says_which_are_not_there(
+    cli: CommandLine, config: Path
+) -> None:
+    async with open_app(settings(cli, config)) as app:
+        read = await ask(app, f"Read {cli.folder / 'plan.txt'}")
+        told = await ask(app, "What is the current time in timezone=UTC?")
+    assert read.routing.selected_tool == "files.read_text_file"
+    assert "The gate opens at seven." in read.response.candidate
+    assert told.routing.selected_tool == "time.get_current_time"
+    assert '"timezone": "UTC"' in told.response.candidate
+    problems = [error.message for error in read.metrics.errors]
+    assert any(problem.startswith("gone: ") and "no-such-program" in problem for problem in problems)
+    assert "mute: still starting" in problems
+
+
+async def test_a_server_killed_in_mid_session_takes_no_other_with_it_and_comes_back(
+    cli: CommandLine, config: Path
+) -> None:
+    async with open_app(settings(cli, config)) as app:
+        await ask(app, f"Read {cli.folder / 'plan.txt'}")
+        for pid, command in descendants().items():
+            if "server-filesystem" in command:
+                os.kill(pid, signal.SIGKILL)
+        told = await ask(app, "What is the current time in timezone=UTC?")
+        assert told.routing.execution_status is ToolExecutionStatus.EXECUTED
+        again = await ask(app, f"Read {cli.folder / 'todo.txt'}")
+        assert again.routing.execution_status is ToolExecutionStatus.EXECUTED
+        assert "Buy milk." in again.response.candidate
+
+
+def test_the_command_line_reads_through_the_npm_server(cli: CommandLine, config: Path) -> None:
+    done = cli.run("ask", f"Read {cli.folder / 'plan.txt'}", PACKETGATE_PATIENCE_S="15")
+    assert done.status == 0
+    assert "The gate opens at seven." in done.out
+    assert "files.read_text_file" in done.out
+    assert "no-such-program" in done.out
