@@ -5,7 +5,7 @@ import weakref
 from typing import Any
 
 from graph.building import build_graph
-from graph.composition import deciders_for
+from graph.composition import deciders_for, make_hub
 from graph.served import ServedGraph
 from graph.settings import Settings
 from models.pool import ModelPool
@@ -14,7 +14,6 @@ from state.sections import ServerHealth
 from tools.catalogue import Catalogue
 from tools.config import McpConfig, load_config
 from tools.hub import McpHub
-from tools.servers import open_hub
 
 
 class ServerTools:
@@ -56,8 +55,7 @@ class ServerTools:
         return await asyncio.shield(self._hubs[loop])
 
     async def _open(self) -> McpHub:
-        settings = self._settings
-        hub = await open_hub(self._config, settings.root, settings.home / "logs", None, settings.patience_s)
+        hub = await make_hub(self._settings, self._config)
         return await hub.__aenter__()
 
     def _opened(self) -> McpHub | None:

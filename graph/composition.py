@@ -1,5 +1,6 @@
 """The composition root: models, tools and deciders put together from settings."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from models.pool import ModelPool
 from state.context import RoutingContext
 from state.errors import ModelError
 from state.packet import CognitionPacket, TurnInput
-from tools.config import load_config
+from tools.config import McpConfig, load_config
 from tools.hub import McpHub
 from tools.servers import open_hub
 
@@ -50,16 +51,24 @@ async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> BaseChat
     return model
 
 
+async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
+    """Return the hub of the configured servers, not yet entered.
+
+    Raises:
+        ConfigError, ModelError: a server's entry, or the embedding model, cannot be used.
+    """
+    embeddings = await asyncio.to_thread(open_embeddings, settings.embeddings) if settings.embeddings else None
+    return await open_hub(config, settings.root, settings.home / "logs", embeddings, settings.patience_s)
+
+
 @asynccontextmanager
 async def open_tools(settings: Settings) -> AsyncIterator[McpHub]:
     """Open the servers alone.
 
     Raises:
-        ConfigError: a server's entry cannot be used.
+        ConfigError, ModelError: as `make_hub`.
     """
-    embeddings = open_embeddings(settings.embeddings) if settings.embeddings else None
-    config = load_config(settings.config_path)
-    async with await open_hub(config, settings.root, settings.home / "logs", embeddings, settings.patience_s) as hub:
+    async with await make_hub(settings, load_config(settings.config_path)) as hub:
         yield hub
 
 
