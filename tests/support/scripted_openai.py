@@ -1,11 +1,14 @@
 """A real HTTP server that speaks OpenAI's protocol and answers what the test scripted."""
 
+import base64
 import json
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from string import ascii_lowercase
 from typing import Any, Literal
 
 import uvicorn
@@ -92,6 +95,17 @@ class ScriptedOpenAI:
         with_usage = (body.get("stream_options") or {}).get("include_usage")
         return StreamingResponse(_events(reply, usage if with_usage else None), media_type="text/event-stream")
 
+    async def embed(self, request: Request) -> Response:
+        """Answer with a vector that says which letters a text holds: near texts share letters."""
+        body = await request.json()
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        vectors = [[float(text.lower().count(letter)) + 0.01 for letter in ascii_lowercase] for text in texts]
+        packed = [base64.b64encode(struct.pack(f"<{len(one)}f", *one)).decode() for one in vectors]
+        chosen = packed if body.get("encoding_format") == "base64" else vectors
+        data = [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(chosen)]
+        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+        return JSONResponse({"object": "list", "data": data, "model": "scripted", "usage": usage})
+
     def _unauthorized(self, request: Request) -> bool:
         return self.api_key is not None and request.headers.get("authorization") != f"Bearer {self.api_key}"
 
@@ -104,6 +118,7 @@ def serve_scripted_openai() -> Iterator[ScriptedOpenAI]:
     routes = [
         Route("/v1/models", scripted.list_models),
         Route("/v1/chat/completions", scripted.complete, methods=["POST"]),
+        Route("/v1/embeddings", scripted.embed, methods=["POST"]),
     ]
     config = uvicorn.Config(
         Starlette(routes=routes), log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=1

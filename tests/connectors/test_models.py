@@ -1,0 +1,64 @@
+"""Models behind the command line: an OpenAI-compatible endpoint, a GGUF file with random weights, embeddings."""
+
+import json
+from pathlib import Path
+
+from support.command_line import CommandLine
+from support.scripted_openai import ScriptedOpenAI
+
+from state.packet import read_packet
+from state.routing import ToolExecutionStatus
+
+INTENT = json.dumps({"needs_tool": True, "user_intent": "read a file", "access": "read", "confidence": 0.9})
+NO_MORE = json.dumps({"needs_tool": False, "user_intent": "done", "access": "read", "confidence": 0.9})
+CALL = {"tool": "ai.read", "params": {"path": "plan.txt"}}
+SELECTION = json.dumps({"action": "call", "calls": [CALL], "reasoning": "it reads", "confidence": 0.9})
+REVIEW = json.dumps({"reviews": [{"call": 1, "approved": True, "confidence": 0.9, "reasoning": "fine"}]})
+
+
+def test_a_model_decides_every_stage(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(INTENT, SELECTION, REVIEW, NO_MORE, "It opens at seven. <tool_call>{}</tool_call>")
+    url = scripted_openai.base_url
+    done = cli.run(
+        "ask", "--json", "--lite", "openai:small", "When does the gate of plan.txt open?", OPENAI_BASE_URL=url
+    )
+    assert done.status == 0, done.err
+    packet = read_packet(done.out)
+    assert packet.response.candidate == "It opens at seven."
+    assert packet.metrics.violations == 1
+    assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
+    decided = {entry.step: entry.decided_by for entry in packet.reasoning.reflection_log if entry.decided_by}
+    assert set(decided.values()) == {"model"}
+    assert not any(entry.is_fallback for entry in packet.reasoning.reflection_log)
+    assert sum(usage.input_tokens for usage in packet.metrics.token_usage.values()) > 0
+    temperatures = [request["temperature"] for request in scripted_openai.requests]
+    assert temperatures[1:3] == [0.15, 0.3]
+
+
+def test_reflexes_stand_in_visibly(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    """The endpoint has no answer left: intent, selection and answer fall back, the gate does not."""
+    scripted_openai.script("rubbish", "rubbish", SELECTION, REVIEW, "rubbish", "rubbish", "It opens at seven.")
+    done = cli.run("ask", "--lite", "openai:small", "Read plan.txt", OPENAI_BASE_URL=scripted_openai.base_url)
+    assert done.status == 0, done.err
+    assert "It opens at seven." in done.out
+    assert "reflexes stood in for the model" in done.out
+
+
+def test_the_worst_model_there_is_stays_safe(cli: CommandLine, tiny_gguf: Path) -> None:
+    """Random weights, writes switched on, nobody to ask: nothing that was not approved is done."""
+    before = sorted(path.name for path in cli.folder.iterdir())
+    done = cli.run("ask", "--json", "--allow-writes", "--lite", f"llamacpp:{tiny_gguf}", 'Write "x" to y.txt')
+    assert done.status in {0, 3}, done.err
+    packet = read_packet(done.out)
+    assert packet.routing.execution_status is not ToolExecutionStatus.EXECUTED
+    assert sorted(path.name for path in cli.folder.iterdir()) == before
+    assert any(entry.is_fallback for entry in packet.reasoning.reflection_log)
+
+
+def test_search_says_that_it_used_embeddings(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    url = scripted_openai.base_url
+    done = cli.run("ask", "Search the files for milk", PACKETGATE_EMBEDDINGS="openai:vectors", OPENAI_BASE_URL=url)
+    assert done.status == 0, done.err
+    assert "by meaning, with embeddings" in done.out
+    assert "todo.txt" in done.out
+    assert "by words" in cli.run("ask", "Search the files for milk").out
