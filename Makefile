@@ -42,7 +42,7 @@ bench: $(VENV)/.dev ## Measure start-up and a packet's own cost
 	@$(BIN)/python -m benchmarks
 
 studio: $(VENV)/.dev ## Start the LangGraph server on this graph
-	@$(BIN)/langgraph dev --no-browser $(STUDIO_ARGS)
+	@LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser $(STUDIO_ARGS)
 
 diagram: $(VENV)/.run ## Print the graph as Mermaid text
 	@$(BIN)/python -m graph.diagram
