@@ -111,4 +111,6 @@ class Terminal:
         switches = (
             " --allow-writes" * self.context.allow_write_tools + " --allow-commands" * self.context.allow_execute_tools
         )
-        out.print(f"\nNothing has run. It waits for you: packetgate answer {answer} --session {self.session}{switches}")
+        out.print(
+            f"\nThis waits for you, and has not run: packetgate answer {answer} --session {self.session}{switches}"
+        )
