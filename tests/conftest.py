@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.command_line import CommandLine
 from support.gguf_model import write_tiny_gguf
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
 
@@ -30,6 +31,16 @@ def scripted_openai() -> Iterator[ScriptedOpenAI]:
     """A running OpenAI-compatible server; `script` sets its answers."""
     with serve_scripted_openai() as scripted:
         yield scripted
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> CommandLine:
+    """`packetgate` in a folder that holds `plan.txt` and `todo.txt`."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "plan.txt").write_text("The gate opens at seven.\n")
+    (folder / "todo.txt").write_text("Buy milk.\n")
+    return CommandLine(folder, tmp_path / "home")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,7 +1,6 @@
 """Sessions in PostgreSQL."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine
@@ -16,14 +15,6 @@ from state.errors import ConfigError
 def database_url() -> Iterator[str]:
     with serve_postgres() as url:
         yield url
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> CommandLine:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "plan.txt").write_text("The gate opens at seven.\n")
-    return CommandLine(folder, tmp_path / "home")
 
 
 def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, database_url: str) -> None:

@@ -11,14 +11,6 @@ from graph.storage import open_checkpointer
 from state.errors import ConfigError
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> CommandLine:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "plan.txt").write_text("The gate opens at seven.\n")
-    return CommandLine(folder, tmp_path / "home")
-
-
 def fails(cli: CommandLine, **variables: str) -> str:
     """Return the one line that an `ask` fails with."""
     outcome = cli.run("ask", "Hello", **variables)
