@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -25,16 +24,6 @@ from tools.hub import McpHub
 from tools.servers import open_hub
 
 Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
-
-
-@dataclass(frozen=True)
-class App:
-    """Everything a connector needs."""
-
-    graph: Graph
-    hub: McpHub
-    models: ModelPool
-    settings: Settings
 
 
 def deciders_for(models: ModelPool, settings: Settings) -> Deciders:
@@ -73,7 +62,7 @@ async def open_tools(settings: Settings) -> AsyncIterator[McpHub]:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings) -> AsyncIterator[App]:
+async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
     """Open the graph with its servers and its checkpointer; on leaving, everything is closed.
 
     Raises:
@@ -82,5 +71,4 @@ async def open_app(settings: Settings) -> AsyncIterator[App]:
     models = ModelPool(settings.lite, settings.prime)
     await models.check()
     async with open_tools(settings) as hub, open_checkpointer(settings) as checkpointer:
-        graph = build_graph(deciders_for(models, settings), hub).compile(checkpointer=checkpointer, name="packetgate")
-        yield App(graph=graph, hub=hub, models=models, settings=settings)
+        yield build_graph(deciders_for(models, settings), hub).compile(checkpointer=checkpointer, name="packetgate")

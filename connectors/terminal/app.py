@@ -158,11 +158,11 @@ def _turn(
         # What takes seconds to import comes only now: bad input is told at once.
         from connectors.terminal.reading import at_a_terminal
         from connectors.terminal.turns import Terminal
-        from graph.composition import open_app
+        from graph.composition import open_graph
 
-        async with open_app(made) as opened:
+        async with open_graph(made) as graph:
             terminal = Terminal(
-                graph=opened.graph,
+                graph=graph,
                 session=_session_name(session),
                 context=context,
                 as_json=as_json,

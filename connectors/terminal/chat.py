@@ -10,7 +10,7 @@ from connectors.terminal import rendering
 from connectors.terminal.reading import InterruptedReadError, reader
 from connectors.terminal.turns import Terminal
 from connectors.turn import pending_question
-from graph.composition import open_app
+from graph.composition import open_graph
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.errors import InputError
@@ -26,11 +26,11 @@ async def chat(settings: Callable[[], Settings], session: str, context: RoutingC
     """Read requests until the end; what goes wrong with one leaves the session as it was."""
     made = settings()
     read = reader(made.home / "history")
-    async with open_app(made) as app:
-        terminal = Terminal(app.graph, session, context, interactive=True, read=read, show_journey=False)
+    async with open_graph(made) as graph:
+        terminal = Terminal(graph, session, context, interactive=True, read=read, show_journey=False)
         out = rendering.console()
         out.print(f"session {session}; /help for help")
-        pending = pending_question(await app.graph.aget_state({"configurable": {"thread_id": session}}))
+        pending = pending_question(await graph.aget_state({"configurable": {"thread_id": session}}))
         if pending is not None:
             await _guarded(terminal.ask_again(pending))
         while True:

@@ -9,7 +9,7 @@ from support.killed_turn import KilledTurn, dies
 
 from connectors.asking import Continue, Reply
 from connectors.turn import Asked, Finished, packet_of, pending_question, run_turn
-from graph.composition import App, open_app
+from graph.composition import Graph, open_graph
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.packet import CognitionPacket, TurnInput
@@ -37,28 +37,28 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", root=root)
 
 
-async def last_event(app: App, turn: Continue | Reply) -> Asked | Finished:
-    end = [event async for event in run_turn(app.graph, turn, "s", WRITES)][-1]
+async def last_event(graph: Graph, turn: Continue | Reply) -> Asked | Finished:
+    end = [event async for event in run_turn(graph, turn, "s", WRITES)][-1]
     assert isinstance(end, Asked | Finished)
     return end
 
 
 async def resume(settings: Settings) -> Asked | Finished:
     """Go on in this process: to the pending question, or to the end."""
-    async with open_app(settings) as app:
-        state = await app.graph.aget_state({"configurable": {"thread_id": "s"}})
+    async with open_graph(settings) as graph:
+        state = await graph.aget_state({"configurable": {"thread_id": "s"}})
         question = pending_question(state)
         if question is not None:
             return Asked(question, packet_of(state))
-        return await last_event(app, Continue()) if state.next else Finished(packet_of(state))
+        return await last_event(graph, Continue()) if state.next else Finished(packet_of(state))
 
 
 async def finish(settings: Settings) -> CognitionPacket:
     """Go on to the answer, saying yes to what is asked."""
     end = await resume(settings)
     if isinstance(end, Asked):
-        async with open_app(settings) as app:
-            end = await last_event(app, Reply("yes"))
+        async with open_graph(settings) as graph:
+            end = await last_event(graph, Reply("yes"))
     assert isinstance(end, Finished)
     return end.packet
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
-from graph.composition import open_app
+from graph.composition import open_graph
 from graph.settings import Settings
 from state.context import RoutingContext
 
@@ -49,8 +49,8 @@ def _run(turn: KilledTurn) -> None:
 
 
 async def _run_until_killed(turn: KilledTurn) -> None:
-    async with open_app(turn.settings) as app:
-        events = app.graph.astream(
+    async with open_graph(turn.settings) as graph:
+        events = graph.astream(
             turn.given,
             {"configurable": {"thread_id": turn.session}},
             context=turn.context,
