@@ -1,6 +1,7 @@
 """The confidence gate: what a review means for each call. It fails closed."""
 
 from deciders.protocols import CallReview, Review
+from state.base import TokenUsage
 from state.context import RoutingContext
 from state.routing import Risk, ToolCall, ToolExecutionStatus
 
@@ -15,9 +16,9 @@ def gated(
     return tuple(_judged(call, by_id.get(call.call_id), context, can_ask=can_ask) for call in calls)
 
 
-def failed_review(problem: str) -> Review:
+def failed_review(problem: str, usage: TokenUsage) -> Review:
     """Return the review that stands for one that could not be made: no call judged, 0.0."""
-    return Review(reviews=(), confidence=0.0, reasoning=problem, decided_by="model")
+    return Review(reviews=(), confidence=0.0, reasoning=problem, decided_by="model", usage=usage)
 
 
 def _judged(call: ToolCall, review: CallReview | None, context: RoutingContext, *, can_ask: bool) -> ToolCall:
@@ -28,6 +29,7 @@ def _judged(call: ToolCall, review: CallReview | None, context: RoutingContext, 
     return call.model_copy(
         update={
             "review_confidence": confidence,
+            "review_confidence_source": review.confidence_source,
             "review_reasoning": "; ".join(text for text in (review.reasoning, why) if text),
             "status": status,
         }

@@ -5,11 +5,11 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
-from state.base import Confidence, Section
+from state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
-from state.sections import Access, DecidedBy, StageError, TokenUsage
+from state.sections import Access, DecidedBy, StageError
 from tools.catalogue import Catalogue
 from tools.toolbox import Toolbox
 
@@ -18,6 +18,7 @@ class Decision(Section):
     """What all decisions carry."""
 
     confidence: Confidence
+    confidence_source: ConfidenceSource = ConfidenceSource.RULE
     reasoning: str = ""
     decided_by: DecidedBy
     is_fallback: bool = False
@@ -44,6 +45,8 @@ class WantedCall(Section):
     tool_name: str
     params: dict[str, JsonValue] = {}
     reasoning: str = ""
+    confidence: Confidence | None = None
+    """That this tool is the right one; None is the selection's own."""
 
 
 class Selection(Decision):
@@ -58,6 +61,8 @@ class Selection(Decision):
     alternatives: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
     """What had to be corrected on the way to this selection."""
+    only_validated: tuple[str, ...] = ()
+    """Tools whose schema no grammar could hold, so that their arguments were only validated."""
 
 
 class CallReview(Section):
@@ -66,6 +71,7 @@ class CallReview(Section):
     call_id: str
     approved: bool
     confidence: Confidence
+    confidence_source: ConfidenceSource = ConfidenceSource.RULE
     reasoning: str = ""
 
 
@@ -79,6 +85,8 @@ class Answer(Decision):
     """What to tell the user."""
 
     text: str
+    message_id: str | None = None
+    """The id of the message it was streamed as; None when it was not."""
 
 
 class IntentDetector(Protocol):

@@ -100,7 +100,8 @@ def _tool_call(selection: Selection, index: int, packet: CognitionPacket, catalo
         risk=spec.risk,
         provenance=trace_params(wanted.params, spec, _user_words(packet), _tool_outputs(packet)),
         selection_reasoning=wanted.reasoning or selection.reasoning,
-        selection_confidence=selection.confidence,
+        selection_confidence=selection.confidence if wanted.confidence is None else wanted.confidence,
+        selection_confidence_source=selection.confidence_source,
     )
 
 

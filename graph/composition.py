@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Literal
 
-from langchain_core.language_models import BaseChatModel
 from langgraph.graph.state import CompiledStateGraph
 
 from deciders.choosing import language_deciders, reflex_deciders
@@ -15,6 +14,7 @@ from graph.building import build_graph
 from graph.settings import Settings
 from graph.storage import open_checkpointer
 from models.embeddings import open_embeddings
+from models.model import Model
 from models.pool import ModelPool
 from state.context import RoutingContext
 from state.errors import ModelError
@@ -33,7 +33,7 @@ def deciders_for(models: ModelPool, settings: Settings) -> Deciders:
     return language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"))
 
 
-async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> BaseChatModel:
+async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> Model:
     model = await models.get(role)
     if model is None:
         raise ModelError(f"no model plays {role!r}: set PACKETGATE_LITE or PACKETGATE_PRIME")

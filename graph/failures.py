@@ -9,7 +9,9 @@ from langgraph.types import Command
 from deciders.gate import failed_review
 from graph.routes import after_review
 from nodes.review_selection import reviewed
+from state.base import TokenUsage
 from state.context import RoutingContext, routing_context
+from state.errors import DecisionError
 from state.packet import CognitionPacket
 from state.sections import StageError
 from tools.asking import nobody_to_ask
@@ -23,8 +25,8 @@ async def review_failed(
     update = reviewed(
         packet,
         routing_context(runtime.context),
-        failed_review(problem),
+        failed_review(problem, error.error.usage if isinstance(error.error, DecisionError) else TokenUsage()),
         can_ask=not nobody_to_ask(runtime.execution_info),
     )
-    update["metrics"] = packet.metrics.failed(StageError(stage=error.node, message=problem))
+    update["metrics"] = update["metrics"].failed(StageError(stage=error.node, message=problem))
     return Command(update=update, goto=after_review(packet.merged(update)))

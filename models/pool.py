@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from models.endpoint import Endpoint, Role, endpoint_of, shown
-from models.llama_loading import check_gguf, check_installed
-from models.openai_compatible import check_endpoint, connect
+from models.llama.loading import check_gguf, check_installed
+from models.openai.connect import check_endpoint, connect
 from models.spec import ModelSpec, parse_model
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
+    from models.model import Model
 
 
 class ModelPool:
@@ -33,7 +33,7 @@ class ModelPool:
         if self._parts["lite"].same_model(self._parts["prime"]):
             self._parts["prime"] = self._parts["lite"]
 
-    async def get(self, role: Role) -> "BaseChatModel | None":
+    async def get(self, role: Role) -> "Model | None":
         """Return a role's model, loading it the first time; None is the reflex, which needs no model.
 
         Raises:
@@ -41,13 +41,18 @@ class ModelPool:
         """
         return await asyncio.to_thread(self._parts[role].load)
 
-    async def check(self) -> None:
-        """Make sure that every model is there, without loading GGUF files. Takes at most a few seconds.
+    @property
+    def players(self) -> tuple[tuple[Role, ...], ...]:
+        """The roles, those together that one model plays."""
+        return (("lite", "prime"),) if self._parts["lite"] is self._parts["prime"] else (("lite",), ("prime",))
+
+    async def check(self, *roles: Role) -> None:
+        """Make sure that these roles' models, or all, are there, without loading GGUF files: a few seconds at most.
 
         Raises:
             ModelError: one is not; the message says which, and what to do.
         """
-        for part in {id(part): part for part in self._parts.values()}.values():
+        for part in dict.fromkeys(self._parts[role] for role in roles or self._parts):
             await part.check()
 
     def describe(self, role: Role) -> str:
@@ -62,7 +67,7 @@ class _Part:
         self.spec = spec
         self.endpoint: Endpoint | None = endpoint_of(role) if spec.provider == "openai" else None
         self._lock = threading.Lock()  # loading happens in threads, for any number of event loops
-        self._model: BaseChatModel | None = None
+        self._model: Model | None = None
 
     def same_model(self, other: "_Part") -> bool:
         return self.spec == other.spec and self.endpoint == other.endpoint
@@ -73,7 +78,7 @@ class _Part:
             return f"{self.spec.name} at {shown(self.endpoint.base_url)}"
         return f"{Path(self.spec.name).name} in llama.cpp" if self.spec.name else "reflex (no model)"
 
-    def load(self) -> "BaseChatModel | None":
+    def load(self) -> "Model | None":
         with self._lock:
             if self._model is None:
                 self._model = self._new_model()
@@ -82,16 +87,18 @@ class _Part:
     async def check(self) -> None:
         if self.endpoint:
             model: Any = await asyncio.to_thread(self.load)
-            await check_endpoint(model, self.endpoint)
+            await check_endpoint(model.chat, self.endpoint)
         elif self.spec.provider == "llamacpp":
             await asyncio.to_thread(check_gguf, self.spec.name)
             await asyncio.to_thread(check_installed)
 
-    def _new_model(self) -> "BaseChatModel | None":
+    def _new_model(self) -> "Model | None":
         if self.endpoint:
-            return connect(self.spec.name, self.endpoint)
-        if self.spec.provider == "llamacpp":
-            from models.llamacpp import LlamaCppChat
+            from models.openai.model import OpenAICompatible
 
-            return LlamaCppChat.load(self.spec.name, {name: int(value) for name, value in self.spec.options.items()})
+            return OpenAICompatible(connect(self.spec.name, self.endpoint), is_openai=self.endpoint.is_openai)
+        if self.spec.provider == "llamacpp":
+            from models.llama.model import LlamaCppModel
+
+            return LlamaCppModel.load(self.spec.name, {name: int(value) for name, value in self.spec.options.items()})
         return None

@@ -1,27 +1,21 @@
-"""The one seam for structured answers: messages and a schema in, a validated object and its provenance out."""
+"""The one seam for structured answers: messages and a form in, a validated object and its provenance out."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ValidationError
 
-from models.json_decoding import decode_json
-from models.transport import model_label, named_errors
+from models.choices import Measured
+from models.decoding.decode import decode_json
+from models.forms import AnswerForm
+from models.model import FormAnswer, HeldBy, Model
+from state.base import TokenUsage
 from state.errors import DecisionError
-from state.sections import TokenUsage
 
 T = TypeVar("T", bound=BaseModel)
-
-ConfidenceSource = Literal["stated"]
-"""Where an answer's confidence comes from: `stated` is a number the model wrote itself."""
-
-_HIDDEN: RunnableConfig = {"tags": ["nostream"]}
-"""Keeps LangGraph's message stream from showing JSON to the user."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +29,23 @@ class Structured(Generic[T]):
     """Whether it took the repair round."""
     usage: TokenUsage
     """Over both rounds."""
-    confidence_source: ConfidenceSource = "stated"
+    held_by: HeldBy = "prompt"
+    """What kept the answer in its form."""
+    choices: tuple[Measured, ...] = ()
+    """What could be measured of the form's choices, in the order they were written."""
+    widened: tuple[str, ...] = ()
+    """Parts of the form that only validation held."""
+
+    def measured(self, *path: str | int) -> Measured | None:
+        """Return the measurement of the choice at this place; None where there is none."""
+        return next((one for one in self.choices if one.path == path), None)
 
 
 async def decide(
-    model: BaseChatModel,
+    model: Model,
     messages: Sequence[BaseMessage],
     schema: type[T],
+    form: AnswerForm,
     *,
     temperature: float,
     max_tokens: int,
@@ -49,7 +53,7 @@ async def decide(
     top_p: float | None = None,
     validate: Callable[[T], str | None] | None = None,
 ) -> Structured[T]:
-    """Ask for an object of `schema`; tell the model once what was wrong with its answer.
+    """Ask for an object of `schema` in `form`; tell the model once what was wrong with its answer.
 
     Args:
         repair_prompt: turns a problem into the message that asks for another try.
@@ -61,51 +65,48 @@ async def decide(
     sampling: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
     if top_p is not None:
         sampling["top_p"] = top_p
-    first = await ask(model, messages, sampling)
+    first = await model.answer(messages, form, sampling=sampling)
     try:
-        value = await asyncio.to_thread(_read, first.text, schema, validate)
-        return Structured(value, first.text, repaired=False, usage=usage_of(first))
+        return await asyncio.to_thread(_read, first, schema, validate)
     except DecisionError as error:
         problem = str(error)
-    again = [*messages, AIMessage(first.text), HumanMessage(repair_prompt(problem))]
-    second = await ask(model, again, sampling)
+    sendable = first.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
+    again = [*messages, AIMessage(sendable), HumanMessage(repair_prompt(problem))]
+    second = await model.answer(again, form, sampling=sampling)
     try:
-        value = await asyncio.to_thread(_read, second.text, schema, validate)
+        return await asyncio.to_thread(_read, second, schema, validate, first.usage)
     except DecisionError as error:
-        raise DecisionError(f"{model_label(model)} gave no usable {schema.__name__}, asked twice: {error}") from error
-    return Structured(value, second.text, repaired=True, usage=usage_of(first, second))
+        raise DecisionError(
+            f"{model.label} gave no usable {schema.__name__}, asked twice: {error}", first.usage + second.usage
+        ) from error
 
 
-async def ask(model: BaseChatModel, messages: Sequence[BaseMessage], sampling: dict[str, Any]) -> AIMessage:
-    """Ask once, hidden from LangGraph's message stream.
-
-    Raises:
-        DecisionError: the model cannot be asked.
-    """
-    accepted = dict(sampling)
-    while True:
-        try:
-            with named_errors(model):
-                answer: BaseMessage = await model.ainvoke(list(messages), _HIDDEN, stream=False, **accepted)
-                if not isinstance(answer, AIMessage):  # the endpoint chooses the role
-                    raise TypeError(f"a message of type {answer.type}")
-                return answer
-        except DecisionError as error:  # reasoning models refuse to have their sampling changed
-            refused = getattr(error.__cause__, "param", None)
-            if refused not in {"temperature", "top_p"} & accepted.keys():
-                raise
-            del accepted[refused]
-
-
-def _read(text: str, schema: type[T], validate: Callable[[T], str | None] | None) -> T:
+def _read(
+    answer: FormAnswer,
+    schema: type[T],
+    validate: Callable[[T], str | None] | None,
+    first_round: TokenUsage | None = None,
+) -> Structured[T]:
     try:
-        value = schema.model_validate(decode_json(text))
+        value = schema.model_validate(decode_json(answer.text))
     except ValidationError as error:
         raise DecisionError(_problems(error)) from error
+    except DecisionError as error:
+        if answer.cut_off:
+            raise DecisionError(f"the answer is longer than it may be, so it was cut off: {error}") from error
+        raise
     objection = validate(value) if validate else None
     if objection:
         raise DecisionError(objection)
-    return value
+    return Structured(
+        value,
+        answer.text,
+        repaired=first_round is not None,
+        usage=answer.usage + first_round if first_round else answer.usage,
+        held_by=answer.held_by,
+        choices=answer.choices,
+        widened=answer.widened,
+    )
 
 
 def _problems(error: ValidationError) -> str:
@@ -113,12 +114,3 @@ def _problems(error: ValidationError) -> str:
     named = [f"{'.'.join(str(part) for part in detail['loc']) or 'the object'}: {detail['msg']}" for detail in details]
     more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
     return "; ".join(named[:5]) + more
-
-
-def usage_of(*answers: AIMessage) -> TokenUsage:
-    """Add up what the answers took."""
-    known = [answer.usage_metadata for answer in answers if answer.usage_metadata]
-    return TokenUsage(
-        input_tokens=sum(usage["input_tokens"] for usage in known),
-        output_tokens=sum(usage["output_tokens"] for usage in known),
-    )

@@ -37,6 +37,7 @@ async def detect_intent(
             access=decision.access,
             needs_tool=decision.needs_tool,
             confidence=decision.confidence,
+            confidence_source=decision.confidence_source,
         ),
         "tool_routing": routing,
         "metrics": packet.metrics.spent(STAGE, decision.usage).failed(*decision.errors(STAGE)),
@@ -45,6 +46,7 @@ async def detect_intent(
                 step=STAGE,
                 summary=f"{wants}: {decision.reasoning or decision.user_intent}",
                 confidence=decision.confidence,
+                confidence_source=decision.confidence_source,
                 decided_by=decision.decided_by,
                 is_fallback=decision.is_fallback,
             )

@@ -3,15 +3,14 @@
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
-from deciders.markup import strip_markup
 from deciders.protocols import Responder
+from models.markup.stripping import NOTHING_LEFT, strip_markup
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import PacketState, Reflection, Response, Status
 from tools.toolbox import Toolbox
 
 STAGE = "respond"
-NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wrong place, and was not run."
 
 
 async def respond(
@@ -26,7 +25,7 @@ async def respond(
     metrics = packet.metrics.spent(STAGE, answer.usage).failed(*answer.errors(STAGE))
     return {
         "response": Response(candidate=text, confidence=answer.confidence),
-        "messages": [AIMessage(text)],
+        "messages": [AIMessage(text, id=answer.message_id)],
         "metrics": metrics.model_copy(update={"violations": metrics.violations + violations}),
         "status": Status(state=PacketState.COMPLETED),
         "reasoning": packet.reasoning.noted(

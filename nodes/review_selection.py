@@ -47,6 +47,7 @@ def reviewed(packet: CognitionPacket, context: RoutingContext, review: Review, *
                     f"{call.tool_name}: {call.status.replace('_', ' ')}, {call.review_reasoning}" for call in calls
                 ),
                 confidence=min((call.review_confidence for call in calls), default=0.0),
+                confidence_source=review.confidence_source,
                 decided_by=review.decided_by,
             )
         ),

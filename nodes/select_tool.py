@@ -32,8 +32,9 @@ async def select_tool(
         "reasoning": packet.reasoning.noted(
             Reflection(
                 step=STAGE,
-                summary=_summary(routing),
+                summary=_summary(routing, selection.only_validated),
                 confidence=selection.confidence,
+                confidence_source=selection.confidence_source,
                 decided_by=selection.decided_by,
                 is_fallback=selection.is_fallback,
             )
@@ -41,7 +42,12 @@ async def select_tool(
     }
 
 
-def _summary(routing: ToolRouting) -> str:
+def _summary(routing: ToolRouting, only_validated: tuple[str, ...]) -> str:
+    chosen = _outcome(routing)
+    return f"{chosen}; no grammar holds the schema of {', '.join(only_validated)}" if only_validated else chosen
+
+
+def _outcome(routing: ToolRouting) -> str:
     match routing.outcome:
         case "call":
             return ", ".join(f"{call.tool_name}({', '.join(call.params)})" for call in routing.calls)

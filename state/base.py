@@ -1,6 +1,7 @@
 """What all packet sections share."""
 
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Annotated
 from uuid import uuid4
 
@@ -10,10 +11,38 @@ Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
 """How sure a decision is: 0 to 1."""
 
 
+class ConfidenceSource(StrEnum):
+    """Where a confidence comes from."""
+
+    MEASURED = "token_probability"
+    """Read from the probabilities of the tokens that made the choice."""
+    STATED = "stated"
+    """A number that the model wrote, which tends to be too high."""
+    RULE = "rule"
+    """Set by a rule: no model judged."""
+
+
 class Section(BaseModel):
     """Frozen data: a node returns a changed copy, it never edits what it was given."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TokenUsage(Section):
+    """Tokens that model calls took."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input, how many the model still knew from an earlier prompt."""
+
+    def __add__(self, other: "TokenUsage") -> "TokenUsage":
+        """Return both together."""
+        return TokenUsage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+        )
 
 
 def now() -> datetime:

@@ -15,6 +15,8 @@ PacketgateError
         └── LostCallError    the call was sent, and no answer came: it may or may not have run
 """
 
+from state.base import TokenUsage
+
 
 class PacketgateError(Exception):
     """Base of all errors; the message names the offending thing and the way out."""
@@ -50,6 +52,11 @@ class SessionError(InputError):
 
 class DecisionError(PacketgateError):
     """A model's answer could not be used as a decision."""
+
+    def __init__(self, message: str, usage: TokenUsage | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage or TokenUsage()
+        """What the model was asked in vain."""
 
 
 class ToolCallError(PacketgateError):

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from state.base import Confidence, Section, new_id
+from state.base import Confidence, ConfidenceSource, Section, new_id
 
 
 class Risk(StrEnum):
@@ -68,7 +68,9 @@ class ToolCall(Section):
     """Where each argument came from: `user`, `default`, `model`, or `tool:NAME`."""
     selection_reasoning: str = ""
     selection_confidence: Confidence = 0.0
+    selection_confidence_source: ConfidenceSource = ConfidenceSource.RULE
     review_confidence: Confidence = 0.0
+    review_confidence_source: ConfidenceSource = ConfidenceSource.RULE
     review_reasoning: str = ""
     status: ToolExecutionStatus = ToolExecutionStatus.PENDING
     result: ToolResult | None = None

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from state.base import Confidence, Section, new_id, now
+from state.base import Confidence, ConfidenceSource, Section, TokenUsage, new_id, now
 from state.errors import PacketVersionError
 from state.routing import Risk
 
@@ -87,6 +87,7 @@ class Intent(Section):
     access: Access = Access.READ
     needs_tool: bool = False
     confidence: Confidence = 0.0
+    confidence_source: ConfidenceSource = ConfidenceSource.RULE
 
 
 class PaletteEntry(Section):
@@ -174,6 +175,7 @@ class Reflection(Section):
     step: str
     summary: str
     confidence: Confidence | None = None
+    confidence_source: ConfidenceSource | None = None
     decided_by: DecidedBy | None = None
     is_fallback: bool = False
     """True when a model should have decided and the reflex decider did."""
@@ -262,13 +264,6 @@ class Governance(Section):
     audit: tuple[AuditEntry, ...] = ()
 
 
-class TokenUsage(Section):
-    """Tokens a stage's model calls took."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-
 class StageError(Section):
     """Something that went wrong without ending the turn."""
 
@@ -289,11 +284,7 @@ class Metrics(Section):
 
     def spent(self, stage: str, usage: TokenUsage) -> "Metrics":
         """Return the section with a stage's tokens added."""
-        so_far = self.token_usage.get(stage, TokenUsage())
-        total = TokenUsage(
-            input_tokens=so_far.input_tokens + usage.input_tokens,
-            output_tokens=so_far.output_tokens + usage.output_tokens,
-        )
+        total = self.token_usage.get(stage, TokenUsage()) + usage
         return self.model_copy(update={"token_usage": {**self.token_usage, stage: total}})
 
     def took(self, stage: str, milliseconds: float) -> "Metrics":

@@ -29,12 +29,11 @@ class ToolSpec:
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """Schema by parameter name; a schema that is not an object counts as unrestricted."""
+        """Schema by parameter name; what is required but not described, or not by an object, is unrestricted."""
         properties = self.input_schema.get("properties", {})
-        return {
-            name: schema if isinstance(schema, dict) else {}
-            for name, schema in (properties.items() if isinstance(properties, dict) else ())
-        }
+        described = properties if isinstance(properties, dict) else {}
+        named = {**described, **{name: {} for name in self.required if name not in described}}
+        return {name: schema if isinstance(schema, dict) else {} for name, schema in named.items()}
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -14,6 +14,9 @@ from tools.catalogue import Catalogue
 from tools.spec import ToolSpec
 
 MAX_CORRECTIONS = 8
+_ELSEWHERE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
+"""Where a schema may name parameters beside `properties`: only the schema as a whole tells what is unknown there."""
+
 BACKTRACK_LIMIT = 100_000
 """Steps a schema's pattern may take on a value: a hostile one ends there, and the value does not pass."""
 
@@ -45,7 +48,8 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
 
 def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
     # What is missing or extra is told by name above.
-    schema = {**spec.input_schema, "required": [], "additionalProperties": True}
+    schema = {**spec.input_schema, "additionalProperties": True}
+    schema.pop("required", None)
     try:
         flaws = list(_validator(canonical_json(schema)).iter_errors(dict(params)))
     except ValueError as error:
@@ -104,7 +108,7 @@ def _wrong_name(name: str, palette: frozenset[str], catalogue: Catalogue) -> Cor
 
 def _takes_any(spec: ToolSpec) -> bool:
     extra = spec.input_schema.get("additionalProperties")
-    return extra is True or isinstance(extra, dict) or "patternProperties" in spec.input_schema
+    return extra is True or isinstance(extra, dict) or bool(spec.input_schema.keys() & _ELSEWHERE)
 
 
 def _correction(spec: ToolSpec, problem: str, text: str) -> Correction:

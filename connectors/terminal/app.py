@@ -118,11 +118,21 @@ def tools(
 
 
 @app.command()
-def doctor(mcp_config: McpConfig = None, lite: Lite = None, prime: Prime = None) -> None:
-    """Check what is configured, what answers, and what is missing."""
+def doctor(
+    mcp_config: McpConfig = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    models: Annotated[
+        bool, typer.Option("--models", help="Load each model, ask it, and tell its speed and how sure it can be.")
+    ] = False,
+) -> None:
+    """Check what is configured, what answers, and what is missing.
+
+    Exit status 1 means that something is missing; with --models, 2 that a model cannot be loaded or asked.
+    """
     from connectors.terminal.doctor import examine
 
-    _run(lambda: examine(_settings(mcp_config, lite, prime)))
+    _run(lambda: examine(_settings(mcp_config, lite, prime), models=models))
 
 
 @app.command()

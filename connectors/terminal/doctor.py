@@ -3,60 +3,44 @@
 import platform
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib.metadata import version
-from typing import Literal
 
-from rich.table import Table
-from rich.text import Text
-
-from connectors.terminal import rendering
+from connectors.terminal.findings import Finding, exit_status, show
 from graph.composition import open_tools
 from graph.settings import Settings
 from graph.storage import open_checkpointer
 from models.pool import ModelPool
 from state.errors import PacketgateError
+from state.sections import ServerHealth
+from tools.catalogue import Catalogue
 from tools.config import McpConfig, load_config
 
-STYLE = {"ok": "green", "note": "yellow", "bad": "red"}
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing looked at."""
+async def examine(settings: Callable[[], Settings], *, models: bool) -> int:
+    """Print every finding, each model's own if `models`; the exit status is 0 if none of them is bad."""
+    made = settings()
+    tools, catalogue = await _tools(made)
+    findings = [*await _process(made), *([] if models else await _models(made)), *tools]
+    show(findings)
+    if models:
+        from connectors.terminal.examining import examined
 
-    verdict: Literal["ok", "note", "bad"]
-    what: str
-    how: str
-
-
-async def examine(settings: Callable[[], Settings]) -> int:
-    """Print every finding; the exit status is 1 if one of them is bad."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold", ratio=1)
-    bad = False
-    async for finding in _findings(settings()):
-        bad = bad or finding.verdict == "bad"
-        table.add_row(
-            Text(finding.verdict, style=STYLE[finding.verdict]), finding.what, Text(rendering.printable(finding.how))
-        )
-    rendering.console().print(table)
-    return 1 if bad else 0
+        async for found in examined(made, catalogue):
+            show(found)
+            findings += found
+    return exit_status(findings)
 
 
-async def _findings(settings: Settings) -> AsyncIterator[Finding]:
-    yield Finding("ok", "python", f"{platform.python_version()}, packetgate {version('packetgate')}")
-    yield Finding("ok", "packages", ", ".join(f"{name} {version(name)}" for name in PACKAGES))
-    yield _full_text_search()
-    yield await _sessions(settings)
-    async for finding in _models(settings):
-        yield finding
-    async for finding in _tools(settings):
-        yield finding
+async def _process(settings: Settings) -> list[Finding]:
+    return [
+        Finding("ok", "python", f"{platform.python_version()}, packetgate {version('packetgate')}"),
+        Finding("ok", "packages", ", ".join(f"{name} {version(name)}" for name in PACKAGES)),
+        _full_text_search(),
+        await _sessions(settings),
+    ]
 
 
 def _full_text_search() -> Finding:
@@ -79,36 +63,36 @@ async def _sessions(settings: Settings) -> Finding:
         return Finding("bad", "sessions", str(error))
 
 
-async def _models(settings: Settings) -> AsyncIterator[Finding]:
+async def _models(settings: Settings) -> list[Finding]:
     try:
         models = ModelPool(settings.lite, settings.prime)
         await models.check()
     except PacketgateError as error:
-        yield Finding("bad", "models", str(error))
-        return
-    for role in ("lite", "prime"):
-        yield Finding("ok", role, models.describe(role))
+        return [Finding("bad", "models", str(error))]
+    found = [Finding("ok", ", ".join(roles), models.describe(roles[0])) for roles in models.players]
     if settings.lite == settings.prime == "reflex":
-        yield Finding(
-            "note", "models", "no language model: requests are routed by words alone. Set --lite and --prime to add one"
-        )
+        how = "no language model: requests are routed by words alone. Set --lite and --prime to add one"
+        return [*found, Finding("note", "models", how)]
+    return found
 
 
-async def _tools(settings: Settings) -> AsyncIterator[Finding]:
+async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:
+    """Return what is found of the servers, and the tools they offer."""
     try:
         config = load_config(settings.config_path)
         async with open_tools(settings) as hub:
-            await hub.catalogue()
+            catalogue = await hub.catalogue()
             health = hub.health()
     except PacketgateError as error:
-        yield Finding("bad", "servers", str(error))
-        return
-    yield Finding("ok", "servers", f"{len(health)} from {config.source}; files below {settings.root.resolve()}")
-    for server in health:
-        if server.state == "ready":
-            yield Finding("note" if server.problem else "ok", server.name, server.problem or f"{server.tools} tools")
-        else:
-            yield Finding("bad", server.name, f"{server.problem or 'still starting'}{_advice(config, server.name)}")
+        return [Finding("bad", "servers", str(error))], Catalogue()
+    where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}"
+    return [Finding("ok", "servers", where), *(_server(one, config) for one in health)], catalogue
+
+
+def _server(server: ServerHealth, config: McpConfig) -> Finding:
+    if server.state == "ready":
+        return Finding("note" if server.problem else "ok", server.name, server.problem or f"{server.tools} tools")
+    return Finding("bad", server.name, f"{server.problem or 'still starting'}{_advice(config, server.name)}")
 
 
 def _advice(config: McpConfig, name: str) -> str:

@@ -39,7 +39,13 @@ class LanguageResponder:
             temperature=TEMPERATURE,
             max_tokens=MAX_TOKENS,
         )
-        return Answer(text=answer.text, confidence=0.8, decided_by="model", usage=answer.usage)
+        return Answer(
+            text=answer.text,
+            confidence=0.8,
+            decided_by="model",
+            usage=answer.usage,
+            message_id=answer.message_id,
+        )
 
 
 def _outcome(packet: CognitionPacket) -> str:

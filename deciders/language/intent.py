@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from deciders.language.forms import intent_form
 from deciders.language.prompting import ModelSource, conversation, ledger, repair, results
 from deciders.protocols import IntentDecision
 from deciders.reflex.reading import is_small_talk
 from models.structured import decide
 from prompts.rendering import render
-from state.base import Confidence
+from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.sections import Access
@@ -58,16 +59,18 @@ class LanguageIntent:
                 render("intent_user", request=request, results=results(packet)),
             ),
             IntentAnswer,
+            intent_form(),
             temperature=context.selection_temperature,
             max_tokens=MAX_TOKENS,
             repair_prompt=repair,
         )
-        value = answer.value
+        value, sure = answer.value, answer.measured("needs_tool")
         return IntentDecision(
             needs_tool=value.needs_tool,
             user_intent=value.user_intent,
             access=value.access,
-            confidence=value.confidence,
+            confidence=sure.probability if sure else value.confidence,
+            confidence_source=ConfidenceSource.MEASURED if sure else ConfidenceSource.STATED,
             decided_by="model",
             usage=answer.usage,
         )

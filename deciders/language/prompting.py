@@ -2,17 +2,17 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
-from deciders.markup import strip_markup
+from models.markup.stripping import strip_markup
+from models.model import Model
 from prompts.rendering import render
 from state.packet import CognitionPacket
 from state.sections import DataField
 from tools.catalogue import Catalogue
 from tools.palette import capabilities_ledger
 
-ModelSource = Callable[[], Awaitable[BaseChatModel]]
+ModelSource = Callable[[], Awaitable[Model]]
 """Loads the model on first use."""
 
 HISTORY_MESSAGES = 8

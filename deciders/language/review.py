@@ -3,13 +3,14 @@
 import json
 from dataclasses import dataclass
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
+from deciders.language.forms import review_form
 from deciders.language.prompting import ModelSource, conversation, repair
 from deciders.protocols import CallReview, Review
-from models.structured import decide
+from models.structured import Structured, decide
 from prompts.rendering import render
-from state.base import Confidence
+from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import ToolCall
@@ -18,7 +19,9 @@ from tools.provenance import untrusted_params
 
 
 class ReviewEntry(BaseModel):
-    """The judgement on one call."""
+    """The judgement on one call. Nothing in it is read kindly: a `"yes"` approves nothing."""
+
+    model_config = ConfigDict(strict=True)
 
     call: int
     approved: bool
@@ -59,27 +62,39 @@ class LanguageReviewer:
                 render("review_user", request=packet.content.user_words, calls=_listed(calls, catalogue)),
             ),
             ReviewAnswer,
+            review_form(len(calls)),
             temperature=context.review_temperature,
             max_tokens=context.review_max_tokens * max(1, len(calls)),
             validate=objection,
             repair_prompt=repair,
         )
-        by_number = {entry.call: entry for entry in answer.value.reviews}
+        at = {entry.call: index for index, entry in enumerate(answer.value.reviews)}
+        reviews = tuple(_judgement(call, at[number], answer) for number, call in enumerate(calls, start=1))
+        measured = all(one.confidence_source is ConfidenceSource.MEASURED for one in reviews)
         return Review(
-            reviews=tuple(
-                CallReview(
-                    call_id=call.call_id,
-                    approved=by_number[number].approved,
-                    confidence=by_number[number].confidence,
-                    reasoning=by_number[number].reasoning,
-                )
-                for number, call in enumerate(calls, start=1)
-            ),
-            confidence=min((entry.confidence for entry in answer.value.reviews), default=0.0),
-            reasoning="; ".join(entry.reasoning for entry in answer.value.reviews),
+            reviews=reviews,
+            confidence=min((one.confidence for one in reviews), default=0.0),
+            confidence_source=ConfidenceSource.MEASURED if measured else ConfidenceSource.STATED,
+            reasoning="; ".join(one.reasoning for one in reviews),
             decided_by="model",
             usage=answer.usage,
         )
+
+
+def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> CallReview:
+    """Return the review of one call. Its confidence is the probability of approval, where that could be measured."""
+    entry, verdict = answer.value.reviews[index], answer.measured("reviews", index, "approved")
+    confidence, source = entry.confidence, ConfidenceSource.STATED
+    if verdict is not None:
+        confidence = verdict.probability if entry.approved else 1 - verdict.probability
+        source = ConfidenceSource.MEASURED
+    return CallReview(
+        call_id=call.call_id,
+        approved=entry.approved,
+        confidence=confidence,
+        confidence_source=source,
+        reasoning=entry.reasoning,
+    )
 
 
 def _listed(calls: tuple[ToolCall, ...], catalogue: Catalogue) -> str:

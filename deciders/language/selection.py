@@ -1,21 +1,26 @@
 """Tool selection by a language model, at a low temperature."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field, JsonValue, model_validator
+from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
 
+from deciders.language.forms import selection_form, tool_of
 from deciders.language.prompting import ModelSource, conversation, ledger, repair, results
 from deciders.protocols import Selection, WantedCall
-from models.structured import decide
+from models.decoding.call_forms import call_fields
+from models.structured import Structured, decide
 from prompts.rendering import render
-from state.base import Confidence
+from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
 from tools.catalogue import Catalogue
 from tools.palette import palette_text
 from tools.validation import check_call
+
+UNSTATED_CONFIDENCE = 0.5
+"""Of a selection written as plain tool calls, which have no place for a confidence."""
 
 
 class CallAnswer(BaseModel):
@@ -24,6 +29,14 @@ class CallAnswer(BaseModel):
     tool: str = Field(min_length=1)
     params: dict[str, JsonValue] = {}
     reasoning: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_any_form(cls, written: Any) -> Any:
+        if not isinstance(written, dict):
+            return written
+        own = {"name": "tool", "arguments": "params"}
+        return written | {own[field]: value for field, value in call_fields(written).items()}
 
 
 class AlternativeAnswer(BaseModel):
@@ -43,6 +56,29 @@ class SelectionAnswer(BaseModel):
     reasoning: str = ""
     confidence: Confidence
     alternatives: list[AlternativeAnswer] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_any_form(cls, written: Any) -> Any:
+        """Take calls without an action around them, in a list or alone; null for a name is GAIA's word for none."""
+        if not isinstance(written, dict) or "calls" in written:
+            return written
+        if "tool_calls" in written:
+            calls = written["tool_calls"]
+        else:
+            fields = call_fields(written)
+            if "name" not in fields:
+                return written
+            calls = [] if fields["name"] is None else [written]
+        unsaid = {"action": "call" if calls else "none", "confidence": UNSTATED_CONFIDENCE}
+        return (written if "action" in written else unsaid | written) | {"calls": calls}
+
+    @field_validator("confidence", mode="before")
+    @classmethod
+    def _number(cls, stated: Any) -> Any:
+        if isinstance(stated, bool):
+            raise ValueError("it must be a number from 0 to 1")  # noqa: TRY004  pydantic reads ValueErrors
+        return stated
 
     @model_validator(mode="after")
     def _complete(self) -> "SelectionAnswer":
@@ -72,34 +108,55 @@ class LanguageSelector:
             corrections.extend(found)
             return " ".join(correction.message for correction in found) or None
 
+        tools = [catalogue[entry.tool_name] for entry in packet.context.palette if entry.tool_name in catalogue]
         answer = await decide(
             await self.model(),
             conversation(packet, _system(packet, catalogue, context), _user(packet)),
             SelectionAnswer,
+            selection_form(tools, context.max_parallel_calls),
             temperature=context.selection_temperature,
             top_p=context.selection_top_p,
             max_tokens=context.selection_max_tokens,
             validate=objection,
             repair_prompt=repair,
         )
-        value = answer.value
-        return Selection(
-            action=value.action,
-            calls=tuple(
-                WantedCall(tool_name=call.tool, params=call.params, reasoning=call.reasoning or value.reasoning)
-                for call in value.calls[: context.max_parallel_calls]
-            )
-            if value.action == "call"
-            else (),
-            tool_names=tuple(value.tools) if value.action == "describe" else (),
-            question=value.question.strip() if value.action == "clarify" else "",
-            alternatives=tuple(Alternative(tool_name=one.tool, reason=one.reason) for one in value.alternatives[:5]),
-            corrections=tuple(corrections),
-            confidence=value.confidence,
-            reasoning=value.reasoning,
-            decided_by="model",
-            usage=answer.usage,
+        only_validated = tuple(tool_of(part, tools) for part in answer.widened)
+        return _selection(answer, context).model_copy(
+            update={"corrections": tuple(corrections), "only_validated": only_validated}
         )
+
+
+def _selection(answer: Structured[SelectionAnswer], context: RoutingContext) -> Selection:
+    value = answer.value
+    calls = tuple(
+        WantedCall(
+            tool_name=call.tool,
+            params=call.params,
+            reasoning=call.reasoning or value.reasoning,
+            confidence=_probability(answer, "calls", index, "tool"),
+        )
+        for index, call in enumerate(value.calls[: context.max_parallel_calls] if value.action == "call" else ())
+    )
+    measured = [call.confidence for call in calls] if calls else [_probability(answer, "action")]
+    known = [probability for probability in measured if probability is not None]
+    sure = len(known) == len(measured)
+    return Selection(
+        action=value.action,
+        calls=calls,
+        tool_names=tuple(value.tools) if value.action == "describe" else (),
+        question=value.question.strip() if value.action == "clarify" else "",
+        alternatives=tuple(Alternative(tool_name=one.tool, reason=one.reason) for one in value.alternatives[:5]),
+        confidence=min(known) if sure else value.confidence,
+        confidence_source=ConfidenceSource.MEASURED if sure else ConfidenceSource.STATED,
+        reasoning=value.reasoning,
+        decided_by="model",
+        usage=answer.usage,
+    )
+
+
+def _probability(answer: Structured[SelectionAnswer], *path: str | int) -> float | None:
+    measured = answer.measured(*path)
+    return measured.probability if measured else None
 
 
 def _corrections(answer: SelectionAnswer, packet: CognitionPacket, catalogue: Catalogue) -> list[Correction]:

@@ -13,7 +13,7 @@ from connectors.turn import Say
 from deciders.choosing import language_deciders, reflex_deciders
 from deciders.language.prompting import ModelSource
 from models.endpoint import Endpoint
-from models.openai_compatible import connect
+from models.openai.connect import connect
 from tools.connection import Connection
 
 GREETINGS = ["Hello", "hi there!", "Thank you very much", "Good morning, how are you?", "ok bye"]

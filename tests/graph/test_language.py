@@ -1,18 +1,15 @@
 """The whole graph on a real chat model: what it is told, and that its decisions stay out of sight."""
 
-import asyncio
-
 import pytest
 from langchain_core.messages import HumanMessage
 from support.graphs import run_once, session
 from support.notebook import Notebook
+from support.openai_models import model_at
 from support.prompts import call, intent, last, review, selection, sent, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from deciders.choosing import language_deciders
 from deciders.protocols import Deciders
-from models.endpoint import Endpoint
-from models.openai_compatible import connect
 from state.packet import TurnInput
 from state.routing import ToolExecutionStatus
 
@@ -25,7 +22,7 @@ def deciders(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
     async def model():
-        return await asyncio.to_thread(connect, "scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
+        return await model_at(scripted_openai)
 
     return language_deciders(model, model)
 

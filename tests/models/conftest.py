@@ -9,3 +9,18 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(f"{who}_{what}", raising=False)
     monkeypatch.delenv("PACKETGATE_MODEL_TIMEOUT", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+
+@pytest.fixture
+def plain_attention(llama_cpp_installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flash attention adds up in half precision, so that its rounding depends on what was evaluated with what."""
+    import llama_cpp
+
+    params = llama_cpp.llama_context_default_params
+
+    def plain() -> llama_cpp.llama_context_params:
+        chosen = params()
+        chosen.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        return chosen
+
+    monkeypatch.setattr(llama_cpp, "llama_context_default_params", plain)

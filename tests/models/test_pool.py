@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.scripted_openai import ScriptedOpenAI, free_port
 
-from models.llamacpp import LlamaCppChat
+from models.llama.model import LlamaCppModel
 from models.pool import ModelPool
 from state.errors import ConfigError, ModelError
 
@@ -31,7 +31,7 @@ async def test_same_file_is_loaded_once(tiny_gguf: Path):
     spec = f"llamacpp:{tiny_gguf}?n_ctx=256"
     pool = ModelPool(spec, spec)
     models = await asyncio.gather(*(pool.get(role) for role in ("lite", "prime", "lite")))
-    assert isinstance(models[0], LlamaCppChat)
+    assert isinstance(models[0], LlamaCppModel)
     assert models[0] is models[1] is models[2]
     assert pool.describe("prime") == "tiny.gguf in llama.cpp"
 
@@ -54,7 +54,7 @@ async def test_keys_per_role(scripted_openai: ScriptedOpenAI, monkeypatch: pytes
     for role in ("lite", "prime"):
         model = await pool.get(role)
         assert model
-        await model.ainvoke("Hello")
+        await model.chat.ainvoke("Hello")
     assert [headers["authorization"] for headers in scripted_openai.headers] == ["Bearer own", "Bearer shared"]
 
 
@@ -67,7 +67,7 @@ async def test_no_key_is_fine_with_a_server_of_ones_own(
     scripted_openai.script("a")
     model = await pool.get("prime")
     assert model
-    await model.ainvoke("Hello")
+    await model.chat.ainvoke("Hello")
     assert scripted_openai.headers[0]["authorization"] == "Bearer none"
 
 
@@ -115,7 +115,7 @@ async def test_check_names_a_host_that_does_not_exist(monkeypatch: pytest.Monkey
 
 
 async def test_check_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("models.openai_compatible.CHECK_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("models.openai.connect.CHECK_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         base_url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         monkeypatch.setenv("OPENAI_BASE_URL", base_url)

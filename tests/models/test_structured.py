@@ -3,7 +3,7 @@ import socket
 from typing import TypedDict
 
 import pytest
-from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
+from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, StateGraph
@@ -11,10 +11,12 @@ from pydantic import BaseModel, Field
 from support.scripted_openai import HttpError, Raw, ScriptedOpenAI, free_port
 
 from models.endpoint import Endpoint
-from models.openai_compatible import connect
+from models.forms import CONFIDENCE, AnswerForm, obj
+from models.model import Model
+from models.openai.connect import connect
 from models.structured import Structured, decide
+from state.base import TokenUsage
 from state.errors import DecisionError
-from state.sections import TokenUsage
 
 
 class Verdict(BaseModel):
@@ -24,39 +26,39 @@ class Verdict(BaseModel):
 
 GOOD = '{"approved": true, "confidence": 0.9}'
 VERDICT = Verdict(approved=True, confidence=0.9)
+FORM = AnswerForm("verdict", obj(approved={"type": "boolean"}, confidence=CONFIDENCE))
 MESSAGES = [SystemMessage("Judge."), HumanMessage("Is it fine?")]
 KEY = "sk-very-secret-key"
 
 
 @pytest.fixture(params=["openai", "compatible"])
-def model(request: pytest.FixtureRequest, scripted_openai: ScriptedOpenAI) -> BaseChatModel:
+def model(request: pytest.FixtureRequest, scripted_openai: ScriptedOpenAI) -> Model:
     """The two classes that speak the protocol."""
     if request.param == "openai":
-        return ChatOpenAI(model="scripted", base_url=scripted_openai.base_url, api_key=KEY, max_retries=0)
-    return connect("scripted", Endpoint(scripted_openai.base_url, KEY, timeout=10))
+        return Model(ChatOpenAI(model="scripted", base_url=scripted_openai.base_url, api_key=KEY, max_retries=0))
+    return Model(connect("scripted", Endpoint(scripted_openai.base_url, KEY, timeout=10)))
 
 
-async def ask(model: BaseChatModel, **changes) -> Structured[Verdict]:
+async def ask(model: Model, **changes) -> Structured[Verdict]:
     settings = {"temperature": 0.15, "max_tokens": 50, "top_p": 0.9, "repair_prompt": "Wrong: {}".format} | changes
-    return await decide(model, MESSAGES, Verdict, **settings)
+    return await decide(model, MESSAGES, Verdict, FORM, **settings)
 
 
-async def test_good_answer(model: BaseChatModel, scripted_openai: ScriptedOpenAI):
+async def test_good_answer(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(GOOD)
     answer = await ask(model)
     assert answer == Structured(VERDICT, GOOD, repaired=False, usage=TokenUsage(input_tokens=4, output_tokens=4))
-    assert answer.confidence_source == "stated"
 
 
-async def test_sampling_parameters_are_sent(model: BaseChatModel, scripted_openai: ScriptedOpenAI):
+async def test_sampling_parameters_are_sent(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(GOOD)
     await ask(model)
     sent = scripted_openai.requests[0]
-    limit = "max_completion_tokens" if isinstance(model, ChatOpenAI) else "max_tokens"
+    limit = "max_completion_tokens" if isinstance(model.chat, ChatOpenAI) else "max_tokens"
     assert (sent["temperature"], sent["top_p"], sent[limit]) == (0.15, 0.9, 50)
 
 
-async def test_fenced_answer(model: BaseChatModel, scripted_openai: ScriptedOpenAI):
+async def test_fenced_answer(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(f"<think>Hm.</think>Here:\n```json\n{GOOD}\n```")
     assert (await ask(model)).value == VERDICT
 
@@ -70,9 +72,7 @@ async def test_fenced_answer(model: BaseChatModel, scripted_openai: ScriptedOpen
         ('{"approved": true, "confidence": 7}', "confidence: Input should be less than or equal to 1"),
     ],
 )
-async def test_repaired_on_the_second_try(
-    model: BaseChatModel, scripted_openai: ScriptedOpenAI, bad: str, problem: str
-):
+async def test_repaired_on_the_second_try(model: Model, scripted_openai: ScriptedOpenAI, bad: str, problem: str):
     scripted_openai.script(bad, GOOD)
     answer = await ask(model)
     assert (answer.value, answer.repaired, answer.raw) == (VERDICT, True, GOOD)
@@ -85,14 +85,14 @@ async def test_repaired_on_the_second_try(
     assert answer.usage.output_tokens == len(bad.split()) + len(GOOD.split())
 
 
-async def test_objection_is_put_to_the_model(model: BaseChatModel, scripted_openai: ScriptedOpenAI):
+async def test_objection_is_put_to_the_model(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script('{"approved": false, "confidence": 0.9}', GOOD)
     answer = await ask(model, validate=lambda verdict: None if verdict.approved else "it must be approved")
     assert answer.value == VERDICT
     assert scripted_openai.requests[1]["messages"][-1]["content"] == "Wrong: it must be approved"
 
 
-async def test_not_repairable(model: BaseChatModel, scripted_openai: ScriptedOpenAI):
+async def test_not_repairable(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("no", "still no", GOOD)
     with pytest.raises(DecisionError, match=r"scripted at http.* gave no usable Verdict, asked twice: .*still no"):
         await ask(model)
@@ -100,7 +100,7 @@ async def test_not_repairable(model: BaseChatModel, scripted_openai: ScriptedOpe
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
-async def test_http_error(model: BaseChatModel, scripted_openai: ScriptedOpenAI, status: int):
+async def test_http_error(model: Model, scripted_openai: ScriptedOpenAI, status: int):
     scripted_openai.script(HttpError(status, f"no good, {KEY}"))
     with pytest.raises(DecisionError, match=f"scripted at {scripted_openai.base_url} .*HTTP {status}") as caught:
         await ask(model)
@@ -109,7 +109,7 @@ async def test_http_error(model: BaseChatModel, scripted_openai: ScriptedOpenAI,
     assert ("OPENAI_API_KEY" in str(caught.value)) == (status == 401)
 
 
-async def test_refused_sampling_parameter_is_left_out(model: BaseChatModel, scripted_openai: ScriptedOpenAI):
+async def test_refused_sampling_parameter_is_left_out(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(HttpError(400, param="temperature"), HttpError(400, param="top_p"), GOOD)
     assert (await ask(model)).value == VERDICT
     assert not {"temperature", "top_p"} & scripted_openai.requests[2].keys()
@@ -117,7 +117,7 @@ async def test_refused_sampling_parameter_is_left_out(model: BaseChatModel, scri
 
 async def test_transient_error_is_tried_again(scripted_openai: ScriptedOpenAI):
     scripted_openai.script(HttpError(503, retry=True), GOOD)
-    model = connect("scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
+    model = Model(connect("scripted", Endpoint(scripted_openai.base_url, None, timeout=10)))
     assert (await ask(model)).value == VERDICT
     assert len(scripted_openai.requests) == 2
 
@@ -129,13 +129,13 @@ async def test_transient_error_is_tried_again(scripted_openai: ScriptedOpenAI):
         *('{"error": {"message": "x"}}', '{"choices": [{"message": {"role": "user", "content": "{}"}}]}'),
     ],
 )
-async def test_rubbish(model: BaseChatModel, scripted_openai: ScriptedOpenAI, body: str):
+async def test_rubbish(model: Model, scripted_openai: ScriptedOpenAI, body: str):
     scripted_openai.script(Raw(body))
     with pytest.raises(DecisionError, match=r"scripted at http.* no chat completion"):
         await ask(model)
 
 
-async def test_web_page(model: BaseChatModel, scripted_openai: ScriptedOpenAI):
+async def test_web_page(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(Raw("<html>Hello</html>", "text/html"))
     with pytest.raises(DecisionError, match="/v1"):
         await ask(model)
@@ -143,7 +143,7 @@ async def test_web_page(model: BaseChatModel, scripted_openai: ScriptedOpenAI):
 
 async def test_connection_refused():
     base_url = f"http://127.0.0.1:{free_port()}/v1"
-    model = ChatOpenAI(model="gone", base_url=base_url, api_key=KEY, max_retries=0)
+    model = Model(ChatOpenAI(model="gone", base_url=base_url, api_key=KEY, max_retries=0))
     with pytest.raises(DecisionError, match=f"gone at {base_url} cannot be reached"):
         await ask(model)
 
@@ -151,25 +151,25 @@ async def test_connection_refused():
 async def test_time_out():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         base_url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        model = ChatOpenAI(model="slow", base_url=base_url, api_key=KEY, max_retries=0, timeout=0.2)
+        model = Model(ChatOpenAI(model="slow", base_url=base_url, api_key=KEY, max_retries=0, timeout=0.2))
         with pytest.raises(DecisionError, match="did not answer in time: raise PACKETGATE_MODEL_TIMEOUT"):
             await ask(model)
 
 
 async def test_model_that_ignores_sampling_parameters():
-    model = GenericFakeChatModel(messages=iter([AIMessage("no"), AIMessage(GOOD)]))
+    model = Model(GenericFakeChatModel(messages=iter([AIMessage("no"), AIMessage(GOOD)])))
     answer = await ask(model)
     assert (answer.value, answer.repaired, answer.usage) == (VERDICT, True, TokenUsage())
 
 
 def test_one_model_serves_several_event_loops(scripted_openai: ScriptedOpenAI):
-    model = connect("scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
+    model = Model(connect("scripted", Endpoint(scripted_openai.base_url, None, timeout=10)))
     scripted_openai.script(GOOD, GOOD, GOOD)
     for _ in range(3):
         assert asyncio.run(ask(model)).value == VERDICT
 
 
-async def test_message_stream_hides_decisions(model: BaseChatModel, scripted_openai: ScriptedOpenAI):
+async def test_message_stream_hides_decisions(model: Model, scripted_openai: ScriptedOpenAI):
     class State(TypedDict):
         approved: bool
 
@@ -177,7 +177,7 @@ async def test_message_stream_hides_decisions(model: BaseChatModel, scripted_ope
         return {"approved": (await ask(model)).value.approved}
 
     async def talk(state: State) -> None:
-        await model.ainvoke("Say hello")
+        await model.chat.ainvoke("Say hello")
 
     builder = StateGraph(State)
     builder.add_node(review)

@@ -2,7 +2,7 @@ import pytest
 from support.scripted_openai import CutOff, ScriptedOpenAI
 
 from models.endpoint import Endpoint
-from models.openai_compatible import connect
+from models.openai.connect import connect
 from models.transport import model_label, named_errors
 from state.errors import DecisionError
 
@@ -24,7 +24,7 @@ async def test_stream_that_breaks_off(scripted_openai: ScriptedOpenAI):
     model = connect("scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
     scripted_openai.script(CutOff("Hello"))
     seen = []
-    with pytest.raises(DecisionError, match=r"scripted at http.* cannot be reached"), named_errors(model):  # noqa: PT012
+    with pytest.raises(DecisionError, match=r"scripted at http.* broke off"), named_errors(model):  # noqa: PT012
         async for chunk in model.astream("Say hello"):
             seen.append(chunk.text)  # noqa: PERF401
     assert seen == ["Hello"]

@@ -1,5 +1,6 @@
 """A GGUF model of a few hundred kilobytes that real llama.cpp loads: random weights, or a scripted answer."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +11,7 @@ WIDTH = 128
 """Embedding width: one constant, 63 random dimensions, and one for each piece of a scripted answer."""
 RANDOM = slice(1, 64)
 PIECES = 62
-CONTEXT = 4096
+CONTEXT = 32_768
 ROLES = ("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>")
 TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}<|{{ message.role }}|>{{ message.content }}</s>{% endfor %}"
@@ -18,21 +19,33 @@ TEMPLATE = (
 )
 
 
-def write_tiny_gguf(path: Path, answer: str | None = None, seed: int = 0) -> Path:
-    """Write a llama model with a byte vocabulary and a chat template.
+def write_tiny_gguf(
+    path: Path,
+    answer: str | None = None,
+    seed: int = 0,
+    *,
+    terse: bool = False,
+    template: str | None = TEMPLATE,
+    context: int = CONTEXT,
+    phrases: Sequence[str] = (),
+) -> Path:
+    """Write a llama model with a byte vocabulary, trained on `context` tokens, and with that chat template or none.
 
     Without `answer` it writes printable nonsense that depends on the prompt and hardly ever ends. With one, it answers
-    every prompt with exactly that text at temperature 0, and almost surely at low temperatures.
+    every prompt with exactly that text at temperature 0, and almost surely at low temperatures. A `terse` one is fond
+    of ending: its answers, and with quotation marks the texts in an answer that is JSON. Each of the `phrases` is one
+    token, which makes prompts that repeat them short.
     """
     pieces = _cut(answer or "")
-    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *ROLES, *pieces]
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *ROLES]
+    tokens += [*phrases, *pieces]
     kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
     kinds += [gguf.TokenType.BYTE] * 256 + [gguf.TokenType.NORMAL]
-    kinds += [gguf.TokenType.CONTROL] * len(ROLES) + [gguf.TokenType.USER_DEFINED] * len(pieces)
+    kinds += [gguf.TokenType.CONTROL] * len(ROLES) + [gguf.TokenType.USER_DEFINED] * len([*phrases, *pieces])
 
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
-    writer.add_context_length(CONTEXT)
+    writer.add_context_length(context)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(1)
     writer.add_feed_forward_length(WIDTH)
@@ -48,8 +61,9 @@ def write_tiny_gguf(path: Path, answer: str | None = None, seed: int = 0) -> Pat
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_add_space_prefix(False)
-    writer.add_chat_template(TEMPLATE)
-    for name, weights in _weights(tokens, pieces, seed).items():
+    if template is not None:
+        writer.add_chat_template(template)
+    for name, weights in _weights(tokens, pieces, seed, terse=terse).items():
         writer.add_tensor(name, weights.astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -67,7 +81,7 @@ def _cut(answer: str) -> list[str]:
     return pieces
 
 
-def _weights(tokens: list[str], pieces: list[str], seed: int) -> dict[str, np.ndarray]:
+def _weights(tokens: list[str], pieces: list[str], seed: int, *, terse: bool) -> dict[str, np.ndarray]:
     random = np.random.default_rng(seed)
 
     def square() -> np.ndarray:
@@ -81,6 +95,9 @@ def _weights(tokens: list[str], pieces: list[str], seed: int) -> dict[str, np.nd
     output[:, 0] = -30
     printable = [tokens.index(f"<0x{byte:02X}>") for byte in range(0x21, 0x7F)]
     output[printable, 0] = 10
+    if terse:
+        output[tokens.index("<0x22>"), 0] = 13
+        output[tokens.index("</s>"), 0] = 14
     if pieces:  # each token of the chain points at the next, far more loudly than anything random
         chain = [tokens.index("<|assistant|>"), *range(len(tokens) - len(pieces), len(tokens)), tokens.index("</s>")]
         for slot, (token, following) in enumerate(pairwise(chain), start=RANDOM.stop):

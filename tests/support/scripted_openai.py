@@ -1,51 +1,33 @@
 """A real HTTP server that speaks OpenAI's protocol and answers what the test scripted."""
 
 import base64
-import json
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from string import ascii_lowercase
-from typing import Any, Literal
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from support.scripted_replies import (
+    CutOff,
+    HttpError,
+    Message,
+    Raw,
+    Reply,
+    Stall,
+    Tokens,
+    envelope,
+    event,
+)
 
-NO_RETRY = {"x-should-retry": "false"}
-
-
-@dataclass(frozen=True)
-class HttpError:
-    """Answer with this HTTP status. The client is told not to retry unless `retry`."""
-
-    status: int
-    message: str = "scripted error"
-    param: str | None = None
-    retry: bool = False
-
-
-@dataclass(frozen=True)
-class Raw:
-    """Answer with exactly this body and HTTP status 200."""
-
-    body: str
-    content_type: str = "application/json"
-
-
-@dataclass(frozen=True)
-class CutOff:
-    """Stream this text, then break the connection."""
-
-    text: str
-
-
-Reply = str | HttpError | Raw | CutOff
+EXHAUSTED = HttpError(410, "the script is exhausted")
 
 
 @dataclass
@@ -59,6 +41,8 @@ class ScriptedOpenAI:
     models_status: int = 200
     """What /v1/models answers with."""
     replies: list[Reply] = field(default_factory=list)
+    refuses: dict[str, HttpError] = field(default_factory=dict)
+    """How requests with a feature are refused, whatever is scripted: see `features`. The first that applies."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of the chat completions asked for, in order."""
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -70,9 +54,9 @@ class ScriptedOpenAI:
 
     async def list_models(self, request: Request) -> Response:
         if self._unauthorized(request):
-            return _error(HttpError(401, "wrong key"))
+            return HttpError(401, "wrong key").response()
         if self.models_status != 200:
-            return _error(HttpError(self.models_status))
+            return HttpError(self.models_status).response()
         data = [{"id": name, "object": "model", "created": 0, "owned_by": "test"} for name in self.models]
         return JSONResponse({"object": "list", "data": data})
 
@@ -81,19 +65,10 @@ class ScriptedOpenAI:
         self.requests.append(body)
         self.headers.append(dict(request.headers))
         if self._unauthorized(request):
-            return _error(HttpError(401, "wrong key"))
-        reply = self.replies.pop(0) if self.replies else HttpError(400, "the script is exhausted")
-        if isinstance(reply, HttpError):
-            return _error(reply)
-        if isinstance(reply, Raw):
-            return Response(reply.body, media_type=reply.content_type)
-        if isinstance(reply, CutOff):
-            return StreamingResponse(_cut_off(reply.text), media_type="text/event-stream")
-        usage = _usage(body, reply)
-        if not body.get("stream"):
-            return JSONResponse(_envelope("chat.completion", "message", reply, "stop") | {"usage": usage})
-        with_usage = (body.get("stream_options") or {}).get("include_usage")
-        return StreamingResponse(_events(reply, usage if with_usage else None), media_type="text/event-stream")
+            return HttpError(401, "wrong key").response()
+        present = features(body)
+        refusal = next((error for feature, error in self.refuses.items() if feature in present), None)
+        return _response(refusal or (self.replies.pop(0) if self.replies else EXHAUSTED), body)
 
     async def embed(self, request: Request) -> Response:
         """Answer with a vector that says which letters a text holds: near texts share letters."""
@@ -140,9 +115,33 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _error(reply: HttpError) -> Response:
-    body = {"error": {"message": reply.message, "type": "scripted", "param": reply.param, "code": None}}
-    return JSONResponse(body, status_code=reply.status, headers={} if reply.retry else NO_RETRY)
+def features(body: dict[str, Any]) -> set[str]:
+    """Return what a request asks for: its keys, and `response_format.TYPE`, `.schema`, `top_logprobs.N`."""
+    format_ = body.get("response_format") or {}
+    found = {*body, f"response_format.{format_.get('type')}", f"top_logprobs.{body.get('top_logprobs')}"}
+    return found | ({"response_format.schema"} if "schema" in format_ else set())
+
+
+def _response(reply: Reply, body: dict[str, Any]) -> Response:
+    if isinstance(reply, HttpError | Raw):
+        return reply.response()
+    if isinstance(reply, CutOff | Stall):
+        return reply.response(stream=bool(body.get("stream")))
+    if isinstance(reply, Message):
+        usage = _usage(body, str(reply.fields.get("content") or ""))
+        return JSONResponse(
+            envelope("chat.completion", "message", reply.fields, reply.finish_reason) | {"usage": usage}
+        )
+    text = reply.text if isinstance(reply, Tokens) else reply
+    usage = _usage(body, text)
+    if body.get("stream"):
+        with_usage = (body.get("stream_options") or {}).get("include_usage")
+        return StreamingResponse(_events(text, usage if with_usage else None), media_type="text/event-stream")
+    answer = envelope("chat.completion", "message", {"content": text}, "stop") | {"usage": usage}
+    if isinstance(reply, Tokens) and body.get("logprobs"):
+        content = [token.listed(body.get("top_logprobs") or 0) for token in reply.tokens]
+        answer["choices"][0]["logprobs"] = {"content": content, "refusal": None}
+    return JSONResponse(answer)
 
 
 def _usage(body: dict[str, Any], text: str) -> dict[str, int]:
@@ -152,27 +151,10 @@ def _usage(body: dict[str, Any], text: str) -> dict[str, int]:
     return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
 
 
-def _envelope(
-    kind: str, part: Literal["message", "delta"], text: str | None, finish_reason: str | None
-) -> dict[str, Any]:
-    content = {} if text is None else {"role": "assistant", "content": text}
-    choice = {"index": 0, part: content, "finish_reason": finish_reason}
-    return {"id": "scripted", "object": kind, "created": 0, "model": "scripted", "choices": [choice]}
-
-
-def _event(data: dict[str, Any]) -> str:
-    return f"data: {json.dumps(data)}\n\n"
-
-
-async def _events(text: str, usage: dict[str, int] | None) -> Any:
+async def _events(text: str, usage: dict[str, int] | None) -> AsyncIterator[str]:
     for at in range(0, len(text), 8):
-        yield _event(_envelope("chat.completion.chunk", "delta", text[at : at + 8], None))
-    yield _event(_envelope("chat.completion.chunk", "delta", None, "stop"))
+        yield event(envelope("chat.completion.chunk", "delta", {"content": text[at : at + 8]}, None))
+    yield event(envelope("chat.completion.chunk", "delta", None, "stop"))
     if usage:
-        yield _event(_envelope("chat.completion.chunk", "delta", None, None) | {"choices": [], "usage": usage})
+        yield event(envelope("chat.completion.chunk", "delta", None, None) | {"choices": [], "usage": usage})
     yield "data: [DONE]\n\n"
-
-
-async def _cut_off(text: str) -> Any:
-    yield _event(_envelope("chat.completion.chunk", "delta", text, None))
-    raise ConnectionResetError("scripted")

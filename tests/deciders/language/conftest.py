@@ -1,11 +1,8 @@
-import asyncio
-
 import pytest
+from support.openai_models import model_at
 from support.scripted_openai import ScriptedOpenAI
 
 from deciders.language.prompting import ModelSource
-from models.endpoint import Endpoint
-from models.openai_compatible import connect
 
 
 @pytest.fixture
@@ -14,6 +11,6 @@ def model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> M
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
     async def source():
-        return await asyncio.to_thread(connect, "scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
+        return await model_at(scripted_openai)
 
     return source

@@ -2,24 +2,28 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, convert_to_openai_messages
-from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
-from models.llama_engine import Answer, LlamaEngine
+from models.facts import LocalFacts
+from models.llama.engine import Answer, LlamaEngine, Request
 
 SAMPLING = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "max_tokens", "seed"}
     | {"repeat_penalty", "frequency_penalty", "presence_penalty"}
 )
-"""The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models."""
+"""The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models.
+
+Beside them, `form`, a `models.forms.AnswerForm`, holds the answer to that form.
+"""
 
 
 class LlamaCppChat(BaseChatModel):
@@ -49,6 +53,11 @@ class LlamaCppChat(BaseChatModel):
     def _llm_type(self) -> str:
         return "llamacpp"
 
+    @property
+    def facts(self) -> LocalFacts:
+        """What the file and its context are."""
+        return self._engine.facts
+
     def get_num_tokens(self, text: str) -> int:
         """Return how many tokens of the model's vocabulary the text takes."""
         return self._engine.count_tokens(text)
@@ -60,7 +69,11 @@ class LlamaCppChat(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return _result(self._submit(messages, stop, kwargs, threading.Event()).result())
+        request = self._request(messages, stop, kwargs)
+        try:
+            return _result(self._engine.submit(request).result())
+        finally:
+            request.cancelled.set()
 
     async def _agenerate(
         self,
@@ -69,11 +82,11 @@ class LlamaCppChat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        cancelled = threading.Event()
+        request = self._request(messages, stop, kwargs)
         try:
-            return _result(await asyncio.wrap_future(self._submit(messages, stop, kwargs, cancelled)))
+            return _result(await asyncio.wrap_future(self._engine.submit(request)))
         finally:
-            cancelled.set()
+            request.cancelled.set()
 
     async def _astream(
         self,
@@ -90,7 +103,8 @@ class LlamaCppChat(BaseChatModel):
             if not cancelled.is_set():
                 loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
-        future = self._submit(messages, stop, kwargs, cancelled, put)
+        request = replace(self._request(messages, stop, kwargs), cancelled=cancelled, on_text=put)
+        future = self._engine.submit(request)
         future.add_done_callback(lambda _: put(None))
         try:
             while (piece := await pieces.get()) is not None:
@@ -105,23 +119,24 @@ class LlamaCppChat(BaseChatModel):
         last = AIMessageChunk(content="", usage_metadata=_usage(answer), chunk_position="last")
         yield ChatGenerationChunk(message=last, generation_info={"finish_reason": answer.finish_reason})
 
-    def _submit(
-        self,
-        messages: Sequence[BaseMessage],
-        stop: list[str] | None,
-        kwargs: Mapping[str, Any],
-        cancelled: threading.Event,
-        on_text: Callable[[str], None] = lambda _: None,
-    ) -> Future[Answer]:
+    def _request(self, messages: Sequence[BaseMessage], stop: list[str] | None, kwargs: Mapping[str, Any]) -> Request:
         given = {name: value for name, value in kwargs.items() if name in SAMPLING and value is not None}
-        sampling = {"max_tokens": self.max_tokens, "temperature": self.temperature, "stop": stop or [], **given}
-        chat = convert_to_openai_messages(messages, text_format="string")
-        return self._engine.submit(chat, sampling, cancelled, on_text)
+        return Request(
+            chat=convert_to_openai_messages(messages, text_format="string"),
+            sampling={"max_tokens": self.max_tokens, "temperature": self.temperature, **given},
+            stop=tuple(stop or ()),
+            form=kwargs.get("form"),
+        )
 
 
 def _result(answer: Answer) -> ChatResult:
     message = AIMessage(content=answer.text, usage_metadata=_usage(answer))
-    info = {"finish_reason": answer.finish_reason}
+    info = {
+        "finish_reason": answer.finish_reason,
+        "choices": answer.choices,
+        "widened": answer.widened,
+        "pace": answer.pace,
+    }
     return ChatResult(generations=[ChatGeneration(message=message, generation_info=info)])
 
 
@@ -130,4 +145,5 @@ def _usage(answer: Answer) -> UsageMetadata:
         input_tokens=answer.input_tokens,
         output_tokens=answer.output_tokens,
         total_tokens=answer.input_tokens + answer.output_tokens,
+        input_token_details=InputTokenDetails(cache_read=answer.cached_tokens),
     )

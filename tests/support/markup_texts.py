@@ -1,8 +1,4 @@
-"""Tool markup is cut out whole; text that only looks a little like it stays."""
-
-import pytest
-
-from deciders.markup import strip_markup
+"""What models let slip, with what must be left of it and how many pieces go; and texts that must stay."""
 
 LEAKS = {
     # family: <tool_call> and its kin
@@ -16,6 +12,8 @@ LEAKS = {
     "A<tool_response>x</tool_response>B": ("AB", 1),
     "A<tool_use>x</tool_use>B": ("AB", 1),
     '<invoke name="read"><parameter name="p">x</parameter></invoke>B': ("B", 1),
+    "A<tool_calls><tool_call>x</tool_call></tool_calls>B": ("AB", 1),
+    "A<tool_call": ("A", 1),
     "A</tool_call>B": ("AB", 1),
     # family: <think>
     "<think>Let me see.</think>A": ("A", 1),
@@ -24,10 +22,14 @@ LEAKS = {
     "A<think>I never stop": ("A", 1),
     "The user wants this.</think>A": ("A", 1),
     "A</think>": ("A", 1),
-    "<think><tool_call>x</tool_call></think>A": ("A", 2),
+    "One thought.</think>Another.</think>A": ("A", 2),
+    'The user wants this.</think>{"tool": "x", "params": {}}': ("", 2),
+    "The user wants this.</think><tool_call>x</tool_call>": ("", 2),
+    "<think><tool_call>x</tool_call></think>A": ("A", 1),
     # family: <function=...>
     "A<function=read>{}</function>B": ("AB", 1),
     "A<function=read>{}": ("A", 1),
+    "A</function>B": ("AB", 1),
     # family: <|...|>
     "A<|python_tag|>read('x')<|eom_id|>B": ("AB", 1),
     "A<|python_tag|>read('x')": ("A", 1),
@@ -47,6 +49,8 @@ LEAKS = {
     'A\n```json\n[{"name": "x", "args": {}}, {"name": "y", "args": {}}]\n```': ("A", 1),
     "A\n```tool_code\nread('x')\n```": ("A", 1),
     "A\n```tool_call\nread('x')": ("A", 1),
+    'A\n```json\n{"tool": "x", "params": {"text": "```"}}\n```\nB': ("A\n\nB", 1),
+    'A\n```python\nx\n```\nB\n```json\n{"tool": "x", "params": {}}\n```': ("A\n```python\nx\n```\nB", 1),
     # a call and nothing else
     '{"tool": "x", "params": {}}': ("", 1),
     ' [{"name": "x", "arguments": {}}] ': ("", 1),
@@ -58,37 +62,21 @@ LEAKS = {
     '<think>x</think>{"tool": "x", "params": {}}': ("", 2),
 }
 
-
-@pytest.mark.parametrize(("leak", "left"), LEAKS.items())
-def test_leak(leak: str, left: tuple[str, int]):
-    clean = strip_markup(leak)
-    assert (clean.text, clean.violations) == left
-
-
-@pytest.mark.parametrize("leak", LEAKS)
-def test_nothing_is_left_to_cut(leak: str):
-    assert strip_markup(strip_markup(leak).text).violations == 0
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "Apples.", "a < b and c > d", "I think so. <b>Bold</b>", "<toolbox>", "x <| y |> z"),
-        '{"name": "Ada", "age": 36}',
-        '{"params": {}}',
-        "[1, 2]",
-        "[]",
-        "{broken",
-        'Here it is:\n```json\n{"name": "Ada", "age": 36}\n```',
-        "```python\nprint('tool')\n```",
-        "```\nread_file\n```",
-        'The config is {"tool": "x", "params": {}}, as you see.',
-        "Use `tool_call` in [brackets].",
-        "a\n\n\n\nb",
-        "[" * 100_000,
-    ],
-)
-def test_stays(text: str):
-    assert strip_markup(text) == strip_markup(text)
-    clean = strip_markup(text)
-    assert (clean.text, clean.violations) == (text, 0)
+PLAIN = [
+    *("", "Apples.", "a < b and c > d", "I think so. <b>Bold</b>", "<toolbox>", "x <| y |> z"),
+    '{"name": "Ada", "age": 36}',
+    '{"params": {}}',
+    "[1, 2]",
+    "[]",
+    "{broken",
+    'Here it is:\n```json\n{"name": "Ada", "age": 36}\n```',
+    "```python\nprint('tool')\n```",
+    '```python\nx = 1\n```\n{"name": "Ada"} is ```no``` call.',
+    "```c\n{ int x; }\n```",
+    "A <tool",
+    "```\nread_file\n```",
+    'The config is {"tool": "x", "params": {}}, as you see.',
+    "Use `tool_call` in [brackets].",
+    "a\n\n\n\nb",
+    *("[" * 100_000, '```json\n{"a" ```' * 6000),
+]

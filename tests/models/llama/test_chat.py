@@ -9,7 +9,10 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel
 from support.gguf_model import write_tiny_gguf
 
-from models.llamacpp import LlamaCppChat
+from models.forms import CONFIDENCE, AnswerForm, Choice, obj
+from models.llama.chat import LlamaCppChat
+from models.llama.engine import Request
+from models.llama.model import LlamaCppModel
 from models.structured import decide
 from state.errors import DecisionError, ModelError
 
@@ -35,7 +38,9 @@ async def test_same_seed_same_answer(tiny: LlamaCppChat):
 async def test_usage_metadata(tiny: LlamaCppChat):
     answer = await tiny.ainvoke([SystemMessage("ab"), HumanMessage("cde")], max_tokens=12, seed=1)
     prompt = 1 + (1 + 2 + 1) + (1 + 3 + 1) + 1  # <s>, two messages between role and </s>, <|assistant|>
-    assert answer.usage_metadata == {"input_tokens": prompt, "output_tokens": 12, "total_tokens": prompt + 12}
+    usage = answer.usage_metadata
+    assert usage is not None
+    assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (prompt, 12, prompt + 12)
     assert answer.response_metadata["finish_reason"] == "length"
 
 
@@ -72,8 +77,11 @@ async def test_requests_from_several_event_loops(tiny: LlamaCppChat):
 
 def test_cancelled_request_stops_at_its_next_token(tiny: LlamaCppChat):
     cancelled = threading.Event()
-    messages = [{"role": "user", "content": "Hello"}]
-    answer = tiny._engine.submit(messages, {"max_tokens": 400}, cancelled, lambda _: cancelled.set()).result()
+    chat = [{"role": "user", "content": "Hello"}]
+    request = Request(
+        chat, {"max_tokens": 400, "temperature": 1.0}, cancelled=cancelled, on_text=lambda _: cancelled.set()
+    )
+    answer = tiny._engine.submit(request).result()
     assert answer.finish_reason == "cancelled"
     assert answer.output_tokens < 10
 
@@ -81,10 +89,10 @@ def test_cancelled_request_stops_at_its_next_token(tiny: LlamaCppChat):
 async def test_leaving_a_stream_or_an_answer_cancels_it(tiny: LlamaCppChat, monkeypatch: pytest.MonkeyPatch):
     submit, events, submitted = tiny._engine.submit, [], asyncio.Event()
 
-    def watched(messages, sampling, cancelled, *rest):
-        events.append(cancelled)
+    def watched(request: Request):
+        events.append(request.cancelled)
         submitted.set()
-        return submit(messages, sampling, cancelled, *rest)
+        return submit(request)
 
     monkeypatch.setattr(tiny._engine, "submit", watched)
     stream = tiny.astream("Hello", max_tokens=400)
@@ -116,14 +124,23 @@ async def test_decides(llama_cpp_installed: None, tmp_path: Path):
         approved: bool
         confidence: float
 
-    path = write_tiny_gguf(tmp_path / "scripted.gguf", '{"approved": true, "confidence": 0.9}')
-    model = LlamaCppChat.load(str(path), {"n_ctx": 256})
+    form = AnswerForm(
+        "verdict",
+        obj(approved={"type": "boolean"}, confidence=CONFIDENCE),
+        choices=(Choice.among("approved", values=[True, False]),),
+    )
+    path = write_tiny_gguf(tmp_path / "scripted.gguf", '{"approved":true,"confidence":0.9}')
+    model = LlamaCppModel.load(str(path), {"n_ctx": 256})
     answer = await decide(
-        model, [HumanMessage("Fine?")], Verdict, temperature=0.3, max_tokens=60, top_p=0.9, repair_prompt=str
+        model, [HumanMessage("Fine?")], Verdict, form, temperature=0.3, max_tokens=60, top_p=0.9, repair_prompt=str
     )
     assert answer.value == Verdict(approved=True, confidence=0.9)
     assert not answer.repaired
+    assert answer.held_by == "grammar"
     assert answer.usage.output_tokens > 0
+    verdict = answer.measured("approved")
+    assert verdict is not None
+    assert verdict.probability > 0.99
 
 
 def test_missing_file(llama_cpp_installed: None, tmp_path: Path):
@@ -150,7 +167,7 @@ def test_loading_writes_nothing_and_swallows_nothing(tiny_gguf: Path):
     """Another thread's output must survive a load: it may be an MCP reply."""
     script = (
         "import os, sys, threading\n"
-        "from models.llamacpp import LlamaCppChat\n"
+        "from models.llama.chat import LlamaCppChat\n"
         "stop = threading.Event()\n"
         "written = []\n"
         "def write():\n"

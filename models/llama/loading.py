@@ -1,9 +1,10 @@
 """Loading a GGUF file with llama.cpp, quietly."""
 
-import contextlib
 import importlib.util
 import logging
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,21 @@ from state.errors import ModelError
 
 logger = logging.getLogger("packetgate.llamacpp")
 
-DEFAULTS = {"n_ctx": 8192, "n_gpu_layers": -1}
 MAGIC = b"GGUF"
 LOG_LEVEL_ERROR = 4  # GGML_LOG_LEVEL_ERROR
 
-_complaints: list[str] = []
+_complaints: deque[str] = deque(maxlen=16)
 _log_callback: list[Any] = []  # llama.cpp keeps a bare pointer to it, so it must stay alive
 
 
 def check_installed() -> None:
-    """Raise `ModelError` when llama-cpp-python is not installed."""
-    if importlib.util.find_spec("llama_cpp") is None:
-        raise ModelError("llama.cpp models need llama-cpp-python: pip install 'packetgate[local]'")
+    """Raise `ModelError` when llama-cpp-python, or the grammar engine beside it, is not installed."""
+    missing = [module for module in ("llama_cpp", "llguidance") if importlib.util.find_spec(module) is None]
+    if missing:
+        raise ModelError(
+            f"llama.cpp models need {' and '.join(missing).replace('llama_cpp', 'llama-cpp-python')}: "
+            "pip install 'packetgate[local]' (llama.cpp is compiled then, which takes a C++ compiler and some minutes)"
+        )
 
 
 def check_gguf(path: str) -> None:
@@ -42,38 +46,29 @@ def check_gguf(path: str) -> None:
         raise ModelError(f"{path} is not a GGUF model: it does not start with {MAGIC.decode()}; download it again")
 
 
-def load_llama(path: str, options: Mapping[str, int]) -> Any:
-    """Return a `llama_cpp.Llama`. Blocking, for seconds.
+@contextmanager
+def loading(path: str) -> Iterator[None]:
+    """Where llama.cpp loads: its chatter goes to logging, and its first complaint into the error.
 
     Raises:
-        ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
+        ModelError: what is loaded came to nothing (`MemoryError` inside).
     """
-    check_installed()
-    check_gguf(path)
-    _quieten()
-    from llama_cpp import Llama
-
+    _listen()
     _complaints.clear()
-    settings: dict[str, Any] = {**DEFAULTS, **options}
     try:
-        return Llama(path, verbose=False, **settings)
-    except (ValueError, RuntimeError) as error:
-        why = _complaints[0] if _complaints else error
+        yield
+    except MemoryError as error:
+        why = _complaints[0] if _complaints else "it gives no reason"
         raise ModelError(
             f"llama.cpp cannot load {path}: {why}; "
             "download the file again, or try a smaller n_ctx or fewer n_gpu_layers"
         ) from error
 
 
-def _quieten() -> None:
-    """Send llama.cpp's chatter to logging.
-
-    Left alone, llama-cpp-python hides it by pointing the whole process's standard output at the null device while a
-    model loads, and what another thread writes meanwhile, such as an MCP reply, is lost.
-    """
+def _listen() -> None:
     if _log_callback:
         return
-    from llama_cpp import _internals, llama, llama_log_callback, llama_log_set
+    from llama_cpp import llama_log_callback, llama_log_set
 
     def log(level: int, text: bytes, _: Any) -> None:
         line = text.decode("utf-8", "replace").strip()
@@ -83,5 +78,3 @@ def _quieten() -> None:
 
     _log_callback.append(llama_log_callback(log))
     llama_log_set(_log_callback[0], None)
-    for module in (_internals, llama):
-        vars(module)["suppress_stdout_stderr"] = lambda **_: contextlib.nullcontext()

@@ -9,7 +9,6 @@ from state.errors import ModelError
 if TYPE_CHECKING:
     from langchain_openai.chat_models.base import BaseChatOpenAI
 
-MAX_RETRIES = 2
 CHECK_TIMEOUT_S = 5.0
 
 
@@ -19,15 +18,14 @@ def connect(name: str, endpoint: Endpoint) -> "BaseChatOpenAI":
     Raises:
         ModelError: OpenAI itself is meant and there is no key.
     """
-    from langchain_openai import ChatOpenAI
-    from langchain_openai.chat_models.base import BaseChatOpenAI
+    from models.openai.chat import CompatibleChat, OpenAIChat
+    from models.transport import MAX_RETRIES
 
     if endpoint.is_openai and not endpoint.api_key:
         raise ModelError(
             f"openai:{name} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that needs none"
         )
-    # Other servers know the limit by its old name, max_tokens, which only the base class sends.
-    kind = ChatOpenAI if endpoint.is_openai else BaseChatOpenAI
+    kind = OpenAIChat if endpoint.is_openai else CompatibleChat
     return kind(
         model=name,
         base_url=endpoint.base_url,
@@ -35,6 +33,8 @@ def connect(name: str, endpoint: Endpoint) -> "BaseChatOpenAI":
         timeout=endpoint.timeout,
         max_retries=MAX_RETRIES,
         stream_usage=True,
+        stream_chunk_timeout=endpoint.timeout,
+        use_responses_api=None if endpoint.is_openai else False,  # else names such as codex ask for it
         # A kept connection belongs to the event loop that opened it, and a model outlives `asyncio.run`.
         default_headers={"Connection": "close"},
     )

@@ -1,0 +1,86 @@
+"""The forms that the stages' answers take. Keys stand in the order in which a model writes them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
+from state.sections import Access
+from tools.spec import ToolSpec
+
+INTENT_CHARS = 100
+REASON_CHARS = 200
+QUESTION_CHARS = 300
+MAX_DESCRIBED = 5
+MAX_ALTERNATIVES = 3
+
+
+def intent_form() -> AnswerForm:
+    """Return the form of an intent."""
+    body = obj(
+        needs_tool={"type": "boolean"},
+        user_intent=text(INTENT_CHARS),
+        access={"enum": [access.value for access in Access]},
+        confidence=CONFIDENCE,
+    )
+    return AnswerForm("intent", body, choices=(Choice.among("needs_tool", values=[True, False]),))
+
+
+def selection_form(tools: Sequence[ToolSpec], max_calls: int) -> AnswerForm:
+    """Return the form of a selection from these tools: it can name no other, and give each only its own arguments."""
+    names = [tool.name for tool in tools]
+    ways = {
+        "none": _way("none"),
+        "clarify": _way("clarify", question={**text(QUESTION_CHARS), "minLength": 1}),
+    }
+    if names:
+        named = {"enum": names}
+        calls = [obj(tool={"const": name}, params={"$ref": f"#/$defs/{_part(at)}"}) for at, name in enumerate(names)]
+        alternatives = _list(obj(tool=named, reason=text(REASON_CHARS)), 0, MAX_ALTERNATIVES)
+        call = _way("call", calls=_list({"anyOf": calls}, 1, max_calls))
+        call["properties"]["alternatives"] = alternatives
+        ways = {"call": call, **ways, "describe": _way("describe", tools=_list(named, 1, MAX_DESCRIBED))}
+    return AnswerForm(
+        "selection",
+        {"anyOf": list(ways.values())},
+        parts={_part(at): _arguments(tool) for at, tool in enumerate(tools)},
+        choices=(Choice.among("action", values=ways), Choice.among("calls", "*", "tool", values=names)),
+    )
+
+
+def review_form(calls: int) -> AnswerForm:
+    """Return the form of a review of this many calls."""
+    entry = obj(
+        call={"enum": list(range(1, calls + 1))},
+        approved={"type": "boolean"},
+        confidence=CONFIDENCE,
+        reasoning=text(REASON_CHARS),
+    )
+    return AnswerForm(
+        "review",
+        obj(reviews=_list(entry, calls, calls)),
+        choices=(Choice.among("reviews", "*", "approved", values=[True, False]),),
+    )
+
+
+def tool_of(part: str, tools: Sequence[ToolSpec]) -> str:
+    """Return the name of the tool whose arguments a selection form's part describes."""
+    return tools[int(part.removeprefix("tool_"))].name
+
+
+def _part(at: int) -> str:
+    return f"tool_{at}"
+
+
+def _way(action: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    return obj(action={"const": action}, **properties, reasoning=text(REASON_CHARS), confidence=CONFIDENCE)
+
+
+def _list(items: dict[str, Any], least: int, most: int) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
+
+
+def _arguments(tool: ToolSpec) -> dict[str, Any]:
+    """Return the tool's own schema, read as it is validated: a tool that names no parameters takes none."""
+    described = tool.input_schema.get("properties")
+    named = {**tool.parameters, **(described if isinstance(described, dict) else {})}
+    return {**tool.input_schema, "type": "object", "properties": named}

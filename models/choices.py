@@ -1,0 +1,116 @@
+"""How probable the model found what it chose: read from its tokens' probabilities, at the place of the choice."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from models.forms import Choice
+from models.json_paths import JsonPaths
+
+Weights = Callable[[Sequence[bytes]], Mapping[bytes, float]]
+"""Given texts that may follow, returns the tokens that `continues` one of them, each with its weight.
+
+Weights are relative: only their ratios matter.
+"""
+
+_AFTER_VALUE = b",}] \t\r\n"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One choice of an answer."""
+
+    path: tuple[str | int, ...]
+    value: str
+    """The option chosen, as it stands in the answer."""
+    probability: float
+    """That the model writes this option, given that it writes one of them."""
+
+
+def continues(token: bytes, text: bytes) -> bool:
+    """Whether the token is a beginning of `text`, or all of it and the end of the value."""
+    if text.startswith(token):
+        return True
+    return token.startswith(text) and token[len(text) : len(text) + 1] in _AFTER_VALUE
+
+
+class ChoiceMeter:
+    """Follows an answer token by token. A choice written in several tokens is measured over all of them."""
+
+    def __init__(self, choices: Sequence[Choice]) -> None:
+        self.measured: list[Measured] = []
+        self._choices = choices
+        self._paths = JsonPaths()
+        self._open: _OpenChoice | None = None
+
+    def feed(self, token: bytes, weights: Weights | None) -> None:
+        """Take the answer's next token, and what the model could have written in its place; None: nothing else."""
+        begun = self._paths.feed(token)
+        self._step(token, 0, weights)
+        for path, offset in begun:
+            choice = next((one for one in self._choices if one.stands_at(path)), None)
+            if choice is not None and self._open is None:
+                self._open = _OpenChoice(path, choice, lead=token[:offset])
+                self._step(token, offset, weights)
+
+    def _step(self, token: bytes, before: int, weights: Weights | None) -> None:
+        if self._open is not None:
+            self._open.step(token, before, weights)
+            if self._open.ended:
+                self.measured += self._open.result()
+                self._open = None
+
+
+class _OpenChoice:
+    """A choice being written.
+
+    A token that only one option can begin with counts for that option in full. One that several can begin with is
+    followed: what it leads to is known if the model took it, and counts for none of them if it did not. So the
+    options' probabilities never add up to more than 1, and to exactly 1 if each has one way to be written.
+    """
+
+    def __init__(self, path: tuple[str | int, ...], choice: Choice, lead: bytes) -> None:
+        self.path = path
+        self.ended = False
+        self._written = b""
+        self._lead = lead
+        """What stands before the choice in the token it begins in."""
+        self._options = {option: option.encode() for option in choice.options}
+        self._earned = dict.fromkeys(choice.options, 0.0)
+        self._undecided = 1.0
+        """Probability of the tokens so far, while several options can still follow."""
+
+    def step(self, token: bytes, before: int, weights: Weights | None) -> None:
+        if weights is not None:
+            self._weigh(token, before, weights)
+        self._lead = b""
+        self._written += token[before:]
+        self._options = {option: text for option, text in self._options.items() if self._fits(text)}
+        self.ended = all(self._has_ended(text) for text in self._options.values())
+
+    def result(self) -> Iterable[Measured]:
+        """Return the choice, or nothing when what was written is none of the options."""
+        for option, text in self._options.items():
+            probability = min(1.0, self._earned[option] + self._undecided)
+            if self._has_ended(text) and probability > 0:
+                yield Measured(self.path, option, probability)
+
+    def _weigh(self, token: bytes, before: int, weights: Weights) -> None:
+        done = len(self._written)
+        rests = {option: self._lead + text[done:] for option, text in self._options.items()}
+        possible = {one: weight for one, weight in weights(list(rests.values())).items() if len(one) > before}
+        total = sum(possible.values()) or 1.0
+        followed = 0.0
+        for one, weight in possible.items():
+            able = [option for option, rest in rests.items() if continues(one, rest)]
+            if len(able) == 1:
+                self._earned[able[0]] += self._undecided * weight / total
+            elif one == token:
+                followed = weight / total
+        self._undecided *= followed
+
+    def _fits(self, text: bytes) -> bool:
+        return text.startswith(self._written) or continues(self._written, text)
+
+    def _has_ended(self, text: bytes) -> bool:
+        """Whether the option is written to its end: a number ends where something else begins."""
+        return len(self._written) >= len(text) + text[-1:].isdigit()

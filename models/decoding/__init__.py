@@ -1,0 +1,1 @@
+"""Finding what a model meant in what it wrote."""

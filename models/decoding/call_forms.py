@@ -1,0 +1,80 @@
+"""The plain forms in which models write a tool call as JSON, and the one form they are all brought into."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from models.decoding.values import whole_object
+
+CALL_KEYS = {
+    "name": ("name", "tool", "tool_name", "selected_tool", "function_name", "function"),
+    "arguments": ("arguments", "params", "parameters", "args", "input"),
+}
+"""What a call holds, and the keys that models put it under."""
+
+
+@dataclass(frozen=True)
+class NativeCall:
+    """A tool call as a model wrote it: nobody has checked yet that there is such a tool."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `name` and the `arguments` that an object gives under any of their keys; one not given is left out.
+
+    Arguments written as a string are decoded; null and the empty string stand for none.
+
+    Raises:
+        ValueError: the object gives one of them twice, and differently; or the string holds no JSON object.
+    """
+    wrapped = entry.get("function")
+    places = [entry, wrapped] if isinstance(wrapped, Mapping) else [entry]
+    fields: dict[str, Any] = {}
+    for field, keys in CALL_KEYS.items():
+        given = [
+            (key, place[key])
+            for place in places
+            for key in keys
+            if key in place and not (key == "function" and len(places) > 1)
+        ]
+        if any(value != given[0][1] for _, value in given):
+            raise ValueError(f"one call gives its {field} twice, and differently: {', '.join(key for key, _ in given)}")
+        if given:
+            fields[field] = given[0][1]
+    if "arguments" in fields:
+        fields["arguments"] = _decoded(fields["arguments"])
+    return fields
+
+
+def read_call(entry: object) -> NativeCall:
+    """Read a call in any of its plain forms.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(entry, Mapping):
+        raise ValueError("a tool call must be a JSON object")  # noqa: TRY004  one error for all that is no call
+    fields = call_fields(entry)
+    name, arguments = fields.get("name"), fields.get("arguments", {})
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError("a tool call names no tool")
+    if not isinstance(arguments, dict):
+        raise ValueError(f"the arguments of {name[:60]!r} are no JSON object")  # noqa: TRY004
+    return NativeCall(name.strip(), arguments)
+
+
+def says_call(entry: object) -> bool:
+    """Whether a value reads like a call although nothing around it says that it is one."""
+    if not isinstance(entry, Mapping):
+        return False
+    wrapped = entry.get("function")
+    said = {*entry, *(wrapped if isinstance(wrapped, Mapping) else ())}
+    return all(said & {*keys} for keys in CALL_KEYS.values())
+
+
+def _decoded(arguments: Any) -> Any:
+    if isinstance(arguments, str) and arguments.strip():
+        return whole_object(arguments)
+    return {} if arguments is None or isinstance(arguments, str) else arguments

@@ -1,0 +1,56 @@
+"""Finding the JSON object in what a model wrote: with a real decoder, never with a pattern over JSON."""
+
+from dataclasses import asdict
+from itertools import takewhile
+from typing import Any
+
+from models.decoding.call_forms import read_call
+from models.decoding.native_calls import read_answer
+from models.decoding.values import read_loose, read_strict
+from state.errors import DecisionError
+
+MAX_CHARS = 1_000_000
+
+
+def decode_json(text: str) -> dict[str, Any]:
+    """Return the last complete JSON object: drafts and examples come before the answer.
+
+    Tool calls in a family's native markup, or in a list of several, count as one object with the calls that follow
+    one another: `{"tool_calls": [{"name": ..., "arguments": {...}}]}`. Calls under that key are brought into this form
+    from any other. Only where there is nothing else, JSON is read that is spelled like JavaScript or Python.
+
+    Raises:
+        DecisionError: there is no object, or its calls are none; the message says what is wrong with it.
+    """
+    if not text.strip():
+        raise DecisionError("the answer is empty: a JSON object was expected")
+    if len(text) > MAX_CHARS:
+        raise DecisionError(f"the answer is longer than {MAX_CHARS:,} characters: {shorten(text)!r}")
+    readings = read_answer(text, read_strict)
+    problem = next((reading.problem for reading in reversed(readings) if reading.problem), "")
+    values = [reading.value for reading in readings if reading.value is not None] or [
+        reading.value for reading in read_answer(text, read_loose) if reading.value is not None
+    ]
+    if values:
+        return _normal(values)
+    raise DecisionError(f"the answer holds no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
+
+
+def shorten(text: str, limit: int = 120) -> str:
+    """Return the text on one line, at most `limit` characters of it."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def _normal(values: list[Any]) -> dict[str, Any]:
+    """Return the last value; where it is one of calls, with those that directly precede it."""
+    if isinstance(values[-1], tuple):
+        last_calls = [*takewhile(lambda value: isinstance(value, tuple), reversed(values))]
+        return {"tool_calls": [asdict(call) for calls in reversed(last_calls) for call in calls]}
+    answer: dict[str, Any] = values[-1]
+    if not isinstance(answer.get("tool_calls"), list):
+        return answer
+    try:
+        return answer | {"tool_calls": [asdict(read_call(entry)) for entry in answer["tool_calls"]]}
+    except ValueError as error:
+        raise DecisionError(f"the tool calls of the answer cannot be read: {error}") from error

@@ -1,0 +1,193 @@
+"""One loaded llama.cpp model and the one thread that works it."""
+
+import codecs
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
+
+from models.choices import ChoiceMeter, Measured
+from models.facts import LocalFacts, Pace
+from models.forms import AnswerForm
+from models.llama.context import LlamaContext
+from models.llama.exit import cancel_at_exit
+from models.llama.grammar import Grammars
+from models.llama.prompt import Chat, PromptWriter
+from models.llama.sampling import Mask, Sampler, TokenTexts, logits_of
+from models.llama.stop_texts import StopTexts
+from models.llama.weights import LlamaWeights
+from state.errors import DecisionError
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
+
+FinishReason = Literal["stop", "length", "cancelled"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to answer, and how."""
+
+    chat: Chat
+    sampling: Mapping[str, Any]
+    """`max_tokens` and `temperature`, and what else llama.cpp's samplers take."""
+    stop: tuple[str, ...] = ()
+    """Texts that end the answer and are not part of it."""
+    form: AnswerForm | None = None
+    """Hold the answer to this form."""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    """Set it to end the answer at its next token, or the prompt at its next batch."""
+    on_text: Callable[[str], None] = lambda _: None
+    """Gets the answer's pieces, on the worker's thread."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a request came to."""
+
+    text: str
+    finish_reason: FinishReason
+    input_tokens: int
+    cached_tokens: int
+    """Of the input, how many were known from an earlier prompt and not evaluated again."""
+    output_tokens: int
+    pace: Pace
+    choices: tuple[Measured, ...] = ()
+    widened: tuple[str, ...] = ()
+    """Parts of the form that no grammar can hold."""
+
+
+class LlamaEngine:
+    """A model in memory. Its single worker thread answers requests one at a time, in order, for every event loop."""
+
+    def __init__(self, path: str, options: Mapping[str, int] | None = None) -> None:
+        """Load the model. Blocking, for seconds.
+
+        Raises:
+            ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
+        """
+        options = options or {}
+        self.weights = LlamaWeights(path, options)
+        self.name = self.weights.name
+        self._seed = options.get("seed")
+        self._context = LlamaContext(self.weights, options)
+        self._prompts = PromptWriter(self.weights)
+        self._grammars = Grammars(self.weights)
+        self._texts = TokenTexts(self.weights)
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"llamacpp-{self.name}")
+
+    @cached_property
+    def _mask(self) -> Mask:
+        return Mask(self.weights)
+
+    @property
+    def context_size(self) -> int:
+        """Tokens that prompt and answer may take together."""
+        return self._context.size
+
+    @property
+    def facts(self) -> LocalFacts:
+        """What the file and its context are."""
+        weights = self.weights
+        return LocalFacts(
+            weights.description, self.context_size, weights.trained_context, own_template=weights.template is not None
+        )
+
+    def submit(self, request: Request) -> Future[Answer]:
+        """Queue a request."""
+        future = self._worker.submit(self._answer, request)
+        cancel_at_exit(future, request.cancelled)
+        return future
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens of the model's vocabulary the text takes."""
+        return len(self.weights.tokenize(text, special=False))
+
+    def _answer(self, request: Request) -> Answer:
+        prompt = self._prompts.tokens(request.chat, thinking=request.form is None)
+        grammar = self._grammars.grammar(request.form) if request.form else None
+        begun = perf_counter()
+        known = self._context.read(prompt, request.cancelled)
+        read = perf_counter()
+        written = _Written(request)
+        reason: FinishReason = "length"
+        seed = request.sampling.get("seed")
+        sampler = Sampler(self.weights, request.sampling, self._seed if seed is None else seed)
+        limit = min(request.sampling["max_tokens"], self._context.room)
+        while written.tokens < limit:
+            if request.cancelled.is_set():
+                reason = "cancelled"
+                break
+            tokens, ended = self._next(sampler, grammar.matcher if grammar else None, written, limit)
+            if ended:
+                reason = "stop"
+                break
+            if written.tokens < limit:
+                self._context.append(tokens)
+        if grammar and grammar.matcher.is_error():
+            raise DecisionError(f"{self.name} cannot be held to the answer's form: {grammar.matcher.get_error()}")
+        return Answer(
+            text=written.finish(),
+            finish_reason=reason,
+            input_tokens=len(prompt),
+            cached_tokens=known,
+            output_tokens=written.tokens,
+            pace=Pace(reading_s=read - begun, writing_s=perf_counter() - read),
+            choices=tuple(written.meter.measured),
+            widened=grammar.widened if grammar else (),
+        )
+
+    def _next(
+        self, sampler: Sampler, matcher: "LLMatcher | None", written: "_Written", limit: int
+    ) -> tuple[list[int], bool]:
+        """Write the next token and those the grammar then forces; return them, and whether the answer ended."""
+        logits = logits_of(self._context, self.weights)
+        if matcher is not None:
+            self._mask.hold(matcher, logits)
+        token = sampler.sample(self._context)
+        if self.weights.is_end(token):
+            return [], True
+        ended = written.add(self.weights.pieces[token], partial(self._texts.weigh, logits=logits))
+        tokens = [token]
+        if matcher is not None and not ended:
+            matcher.consume_token(token)
+            for forced in matcher.compute_ff_tokens()[: limit - written.tokens]:
+                matcher.consume_token(forced)
+                tokens.append(forced)
+                ended = written.add(self.weights.pieces[forced], None)
+                if ended:
+                    break
+            ended = ended or matcher.is_stopped()
+        return tokens, ended
+
+
+class _Written:
+    """An answer as far as it is written."""
+
+    def __init__(self, request: Request) -> None:
+        self.tokens = 0
+        self.meter = ChoiceMeter(request.form.choices if request.form else ())
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._stop = StopTexts(request.stop)
+        self._on_text = request.on_text
+        self._pieces: list[str] = []
+
+    def add(self, piece: bytes, weights: Any) -> bool:
+        """Take a token's text; return whether a stop text is complete."""
+        self.tokens += 1
+        self.meter.feed(piece, weights)
+        self._emit(self._stop.feed(self._decoder.decode(piece)))
+        return self._stop.met
+
+    def finish(self) -> str:
+        """Return the whole text, without a character that is cut off in the middle."""
+        self._emit(self._stop.rest())
+        return "".join(self._pieces)
+
+    def _emit(self, text: str) -> None:
+        if text:
+            self._pieces.append(text)
+            self._on_text(text)

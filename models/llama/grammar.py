@@ -1,0 +1,99 @@
+"""Grammars that let a model write an answer's form and nothing else, for models that run in this process."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from models.forms import AnswerForm, compact
+from models.llama.weights import LlamaWeights
+from models.schemas import Schema, bounded
+from state.errors import DecisionError
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher, LLTokenizer
+
+COMPILED = 64
+"""Grammars kept: one for each palette and stage."""
+MAX_ITEMS = 16
+MAX_CHARACTERS = 4000
+"""Longest array, and longest text, where a schema names no limit."""
+
+_COMPACT: Any = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
+_LENIENT: Any = {**_COMPACT, "lenient": True, "coerce_one_of": True}
+"""Passes over what no grammar can hold, such as `not`."""
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A compiled form."""
+
+    matcher: "LLMatcher"
+    """Follows an answer and tells which tokens may come next."""
+    widened: tuple[str, ...]
+    """The parts whose schema no grammar can hold in full: more is let through there, to validation."""
+
+
+class Grammars:
+    """Compiles forms for one vocabulary. For one thread."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        self._compiled = lru_cache(maxsize=COMPILED)(_Compiler(weights).compile)
+
+    def grammar(self, form: AnswerForm) -> Grammar:
+        """Return the form's grammar, its follower at the start.
+
+        Raises:
+            DecisionError: the form itself, not one of its parts, cannot be held.
+        """
+        compiled = self._compiled(compact([form.name, form.body, dict(form.parts)]))
+        return Grammar(compiled.matcher.deep_copy(), compiled.widened)
+
+
+class _Compiler:
+    """Beside `Grammars`, not in it: its cache would refer to itself, and the weights stay in memory for longer."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        self._weights = weights
+
+    @cached_property
+    def tokenizer(self) -> "LLTokenizer":
+        """The vocabulary as the grammar engine sees it. Takes about a second on large ones."""
+        from llguidance.llamacpp import lltokenizer_from_vocab
+
+        return lltokenizer_from_vocab(self._weights.vocab)
+
+    def compile(self, key: str) -> Grammar:
+        """Compile a form from its name, body and parts, in JSON.
+
+        Raises:
+            DecisionError: the form itself, not one of its parts, cannot be held.
+        """
+        name, body, parts = json.loads(key)
+        form = AnswerForm(name, _bounded(body), {part: _bounded(schema) for part, schema in parts.items()})
+        alone = {part: AnswerForm(part, {"$ref": f"#/$defs/{part}"}, {part: form.parts[part]}) for part in parts}
+        widened = tuple(part for part, one in alone.items() if self._refused(one.schema(), _COMPACT))
+        hopeless = tuple(part for part in widened if self._refused(alone[part].schema(), _LENIENT))
+        matcher = self._matcher(form.schema(hopeless), _LENIENT)
+        if isinstance(matcher, str):
+            raise DecisionError(f"no grammar can hold {name}: {matcher}")
+        return Grammar(matcher, widened)
+
+    def _refused(self, schema: Schema, options: Any) -> bool:
+        return isinstance(self._matcher(schema, options), str)
+
+    def _matcher(self, schema: Schema, options: Any) -> "LLMatcher | str":
+        """Return a follower of the schema, or why there is none."""
+        from llguidance import LLMatcher
+
+        try:
+            grammar = LLMatcher.grammar_from_json_schema(schema, overrides=options)
+        except ValueError as error:  # half a surrogate pair
+            return str(error)
+        matcher = LLMatcher(self.tokenizer, grammar, log_level=0)
+        return matcher.get_error() or matcher
+
+
+def _bounded(schema: Schema) -> Schema:
+    narrowed: Schema = bounded(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
+    return narrowed

@@ -1,0 +1,51 @@
+"""Answers in a form from llama.cpp: a grammar holds every token, and the logits tell how sure the model was."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from models.facts import LocalFacts
+from models.forms import AnswerForm
+from models.llama.chat import LlamaCppChat
+from models.model import FormAnswer, Model, ask, usage_of, was_cut_off
+
+
+class LlamaCppModel(Model):
+    """A GGUF model in this process."""
+
+    chat: LlamaCppChat
+
+    @classmethod
+    def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppModel":
+        """Load a GGUF file. Blocking, for seconds.
+
+        Raises:
+            ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
+        """
+        return cls(LlamaCppChat.load(path, options))
+
+    @property
+    def facts(self) -> LocalFacts:
+        """What the file and its context are."""
+        return self.chat.facts
+
+    async def answer(
+        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
+    ) -> FormAnswer:
+        """Ask once for an answer in this form, and measure its choices.
+
+        Raises:
+            DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
+        """
+        message = await ask(self.chat, messages, {**sampling, "form": form})
+        known = message.response_metadata
+        return FormAnswer(
+            message.text,
+            usage_of(message),
+            held_by="grammar",
+            cut_off=was_cut_off(message),
+            choices=known["choices"],
+            widened=known["widened"],
+            pace=known["pace"],
+        )

@@ -1,0 +1,103 @@
+"""From chat messages to the tokens of a prompt, by the model's own template."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from models.llama.weights import LlamaWeights
+from state.errors import DecisionError
+
+if TYPE_CHECKING:
+    from llama_cpp.llama_chat_format import Jinja2ChatFormatter
+
+Chat = Sequence[Mapping[str, Any]]
+"""Messages with a `role` and a `content` of text."""
+
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""For files without a template of their own."""
+
+
+class PromptWriter:
+    """Writes prompts for one model. What a message says never becomes a control token, whatever it says."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        self._weights = weights
+
+    def tokens(self, chat: Chat, *, thinking: bool = True) -> list[int]:
+        """Return the prompt's tokens, up to where the answer begins.
+
+        Args:
+            thinking: False asks templates that know of it to have the model answer at once.
+
+        Raises:
+            DecisionError: the template refuses the messages.
+        """
+        mark = f"\ue000{uuid4().hex}:"
+        quoted: list[str] = []
+
+        def quote(found: re.Match[str]) -> str:
+            quoted.append(found[0])
+            return f"{mark}{len(quoted) - 1}\ue001"
+
+        if self._control is not None:
+            replace = partial(self._control.sub, quote)
+            chat = [{**_map_texts(one, replace), "role": one["role"]} for one in chat]
+        prompt = self._render(chat, thinking=thinking)
+        tokens: list[int] = []
+        for at, part in enumerate(re.split(f"{mark}(\\d+)\ue001", prompt)):
+            if at % 2:  # what stood in a message
+                tokens += self._weights.tokenize(quoted[int(part)], special=False)
+            else:
+                tokens += self._weights.tokenize(part, special=True)
+        return tokens
+
+    @cached_property
+    def _control(self) -> re.Pattern[str] | None:
+        texts = self._weights.control_texts
+        return re.compile("|".join(map(re.escape, texts))) if texts else None
+
+    @cached_property
+    def _formatter(self) -> "Jinja2ChatFormatter":
+        from llama_cpp.llama_chat_format import Jinja2ChatFormatter
+
+        weights = self._weights
+        return Jinja2ChatFormatter(weights.template or CHATML, weights.end_text, weights.begin_text)
+
+    def _render(self, chat: Chat, *, thinking: bool) -> str:
+        from jinja2 import TemplateError  # comes with llama-cpp-python
+
+        refusals = (TemplateError, ValueError, TypeError, ArithmeticError, LookupError, RecursionError)
+        try:
+            return self._formatter(messages=list(chat), enable_thinking=thinking).prompt  # type: ignore[arg-type]
+        except refusals:  # many take no system message, or only turns that alternate
+            plain = _alternating(chat)
+        try:
+            return self._formatter(messages=plain, enable_thinking=thinking).prompt  # type: ignore[arg-type]
+        except refusals as error:
+            raise DecisionError(f"the chat template of {self._weights.name} refuses these messages: {error}") from error
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return the value with `change` made to every text in it."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _map_texts(one, change) for key, one in value.items()}
+    return [_map_texts(one, change) for one in value] if isinstance(value, list) else value
+
+
+def _alternating(chat: Chat) -> list[dict[str, Any]]:
+    """Return the same words as turns of user and assistant that alternate, the user's first."""
+    turns: list[dict[str, Any]] = []
+    for message in chat:
+        role = "assistant" if message["role"] == "assistant" and turns else "user"
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += f"\n\n{message['content']}"
+        else:
+            turns.append({"role": role, "content": message["content"]})
+    return turns

@@ -1,0 +1,123 @@
+"""Choosing the next token: llama.cpp's samplers, behind the grammar's mask."""
+
+import random
+import weakref
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from models.choices import continues
+from models.llama.context import LlamaContext
+from models.llama.weights import LlamaWeights
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
+
+Logits = npt.NDArray[np.float32]
+
+LAST_TOKENS = 64
+"""How far back penalties for repetition look."""
+
+
+class Sampler:
+    """One request's samplers, in llama.cpp's usual order."""
+
+    def __init__(self, weights: LlamaWeights, sampling: Mapping[str, Any], seed: int | None) -> None:
+        import llama_cpp
+
+        self._chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
+        weakref.finalize(self, llama_cpp.llama_sampler_free, self._chain)
+        for one in _samplers(weights, sampling, random.getrandbits(31) if seed is None else seed):
+            llama_cpp.llama_sampler_chain_add(self._chain, one)
+
+    def sample(self, context: LlamaContext) -> int:
+        """Return the next token, by the logits in the context."""
+        import llama_cpp
+
+        token: int = llama_cpp.llama_sampler_sample(self._chain, context.handle, -1)
+        return token
+
+
+def _samplers(weights: LlamaWeights, sampling: Mapping[str, Any], seed: int) -> list[Any]:
+    import llama_cpp
+
+    penalties = [sampling.get(name, 0.0) for name in ("frequency_penalty", "presence_penalty")]
+    repeat = sampling.get("repeat_penalty", 1.0)
+    chain = []
+    if repeat != 1 or any(penalties):
+        chain.append(llama_cpp.llama_sampler_init_penalties(weights.size, LAST_TOKENS, repeat, *penalties))
+    if sampling["temperature"] <= 0:
+        return [*chain, llama_cpp.llama_sampler_init_greedy()]
+    return [
+        *chain,
+        llama_cpp.llama_sampler_init_top_k(sampling.get("top_k", 40)),
+        llama_cpp.llama_sampler_init_top_p(sampling.get("top_p", 0.95), 1),
+        llama_cpp.llama_sampler_init_min_p(sampling.get("min_p", 0.05), 1),
+        llama_cpp.llama_sampler_init_temp(sampling["temperature"]),
+        llama_cpp.llama_sampler_init_dist(seed),
+    ]
+
+
+def logits_of(context: LlamaContext, weights: LlamaWeights) -> Logits:
+    """Return the logits of the next token, shape (vocabulary,): llama.cpp's own memory, until the next evaluation."""
+    import llama_cpp
+
+    return np.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(context.handle, -1), shape=(weights.size,))
+
+
+class Mask:
+    """Holds logits to a grammar."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        # The grammar takes a token such as `<unk>` for the text of its name, but writing it leaves nothing in the text.
+        self._silent = np.array([not piece for piece in weights.pieces]) & ~np.array(
+            [weights.is_end(token) for token in range(weights.size)]
+        )
+
+    def hold(self, matcher: "LLMatcher", logits: Logits) -> None:
+        """Rule out, in place, every token that may not come next."""
+        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        allowed = np.unpackbits(bits, bitorder="little", count=logits.size).astype(bool)
+        logits[~allowed | self._silent] = -np.inf
+
+
+class TokenTexts:
+    """Finds tokens by their text, to weigh what a model could have written."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        self._weights = weights
+
+    def weigh(self, texts: Sequence[bytes], logits: Logits) -> dict[bytes, float]:
+        """Return the tokens that continue one of the texts, each with its weight: `models.choices.Weights`."""
+        found = {piece for text in texts for piece in self._candidates(text)}
+        ids = {piece: self._by_text[piece] for piece in found}
+        highest = max((float(logits[one].max()) for one in ids.values()), default=-np.inf)
+        if highest == -np.inf:
+            return {}
+        return {piece: float(np.exp(logits[one] - highest).sum()) for piece, one in ids.items()}
+
+    def _candidates(self, text: bytes) -> list[bytes]:
+        beginnings = [text[:length] for length in range(1, len(text) + 1) if text[:length] in self._by_text]
+        longer: list[bytes] = []
+        at = bisect_right(self._sorted, text)
+        while at < len(self._sorted) and self._sorted[at].startswith(text):
+            if continues(self._sorted[at], text):
+                longer.append(self._sorted[at])
+            at += 1
+        return beginnings + longer
+
+    @cached_property
+    def _by_text(self) -> dict[bytes, list[int]]:
+        found: dict[bytes, list[int]] = {}
+        for token, piece in enumerate(self._weights.pieces):
+            if piece:
+                found.setdefault(piece, []).append(token)
+        return found
+
+    @cached_property
+    def _sorted(self) -> list[bytes]:
+        return sorted(self._by_text)

@@ -1,0 +1,1 @@
+"""Tool markup that models let slip into text."""

@@ -1,0 +1,118 @@
+"""A chat model as the deciders use it: asked for an answer in a form, or for words."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableConfig
+
+from models.choices import Measured
+from models.facts import LocalFacts, Pace
+from models.forms import AnswerForm
+from models.transport import check_answered, model_label, named_errors, patience
+from state.base import TokenUsage
+from state.errors import DecisionError
+
+HIDDEN: RunnableConfig = {"tags": ["nostream"]}
+"""Keeps LangGraph's message stream from showing JSON to the user."""
+
+HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
+"""What kept an answer in its form, strongest first; `prompt`: nothing but the words it was asked with."""
+
+
+@dataclass(frozen=True)
+class FormAnswer:
+    """What a model wrote when asked for an answer in a form. Nothing of it is validated yet."""
+
+    text: str
+    usage: TokenUsage
+    held_by: HeldBy = "prompt"
+    cut_off: bool = False
+    """Whether the length ran out."""
+    choices: tuple[Measured, ...] = ()
+    """What could be measured of the form's choices."""
+    widened: tuple[str, ...] = ()
+    """Parts of the form that only validation holds."""
+    pace: Pace | None = None
+    """None for models elsewhere: of them only the time of the whole request is known."""
+
+
+class Model:
+    """Any chat model: what the prompt says of the form must do."""
+
+    def __init__(self, chat: BaseChatModel) -> None:
+        self.chat = chat
+
+    @property
+    def label(self) -> str:
+        """The model's name, and where it is reached, without anything secret."""
+        return model_label(self.chat)
+
+    @property
+    def facts(self) -> LocalFacts | None:
+        """What is known of a model in this process; None of one elsewhere."""
+        return None
+
+    async def answer(
+        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
+    ) -> FormAnswer:
+        """Ask once for an answer in this form.
+
+        Args:
+            sampling: `temperature`, `top_p`, `max_tokens`, as far as they are given.
+
+        Raises:
+            DecisionError: the model cannot be asked.
+        """
+        message = await ask(self.chat, messages, sampling)
+        return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
+
+
+async def ask(chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessage:
+    """Ask once, hidden from LangGraph's message stream; a refused sampling parameter is left out.
+
+    Raises:
+        DecisionError: the model cannot be asked, or refuses to answer.
+    """
+    accepted = dict(options)
+    while True:
+        try:
+            return await ask_once(chat, messages, accepted)
+        except DecisionError as error:  # reasoning models refuse to have their sampling changed
+            refused = getattr(error.__cause__, "param", None)
+            if refused not in {"temperature", "top_p"} & accepted.keys():
+                raise
+            del accepted[refused]
+
+
+async def ask_once(chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessage:
+    """Ask with exactly these options, hidden from LangGraph's message stream, and wait for a bounded time.
+
+    Raises:
+        DecisionError: the model cannot be asked, or refuses to answer.
+    """
+    with named_errors(chat):
+        async with asyncio.timeout(patience(chat)):
+            answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options)
+        if not isinstance(answer, AIMessage):  # the endpoint chooses the role
+            raise TypeError(f"a message of type {answer.type}")
+    check_answered(chat, answer)
+    return answer
+
+
+def usage_of(*answers: AIMessage) -> TokenUsage:
+    """Add up what the answers took."""
+    known = [answer.usage_metadata for answer in answers if answer.usage_metadata]
+    return TokenUsage(
+        input_tokens=sum(usage["input_tokens"] for usage in known),
+        output_tokens=sum(usage["output_tokens"] for usage in known),
+        cached_tokens=sum(usage.get("input_token_details", {}).get("cache_read", 0) for usage in known),
+    )
+
+
+def was_cut_off(answer: AIMessage) -> bool:
+    """Whether the answer ended because its length ran out."""
+    return answer.response_metadata.get("finish_reason") == "length"

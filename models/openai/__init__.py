@@ -1,0 +1,1 @@
+"""Models behind OpenAI's protocol: OpenAI itself, or any server that speaks it."""

@@ -1,0 +1,113 @@
+"""Answers in a form from OpenAI-compatible servers: asked for with the strongest means that the server accepts."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from jsonschema_rs import validator_for
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+
+from models.forms import AnswerForm, compact
+from models.model import FormAnswer, Model, ask_once, usage_of, was_cut_off
+from models.openai.logprobs import measure, whole_object
+from models.openai.means import Means
+from models.openai.schemas import shape_of
+from state.errors import DecisionError
+
+REMEMBERED_FORMS = 256
+
+
+class OpenAICompatible(Model):
+    """A model behind OpenAI's protocol. What its server refuses, or takes without doing it, is not asked for again."""
+
+    def __init__(self, chat: BaseChatModel, *, is_openai: bool = False) -> None:
+        """Take a chat model, and whether its endpoint is OpenAI itself."""
+        super().__init__(chat)
+        self._is_openai = is_openai
+        self._means = Means()
+        self._too_much: set[tuple[str, ...]] = set()
+        """The forms whose schemas were refused, while wider ones were accepted."""
+        self._lock = threading.Lock()  # a model serves several event loops
+
+    async def answer(
+        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
+    ) -> FormAnswer:
+        """Ask for an answer in this form; ask again with weaker means when the server refuses them.
+
+        Raises:
+            DecisionError: the model cannot be asked, or refuses to answer.
+        """
+        first = means = replace(self._means, widened=_key(form) in self._too_much)
+        refusal: DecisionError | None = None
+        while True:
+            options = means.options(form, sampling, is_openai=self._is_openai)
+            try:
+                message = await ask_once(self.chat, messages, options)
+            except DecisionError as error:
+                weaker = means.after(error.__cause__, form, options)
+                refusal = refusal or error
+                if weaker is None:
+                    told = refusal if _status(error) == _status(refusal) else error
+                    raise told from told.__cause__
+                means = weaker
+            else:
+                break
+        self._remember(first, means, form)
+        answer, ignored = await asyncio.to_thread(_read, message, means, form)
+        if ignored and not self._is_openai:  # OpenAI does keep schemas, but outside its strict mode only mostly
+            self._remember(first, means.lower(), form)
+        return answer
+
+    def _remember(self, first: Means, worked: Means, form: AnswerForm) -> None:
+        with self._lock:
+            self._means = self._means.weakest(worked)
+            if worked.widened and not first.widened and worked.rung == first.rung:
+                if len(self._too_much) >= REMEMBERED_FORMS:
+                    self._too_much.clear()
+                self._too_much.add(_key(form))
+
+
+def _read(message: AIMessage, means: Means, form: AnswerForm) -> tuple[FormAnswer, bool]:
+    """Return the answer, and whether the server passed over what it was told to hold it with."""
+    called = _arguments(message) if means.held_by == "tool_call" else None
+    text = message.text if called is None else called
+    cut_off = was_cut_off(message)
+    if means.held_by == "tool_call":
+        ignored = called is None
+    else:
+        ignored = means.shows_schema and not cut_off and not _has_shape(text, form)
+    answer = FormAnswer(
+        text,
+        usage_of(message),
+        held_by="prompt" if ignored else means.held_by,
+        cut_off=cut_off,
+        choices=measure(message, text, form.choices),
+        widened=tuple(form.parts) if means.widened else (),
+    )
+    return answer, ignored and not cut_off
+
+
+def _has_shape(text: str, form: AnswerForm) -> bool:
+    """Whether the text is an object as the form has it, but for limits and parts: few servers keep to all of those."""
+    value = whole_object(text)
+    return value is not None and validator_for(shape_of(form.schema(form.parts))).is_valid(value)
+
+
+def _arguments(message: AIMessage) -> str | None:
+    """Return the arguments of the first tool call as JSON; None where there is no call."""
+    if message.tool_calls:
+        return compact(message.tool_calls[0]["args"])
+    if message.invalid_tool_calls:
+        return message.invalid_tool_calls[0]["args"] or ""
+    return None
+
+
+def _key(form: AnswerForm) -> tuple[str, ...]:
+    return form.name, *form.parts
+
+
+def _status(error: DecisionError) -> int | None:
+    return getattr(error.__cause__, "status_code", None)

@@ -1,0 +1,78 @@
+"""The part of JSON Schema that OpenAI keeps an answer to, and what of a schema any server can keep."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from models.schemas import Schema, map_schema
+
+_LIMITS = frozenset(
+    {"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+    | {"multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "default", "examples"}
+)
+"""Keywords that do not shape an answer: servers refuse some of them, or pass over them."""
+
+_SHAPES = frozenset(
+    {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref", "$defs"}
+    | {"title", "description"}
+)
+"""The keywords that OpenAI knows beside those limits."""
+
+
+def shape_of(schema: Schema) -> Schema:
+    """Return the schema without its limits: what fits the schema fits its shape."""
+    shape: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in _LIMITS})
+    return shape
+
+
+def strict_schema(schema: Schema) -> Schema | None:
+    """Return the shape of the schema as OpenAI's strict mode takes it; None: it does not.
+
+    Strict mode wants every object closed, every property required, and a type for every value.
+    """
+    shape = shape_of(schema)
+    fits = shape.get("type") == "object" and all(_is_strict(one) for one in _inside(shape))
+    return shape if fits else None
+
+
+def one_object(schema: Schema) -> Schema:
+    """Return a schema of one object instead of several alternatives, which OpenAI does not take at the outermost place.
+
+    What fits the schema fits the result.
+    """
+    ways = schema.get("anyOf")
+    if not ways:
+        return schema
+    kinds: dict[str, list[Schema]] = {}
+    for way in ways:
+        for name, kind in way["properties"].items():
+            if kind not in kinds.setdefault(name, []):
+                kinds[name].append(kind)
+    merged: Schema = {
+        "type": "object",
+        "properties": {name: each[0] if len(each) == 1 else {"anyOf": each} for name, each in kinds.items()},
+        "required": [name for name in kinds if all(name in way["required"] for way in ways)],
+        "additionalProperties": False,
+    }
+    return merged | {key: value for key, value in schema.items() if key != "anyOf"}
+
+
+def _is_strict(schema: Any) -> bool:
+    if not isinstance(schema, dict) or not schema.keys() <= _SHAPES:
+        return False
+    if not schema.keys() & {"type", "anyOf", "$ref", "enum", "const"}:
+        return False
+    if schema.get("type") == "array":
+        return "items" in schema
+    if schema.get("type") != "object":
+        return True
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    return schema.get("additionalProperties") is False and isinstance(required, list) and {*properties} == {*required}
+
+
+def _inside(schema: Any) -> Iterator[Any]:
+    yield schema
+    if not isinstance(schema, dict):
+        return
+    inner = [*schema.get("properties", {}).values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ())]
+    for one in [*inner, *([schema["items"]] if "items" in schema else [])]:
+        yield from _inside(one)

@@ -1,0 +1,118 @@
+"""Changing JSON Schemas that come from elsewhere: only where they hold schemas, never where they hold data."""
+
+from collections.abc import Callable
+from typing import Any
+
+Schema = dict[str, Any]
+
+ELSEWHERE = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
+"""Keywords that may give an object properties beside those it lists."""
+
+LARGEST = 9 * 10**18
+"""Fits 64 bits with its sign, as the identifiers do that some services count in."""
+SMALLEST = 1e-9
+"""Step between two numbers: nine digits behind the point."""
+
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+_SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
+
+
+def map_schema(schema: Any, change: Callable[[Schema], Schema]) -> Any:
+    """Return the schema with `change` made to it and to every schema inside it, innermost first."""
+    if not isinstance(schema, dict):
+        return schema
+    mapped = dict(schema)
+    for key, value in schema.items():
+        if key in _BY_NAME and isinstance(value, dict):
+            mapped[key] = {name: map_schema(one, change) for name, one in value.items()}
+        elif key in _LISTS and isinstance(value, list):
+            mapped[key] = [map_schema(one, change) for one in value]
+        elif key in _SINGLE:
+            mapped[key] = map_schema(value, change)
+    return change(mapped)
+
+
+def rebased(schema: Any, place: str) -> Any:
+    """Return the schema with its references to itself pointing to where it now stands, such as `#/$defs/tool`.
+
+    It loses its `$id`: beside one, a reference would point into that address instead.
+    """
+
+    def change(one: Schema) -> Schema:
+        reference = one.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#"):
+            return {**one, "$ref": place + reference[1:]}
+        return one
+
+    moved = map_schema(schema, change)
+    return {key: value for key, value in moved.items() if key != "$id"} if isinstance(moved, dict) else moved
+
+
+def bounded(schema: Any, *, items: int, characters: int) -> Any:
+    """Return the schema narrowed so that what is written to it ends.
+
+    Arrays, texts and numbers without limits get them, and objects that list their properties take no others. What fits
+    the result fits the schema.
+    """
+    closes = not _combines(schema)
+
+    def change(one: Schema) -> Schema:
+        if one.keys() & {"enum", "const"}:
+            return one
+        kinds = _kinds(one)
+        if "array" in kinds and "maxItems" not in one:
+            one = {**one, "maxItems": max(items, _whole(one.get("minItems")))}
+        if "string" in kinds and not one.keys() & {"maxLength", "format", "pattern"}:
+            one = {**one, "maxLength": max(characters, _whole(one.get("minLength")))}
+        if "number" in kinds or "integer" in kinds:
+            one = {**_limits(one), **one}
+        if "number" in kinds:
+            one = {"multipleOf": SMALLEST, **one}
+        if closes and _lists_all(one):
+            one = {**one, "additionalProperties": False}
+        return one
+
+    return map_schema(schema, change)
+
+
+def _combines(schema: Any) -> bool:
+    """Whether any object is described in several places: to close it in one shuts out what another one asks for."""
+    found: list[Schema] = []
+
+    def look(one: Schema) -> Schema:
+        several = isinstance(one.get("allOf"), list) and len(one["allOf"]) > 1
+        if (
+            several
+            or one.keys() & {"not", "if", "dependentSchemas"}
+            or (one.get("properties") and one.keys() & ELSEWHERE)
+        ):
+            found.append(one)
+        return one
+
+    map_schema(schema, look)
+    return bool(found)
+
+
+def _lists_all(schema: Schema) -> bool:
+    """Whether an object's properties, and all that it must have, are listed here and nowhere else."""
+    listed, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(listed, dict) or not isinstance(required, list):
+        return False
+    open_to = {"additionalProperties", "patternProperties", *ELSEWHERE}
+    return not schema.keys() & open_to and all(name in list(listed) for name in required)
+
+
+def _limits(schema: Schema) -> Schema:
+    """Return the limits that a number lacks, so that it cannot overflow either: what JSON can hold exactly."""
+    lacks = {"minimum": -LARGEST, "maximum": LARGEST}
+    return {name: limit for name, limit in lacks.items() if f"exclusive{name.capitalize()}" not in schema}
+
+
+def _kinds(schema: Schema) -> list[Any]:
+    kinds = schema.get("type")
+    return kinds if isinstance(kinds, list) else [kinds]
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,98 @@
+"""`packetgate doctor --models`: each model loaded, asked, and how it did."""
+
+import json
+from pathlib import Path
+
+from support.command_line import CommandLine
+from support.gguf_model import write_tiny_gguf
+from support.packets import FILES
+from support.prompts import call, review, system
+from support.scripted_openai import ScriptedOpenAI
+from support.tool_specs import a_tool
+from support.tricky_schemas import SCHEMAS
+
+from connectors.terminal.examining import examined
+from connectors.terminal.findings import exit_status
+from graph.settings import Settings
+from tools.catalogue import Catalogue
+
+
+def test_a_model_in_this_process(llama_cpp_installed: None, cli: CommandLine, tmp_path: Path) -> None:
+    path = write_tiny_gguf(tmp_path / "terse.gguf", terse=True, seed=6)
+    done = cli.run("doctor", "--models", "--lite", f"llamacpp:{path}?n_ctx=16384&seed=1")
+    assert done.status == 0, done.out + done.err
+    rows = _rows(done.out)
+    assert rows["lite, prime"].startswith("ok: terse.gguf in llama.cpp, ready in ")
+    assert rows["context"].startswith("ok: 16,384 tokens of the 32,768 it was trained on")
+    assert rows["template"] == "ok: the file's own"
+    assert rows["selection"] == rows["review"] == "ok: usable, held to its form by a grammar"
+    assert "prompt tokens/s" in rows["speed"]
+    assert "answer tokens/s" in rows["speed"]
+    assert rows["confidence"] == "ok: selection by token_probability, review by token_probability"
+
+
+async def test_what_a_user_should_know_of_a_file_and_of_tools(llama_cpp_installed: None, tmp_path: Path) -> None:
+    path = write_tiny_gguf(tmp_path / "plain.gguf", terse=True, seed=6, template=None)
+    settings = Settings(lite=f"llamacpp:{path}?seed=1", root=tmp_path, home=tmp_path)
+    strange = Catalogue([a_tool("codes.check", schema=SCHEMAS["lookaround"]), a_tool("codes.list")])
+    [found] = [one async for one in examined(settings, strange)]
+    notes = {one.what.strip(): one.how for one in found if one.verdict == "note"}
+    assert notes["template"].startswith("ChatML, because the file has none")
+    assert notes["only validated"] == "nothing holds the model to the schema of codes.check"
+
+
+async def test_a_model_that_cannot_be_asked_is_described_all_the_same(tiny_gguf: Path, tmp_path: Path) -> None:
+    settings = Settings(lite=f"llamacpp:{tiny_gguf}?n_ctx=256", root=tmp_path, home=tmp_path)
+    [found] = [one async for one in examined(settings, FILES)]
+    assert found[2].how.startswith("256 tokens of the 32,768")
+    assert (found[-1].verdict, found[-1].what) == ("bad", "lite, prime")
+    assert "too long" in found[-1].how
+    assert exit_status(found) == 2
+
+
+def test_one_model_that_is_missing_and_one_that_answers_nonsense(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI
+) -> None:
+    scripted_openai.script(review(0.9), "Nonsense.", "More nonsense.")
+    url = scripted_openai.base_url
+    done = cli.run("doctor", "--models", "--lite", "llamacpp:no.gguf", "--prime", "openai:small", OPENAI_BASE_URL=url)
+    assert done.status == 2
+    rows = _rows(done.out)
+    assert rows["lite"].startswith("bad: no model file at no.gguf")
+    assert rows["prime"].startswith("ok: small at ")
+    assert rows["selection"].startswith("note: not usable, reflexes select instead: ")
+    assert rows["confidence"].startswith("note: selection unknown, review by stated")
+
+
+def test_a_model_behind_a_server_and_no_tool_server_that_answers(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI
+) -> None:
+    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"gone": {"command": "no-such-program"}}}))
+    scripted_openai.script(review(0.9), call("ai.read", path="README.md"))
+    done = cli.run("doctor", "--models", "--lite", "openai:small", OPENAI_BASE_URL=scripted_openai.base_url)
+    assert done.status == 1
+    rows = _rows(done.out)
+    assert rows["gone"].startswith("bad: ")
+    assert rows["lite, prime"].startswith(f"ok: small at {scripted_openai.base_url}")
+    assert rows["selection"] == "ok: usable, held to its form by the server's json_schema"
+    assert rows["confidence"].startswith("note: selection by stated, review by stated")
+    assert "prompt tokens included" in rows["speed"]
+    assert "ai.read" in system(scripted_openai)
+
+
+def test_reflexes_are_no_model_to_examine(cli: CommandLine) -> None:
+    done = cli.run("doctor", "--models")
+    assert done.status == 0
+    assert "there is no model to examine" in _rows(done.out)["lite, prime"]
+
+
+def _rows(out: str) -> dict[str, str]:
+    """Return `verdict: how` of each finding by what it is about, its lines put together again."""
+    rows: dict[str, str] = {}
+    for line in out.splitlines():
+        verdict, what, how = line[:6].strip(), line[6:22].strip(), line[22:].strip()
+        if verdict:
+            rows[what] = f"{verdict}: {how}"
+        else:
+            rows[[*rows][-1]] += f" {how}"
+    return rows

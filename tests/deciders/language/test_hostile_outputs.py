@@ -1,0 +1,126 @@
+"""Whatever a model writes: the call it plainly made, a question, nothing, or reflexes that say so. Never a guess."""
+
+import asyncio
+import json
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from support.hostile_markup import MARKUP
+from support.hostile_meanings import GAIA, MEANINGS
+from support.hostile_outputs import NATIVE_READ, READ, Hostile, Outcome
+from support.hostile_reviews import REVIEWS, HostileReview
+from support.hostile_spelling import SPELLING
+from support.packets import CONTEXT, FILES, done, packet
+from support.scripted_openai import ScriptedOpenAI
+
+from deciders.choosing import language_deciders
+from deciders.gate import failed_review, gated
+from deciders.language.prompting import ModelSource
+from deciders.protocols import Selection
+from deciders.reflex.selection import ReflexSelector
+from deciders.settling import settle
+from models.endpoint import Endpoint
+from models.model import Model
+from models.openai.connect import connect
+from state.errors import DecisionError
+from state.routing import ToolExecutionStatus, ToolRouting
+
+SELECTIONS = [*SPELLING, *MARKUP, *MEANINGS]
+ASK = packet("Read a.txt")
+CALLS = (done("files.read_file", path="b.txt"), done("files.list_directory", path="d"))
+
+
+class _Writer:
+    """A model that writes these texts, one after the other."""
+
+    def __init__(self, *texts: str) -> None:
+        self._left = [AIMessage(text) for text in reversed(texts)]
+        self._model = Model(GenericFakeChatModel(messages=iter(self._left.pop, None)))
+
+    async def __call__(self) -> Model:
+        return self._model
+
+    @property
+    def unasked(self) -> int:
+        return len(self._left)
+
+
+async def select(model: ModelSource) -> Selection:
+    return await language_deciders(model, model).selector.select(ASK, FILES, CONTEXT)
+
+
+def settled(selection: Selection) -> ToolRouting:
+    return settle(selection, ASK, FILES, CONTEXT)
+
+
+def outcome(routing: ToolRouting) -> Outcome:
+    return Outcome(routing.outcome, tuple((call.tool_name, call.params) for call in routing.calls))
+
+
+def test_the_corpus_is_large_enough():
+    print(f"{len(SELECTIONS)} selections and {len(REVIEWS)} reviews")  # noqa: T201
+    assert len(SELECTIONS) >= 150
+    assert len({row.id for row in SELECTIONS}) == len(SELECTIONS)
+    assert len({row.id for row in REVIEWS}) == len(REVIEWS)
+
+
+@pytest.mark.parametrize("row", [row for row in SELECTIONS if row.expected.kind != "refused"], ids=lambda row: row.id)
+async def test_an_answer_that_counts(row: Hostile):
+    model = _Writer(row.text, READ)
+    selection = await select(model)
+    assert outcome(settled(selection)) == row.expected
+    assert (selection.decided_by, selection.is_fallback, model.unasked) == ("model", False, 1)
+
+
+@pytest.mark.parametrize("row", [row for row in SELECTIONS if row.expected.kind == "refused"], ids=lambda row: row.id)
+async def test_an_answer_that_does_not(row: Hostile):
+    """Once, the model mends it; twice, reflexes decide as if there had been no model."""
+    repaired = await select(_Writer(row.text, READ))
+    assert outcome(settled(repaired)) == outcome(settled(await select(_Writer(READ))))
+    assert not repaired.is_fallback
+    fallen = await select(_Writer(row.text, row.text))
+    assert fallen.is_fallback
+    assert "asked twice" in fallen.fallback_reason
+    assert fallen.calls == (await ReflexSelector().select(ASK, FILES, CONTEXT)).calls
+
+
+@pytest.mark.parametrize("row", REVIEWS, ids=lambda row: row.id)
+async def test_review(row: HostileReview):
+    """What counts as no review closes the gate at 0.0 for every call."""
+    model = _Writer(row.text, row.text)
+    try:
+        review = await language_deciders(model, model).reviewer.review(packet("Read", *CALLS), FILES, CONTEXT)
+    except DecisionError as error:
+        review = failed_review(str(error), error.usage)
+    judged = gated(CALLS, review, CONTEXT, can_ask=False)
+    assert tuple(call.review_confidence for call in judged) == row.expected
+    passed = tuple(call.status is ToolExecutionStatus.APPROVED for call in judged)
+    assert passed == tuple(confidence >= CONTEXT.confidence_threshold for confidence in row.expected)
+
+
+@pytest.mark.parametrize("row", SELECTIONS[:: len(SELECTIONS) // 8], ids=lambda row: row.id)
+async def test_the_same_over_http(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, row: Hostile):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+    async def source() -> Model:
+        return Model(await asyncio.to_thread(connect, "scripted", Endpoint(scripted_openai.base_url, None, timeout=10)))
+
+    scripted_openai.script(row.text, row.text)
+    selection = await select(source)
+    assert selection.is_fallback is (row.expected.kind == "refused")
+    assert selection.is_fallback or outcome(settled(selection)) == row.expected
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence"),
+    [
+        (f"<tool_call>{NATIVE_READ}</tool_call>", 0.5),
+        (NATIVE_READ, 0.5),
+        (json.dumps(GAIA), 0.9),
+        (json.dumps(GAIA | {"confidence": "0.25"}), 0.25),
+    ],
+)
+async def test_confidence_of_a_foreign_form(text: str, confidence: float):
+    selection = await select(_Writer(text))
+    assert (selection.confidence, selection.is_fallback) == (confidence, False)

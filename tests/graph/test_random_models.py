@@ -1,0 +1,122 @@
+"""A thousand turns decided by random weights, writes switched on, nobody to ask: only what was approved may run."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import FastMCP
+from fastmcp.client.transports import FastMCPTransport
+from fastmcp.tools import Tool
+from mcp_types import ToolAnnotations
+from support.gguf_model import write_tiny_gguf
+from support.graphs import run_once
+from support.palettes import PALETTES, palettes
+from support.prompt_phrases import prompt_phrases
+
+from deciders.choosing import language_deciders
+from deciders.protocols import IntentDecision, IntentDetector
+from models.llama.model import LlamaCppModel
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolExecutionStatus
+from tools.connection import Connection
+from tools.spec import ToolSpec
+from tools.toolbox import Toolbox
+from tools.validation import check_params
+
+SEEDS = (1, 2, 6, 15, 16, 25, 33, 35)
+"""Of random models, some that are fond of calling."""
+CONTEXT: dict[str, Any] = {
+    "allow_write_tools": True,
+    "allow_execute_tools": True,
+    "on_low_confidence": "ask",
+    "selection_temperature": 1.0,
+    "review_temperature": 1.0,
+    "max_reinjections": 1,
+    "selection_max_tokens": 250,
+}
+
+Ran = list[tuple[str, dict[str, Any]]]
+
+
+class Recorder(Tool):
+    """A tool with exactly the schema given. It writes down what it was called with."""
+
+    record: Callable[[tuple[str, dict[str, Any]]], None]
+
+    async def run(self, arguments: dict[str, Any]) -> Any:
+        self.record((self.name, arguments))
+        return self.convert_result("ran")
+
+
+def serve(tools: list[ToolSpec], ran: Ran) -> Connection:
+    """Return a connection to a server with these tools; every other one is said to only read."""
+    server: FastMCP[Any] = FastMCP("any")
+    for number, tool in enumerate(tools):
+        server.add_tool(
+            Recorder(
+                name=tool.upstream_name,
+                description=tool.full,
+                parameters=tool.input_schema,
+                annotations=ToolAnnotations(read_only_hint=number % 2 == 0),
+                record=ran.append,
+            )
+        )
+    return Connection("any", lambda: FastMCPTransport(server), trusted=True)
+
+
+@dataclass(frozen=True)
+class Insistent:
+    """Asks the model, and then wants a tool once, whatever it says: otherwise most turns would end here."""
+
+    model: IntentDetector
+
+    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+        decision = await self.model.detect(packet, toolbox, context)
+        return decision.model_copy(update={"needs_tool": packet.tool_routing is None})
+
+
+@pytest.mark.parametrize("part", range(len(SEEDS)))
+async def test_nothing_runs_that_was_not_approved(
+    part: int, llama_cpp_installed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = write_tiny_gguf(tmp_path / "random.gguf", seed=SEEDS[part], terse=True, phrases=prompt_phrases())
+    loaded = LlamaCppModel.load(str(file), {"n_ctx": 2048, "n_threads": 1, "seed": SEEDS[part]})
+
+    async def model() -> LlamaCppModel:
+        return loaded
+
+    deciders = language_deciders(model, model)
+    deciders = replace(deciders, intent=Insistent(deciders.intent))
+    counts: Counter[str] = Counter()
+    for tools in list(palettes())[part :: len(SEEDS)]:
+        ran: Ran = []
+        packet = await run_once(deciders, f"Please use {tools[0].upstream_name} or so", serve(tools, ran), **CONTEXT)
+        counts.update(judged(packet, tools, ran))
+    with capsys.disabled():
+        print(f"\nmodel {SEEDS[part]}: {dict(counts)}")  # noqa: T201  the figures are the point
+    assert counts["turns"] == PALETTES // len(SEEDS)
+    assert counts["calls"] > 20
+
+
+def judged(packet: CognitionPacket, tools: list[ToolSpec], ran: Ran) -> Iterator[str]:
+    """Check one turn, and yield what is to be counted."""
+    yield "turns"
+    known = {f"any.{tool.upstream_name}": tool for tool in tools}
+    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
+    allowed = []
+    for call in calls:
+        yield "calls"
+        yield f"call {call.status}"
+        assert call.tool_name in known
+        assert check_params(known[call.tool_name], call.params) == []
+        if call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}:
+            assert call.risk is Risk.READ
+            assert call.review_confidence >= 0.7
+            allowed.append((call.tool_name.removeprefix("any."), call.params))
+    assert sorted(map(str, ran)) == sorted(map(str, allowed))
+    yield from (f"fallback in {entry.step}" for entry in packet.reasoning.reflection_log if entry.is_fallback)
+    assert packet.messages[-1].text

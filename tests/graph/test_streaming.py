@@ -1,0 +1,176 @@
+"""The answer, token by token in LangGraph's message stream, from real models: nothing else, and never markup."""
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessageChunk, HumanMessage
+from support.gguf_model import write_tiny_gguf
+from support.graphs import run_once, session
+from support.notebook import Notebook
+from support.prompts import call, intent, review
+from support.scripted_openai import CutOff, HttpError, Raw, ScriptedOpenAI
+from support.streams import stream
+
+from deciders.choosing import language_deciders, reflex_deciders
+from deciders.protocols import Deciders
+from models.endpoint import Endpoint
+from models.llama.chat import LlamaCppChat
+from models.markup.stripping import NOTHING_LEFT
+from models.model import Model
+from models.openai.connect import connect
+from state.packet import TurnInput
+
+LEAK = "The note <think>Which one did they mean...</think>says apples<tool_call>{}</tool_call>, and it is yours."
+CLEAN = "The note says apples, and it is yours."
+
+Answering = Callable[[str], Awaitable[BaseChatModel]]
+
+
+def by_model(chat: BaseChatModel) -> Deciders:
+    """Return reflexes that leave the answer to the model."""
+
+    async def source() -> Model:
+        return Model(chat)
+
+    return dataclasses.replace(reflex_deciders(), responder=language_deciders(source, source).responder)
+
+
+@pytest.fixture
+def scripted_chat(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> BaseChatModel:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    found: Any = connect("scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
+    return found.chat if isinstance(found, Model) else found
+
+
+@pytest.fixture(params=["openai", "llamacpp"])
+def answering(request: pytest.FixtureRequest, tmp_path: Path) -> Answering:
+    """Make a real chat model that answers with one text."""
+
+    async def make(text: str) -> BaseChatModel:
+        if request.param == "openai":
+            request.getfixturevalue("scripted_openai").script(text)
+            return request.getfixturevalue("scripted_chat")
+        request.getfixturevalue("llama_cpp_installed")
+        path = await asyncio.to_thread(write_tiny_gguf, tmp_path / "answer.gguf", text)
+        return await asyncio.to_thread(LlamaCppChat.load, str(path))
+
+    return make
+
+
+async def test_the_answer_comes_in_pieces_without_markup(answering: Answering):
+    async with session(by_model(await answering(LEAK))) as talk:
+        turn = await stream(talk)
+    assert len(turn.chunks) > 3
+    assert all(CLEAN.startswith("".join(turn.chunks[:count])) for count in range(len(turn.chunks) + 1))
+    assert turn.shown == {turn.packet.messages[-1].id: CLEAN}
+    assert turn.packet.messages[-1].text == turn.packet.response.candidate == CLEAN
+    assert turn.packet.metrics.violations == 2
+    assert {"custom", "updates"} <= set(turn.modes)
+
+
+async def test_streamed_or_not_the_turn_is_the_same(answering: Answering):
+    chat = await answering("The note says apples.")
+    async with session(by_model(chat)) as talk:
+        streamed = (await stream(talk)).packet
+    at_once = await run_once(by_model(await answering("The note says apples.")), "Hello")
+    assert streamed.response == at_once.response
+    tokens, others = (packet.metrics.token_usage["respond"] for packet in (streamed, at_once))
+    assert (tokens.input_tokens, tokens.output_tokens) == (others.input_tokens, others.output_tokens)
+    assert tokens.output_tokens >= 4
+    assert tokens.input_tokens > 4
+
+
+async def test_an_answer_of_markup_alone_is_one_plain_message(answering: Answering):
+    async with session(by_model(await answering('<tool_call>{"name": "x"}</tool_call>'))) as talk:
+        turn = await stream(talk)
+    assert turn.shown == {turn.packet.messages[-1].id: NOTHING_LEFT}
+    assert turn.packet.messages[-1].text == NOTHING_LEFT
+
+
+async def test_decisions_stay_hidden(scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI, notebook: Notebook):
+    async def source() -> Model:
+        return Model(scripted_chat)
+
+    read = call("notebook.read_note", name="a")
+    scripted_openai.script(intent(needs_tool=True), read, review(0.9), intent(needs_tool=False), "It says apples.")
+    async with session(language_deciders(source, source), notebook) as talk:
+        turn = await stream(talk, "Read note a")
+    assert turn.shown == {turn.packet.messages[-1].id: "It says apples."}
+
+
+async def test_a_stream_that_breaks_off_gives_way_to_reflexes(
+    scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.script(CutOff("It says "))
+    async with session(by_model(scripted_chat)) as talk:
+        turn = await stream(talk)
+    (broken, begun), (written, answer) = turn.shown.items()
+    assert begun == "It says"
+    assert (written, answer) == (turn.packet.messages[-1].id, turn.packet.response.candidate)
+    assert broken != written
+    assert len(turn.packet.messages) == 2
+    assert [error.stage for error in turn.packet.metrics.errors] == ["respond"]
+
+
+@pytest.mark.parametrize("reply", ["", HttpError(500)])
+async def test_without_a_word_from_the_model_only_the_reflex_answer_is_shown(
+    scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI, reply: str | HttpError
+):
+    scripted_openai.script(reply)
+    async with session(by_model(scripted_chat)) as talk:
+        turn = await stream(talk)
+    assert turn.shown == {turn.packet.messages[-1].id: turn.packet.response.candidate}
+    assert turn.packet.metrics.errors[0].stage == "respond"
+
+
+async def test_a_refused_sampling_parameter_is_left_out(scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI):
+    refusal = HttpError(400, "no", param="temperature")
+    scripted_openai.script(refusal, refusal, "It says apples, and more.")
+    async with session(by_model(scripted_chat)) as talk:
+        turn = await stream(talk)
+    assert len(turn.chunks) > 1
+    assert turn.packet.response.candidate == "It says apples, and more."
+    assert ["temperature" in request for request in scripted_openai.requests] == [True, True, False]
+
+
+async def test_a_server_that_cannot_stream_is_asked_at_once(
+    scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI
+):
+    message = {"role": "assistant", "content": "It says apples."}
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    whole = Raw(json.dumps({"id": "x", "choices": [{"index": 0, "message": message}], "usage": usage}))
+    scripted_openai.script(whole, whole, whole)
+    async with session(by_model(scripted_chat)) as talk:
+        turns = [await stream(talk), await stream(talk)]
+    assert [turn.shown for turn in turns] == [{turn.packet.messages[-1].id: "It says apples."} for turn in turns]
+    assert [bool(request.get("stream")) for request in scripted_openai.requests] == [True, False, False]
+    assert turns[0].packet.metrics.token_usage["respond"].output_tokens == 3
+
+
+async def test_a_cancelled_turn_cancels_the_models_stream(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
+    """The nonsense model would write a thousand tokens."""
+    chat = await asyncio.to_thread(LlamaCppChat.load, str(tiny_gguf))
+    submit, answers = chat._engine.submit, []
+    monkeypatch.setattr(chat._engine, "submit", lambda request: answers.append(submit(request)) or answers[-1])
+    async with session(by_model(chat)) as talk:
+        begun = asyncio.Event()
+
+        async def turn() -> None:
+            given = TurnInput(messages=[HumanMessage("Hello")])
+            async for message, _ in talk.graph.astream(given, talk.config, stream_mode="messages"):
+                if isinstance(message, AIMessageChunk):
+                    begun.set()
+
+        running = asyncio.create_task(turn())
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    answer = await asyncio.wrap_future(answers[0])
+    assert answer.finish_reason == "cancelled"

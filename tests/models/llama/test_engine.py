@@ -1,0 +1,172 @@
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.gguf_model import write_tiny_gguf
+
+from models.forms import AnswerForm, obj, text
+from models.llama.engine import Answer, LlamaEngine, Request
+from state.errors import DecisionError
+
+CELLS = 256
+WIDE = '{"t":"读文件 🙂🙃 né","u":"👩‍👩‍👧"}'
+
+
+def const(value: dict[str, Any]) -> AnswerForm:
+    return AnswerForm("test", {"const": value})
+
+
+WIDE_FORM = const({"t": "读文件 🙂🙃 né", "u": "👩‍👩‍👧"})
+ODD = AnswerForm("odd", {"type": "any"})
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_gguf: Path) -> LlamaEngine:
+    return LlamaEngine(str(tiny_gguf), {"n_ctx": CELLS, "n_batch": 16})
+
+
+def request(content: str = "Hello", max_tokens: int = 12, **options: Any) -> Request:
+    return Request([{"role": "user", "content": content}], {"max_tokens": max_tokens, "temperature": 0}, **options)
+
+
+def ask(engine: LlamaEngine, content: str = "Hello", max_tokens: int = 12, **options: Any) -> Answer:
+    return engine.submit(request(content, max_tokens, **options)).result(timeout=60)
+
+
+def broken(piece: str) -> None:
+    raise LookupError(piece)
+
+
+@pytest.mark.parametrize(
+    ("failing", "error"),
+    [
+        (request("x" * 300), DecisionError),
+        (request(form=ODD), DecisionError),
+        (request(on_text=broken), LookupError),
+        (Request([{"role": "user", "content": "x"}], {"temperature": 0}), KeyError),
+    ],
+    ids=["too long", "odd form", "broken listener", "no limit"],
+)
+def test_a_request_that_fails_harms_no_other(engine: LlamaEngine, failing: Request, error: type[Exception]):
+    before = [ask(engine, content).text for content in ("Hello", "Good day")]
+    with pytest.raises(error):
+        engine.submit(failing).result(timeout=60)
+    assert [ask(engine, content).text for content in ("Hello", "Good day")] == before
+
+
+@dataclass(frozen=True)
+class End:
+    options: dict[str, Any]
+    reason: str
+    tokens: int
+
+
+ENDS = {
+    "limit": End({"max_tokens": 7}, "length", 7),
+    "nothing wanted": End({"max_tokens": 0}, "length", 0),
+    "context": End({"max_tokens": 5000}, "length", CELLS - 9),
+    "form": End({"form": const({"a": 5}), "max_tokens": 50}, "stop", 7),
+    "form, just": End({"form": const({"a": 5}), "max_tokens": 7}, "stop", 7),
+    "form, cut off": End({"form": const({"a": 5}), "max_tokens": 6}, "length", 6),
+    "stop text": End({"form": const({"a": 5}), "stop": ('a"',)}, "stop", 4),
+}
+
+
+@pytest.mark.parametrize("case", ENDS.values(), ids=ENDS)
+def test_how_answers_end(engine: LlamaEngine, case: End):
+    answer = ask(engine, **case.options)
+    assert (answer.finish_reason, answer.output_tokens, answer.input_tokens) == (case.reason, case.tokens, 9)
+
+
+def test_what_was_known_is_counted(engine: LlamaEngine):
+    ask(engine, "something else")
+    first, again, longer = (ask(engine, content) for content in ("Count me", "Count me", "Count me in"))
+    assert (first.input_tokens, again.input_tokens, longer.input_tokens) == (12, 12, 15)
+    assert again.cached_tokens == 11
+    assert longer.cached_tokens == 2 + len("Count me")
+    assert again.text == first.text
+
+
+def test_characters_of_several_tokens_are_streamed_whole(engine: LlamaEngine):
+    pieces: list[str] = []
+    answer = ask(engine, form=WIDE_FORM, max_tokens=200, on_text=pieces.append)
+    assert answer.text == "".join(pieces) == WIDE
+    assert answer.output_tokens == len(WIDE.encode())
+    assert set("".join(pieces)) == set(WIDE)
+    assert len(pieces) > 10
+
+
+def test_a_character_that_is_cut_off_is_left_out(engine: LlamaEngine):
+    for limit in range(len(WIDE.encode())):
+        answer = ask(engine, form=WIDE_FORM, max_tokens=limit)
+        assert answer.text == WIDE.encode()[:limit].decode(errors="ignore")
+        assert (answer.output_tokens, answer.finish_reason) == (limit, "length")
+
+
+def test_more_tokens_are_forced_than_a_batch_holds(engine: LlamaEngine):
+    form = AnswerForm("test", obj(a={"const": "x" * 100}, b=text(8)))
+    answer = ask(engine, form=form, max_tokens=200)
+    assert answer.text.startswith('{"a":"' + "x" * 100 + '","b":"')
+    assert answer.text.endswith('"}')
+    assert ask(engine, form=form, max_tokens=200).text == answer.text
+
+
+def test_requests_are_answered_in_the_order_they_came(engine: LlamaEngine):
+    order: list[int] = []
+    gate = threading.Event()
+    first = engine.submit(request(on_text=lambda _: gate.wait(60) and None))
+    futures = [engine.submit(request(f"{at}", on_text=lambda _, at=at: order.append(at))) for at in range(6)]
+    left_out = futures.pop(2)
+    assert left_out.cancel()
+    gate.set()
+    texts = [future.result(timeout=60).text for future in futures]
+    assert first.result().text == ask(engine).text
+    assert texts == [ask(engine, f"{at}").text for at in (0, 1, 3, 4, 5)]
+    assert list(dict.fromkeys(order)) == [0, 1, 3, 4, 5]
+    assert order == sorted(order)
+
+
+def set_after(pieces: int, cancelled: threading.Event) -> Callable[[str], None]:
+    seen: list[str] = []
+
+    def on_text(piece: str) -> None:
+        seen.append(piece)
+        if len(seen) == pieces:
+            cancelled.set()
+
+    return on_text
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 3])
+def test_a_cancelled_answer_is_what_was_written(engine: LlamaEngine, pieces: int):
+    whole, cancelled = ask(engine, "Cancel me", 12).text, threading.Event()
+    if not pieces:
+        cancelled.set()
+    answer = ask(engine, "Cancel me", 12, cancelled=cancelled, on_text=set_after(pieces, cancelled))
+    assert (answer.finish_reason, answer.text, answer.output_tokens) == ("cancelled", whole[:pieces], pieces)
+    assert ask(engine, "Cancel me", 12).text == whole
+
+
+def test_a_cancelled_prompt_can_be_asked_again(engine: LlamaEngine, tiny_gguf: Path):
+    fresh = LlamaEngine(str(tiny_gguf), {"n_ctx": CELLS})
+    cancelled = threading.Event()
+    cancelled.set()
+    assert ask(engine, "long " * 20, cancelled=cancelled).output_tokens == 0
+    assert ask(engine, "long " * 20).text == ask(fresh, "long " * 20).text
+
+
+def test_a_template_that_writes_nothing(llama_cpp_installed: None, tmp_path: Path):
+    engine = LlamaEngine(str(write_tiny_gguf(tmp_path / "mute.gguf", template="{# nothing #}")), {"n_ctx": CELLS})
+    with pytest.raises(DecisionError, match=r"the prompt for mute\.gguf is empty"):
+        ask(engine)
+
+
+def test_engines_side_by_side(engine: LlamaEngine, llama_cpp_installed: None, tmp_path: Path):
+    other = LlamaEngine(str(write_tiny_gguf(tmp_path / "other.gguf", seed=5)), {"n_ctx": CELLS})
+    alone = [ask(one, f"{at}", 40).text for at in range(4) for one in (engine, other)]
+    assert len(set(alone)) == len(alone)
+    futures = [one.submit(request(f"{at}", 40)) for at in range(4) for one in (engine, other)]
+    assert [future.result(timeout=60).text for future in futures] == alone

@@ -1,0 +1,140 @@
+"""What becomes of a model in this process: many callers, the end of the program, and memory."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from models.forms import AnswerForm, Choice, obj, text
+from models.llama.chat import LlamaCppChat
+from models.llama.context import LlamaContext
+from models.llama.engine import LlamaEngine, Request
+from models.llama.weights import LlamaWeights
+
+FORM = AnswerForm(
+    "test",
+    obj(tool={"enum": ["read", "write"]}, why=text(20)),
+    choices=(Choice.among("tool", values=["read", "write"]),),
+)
+
+
+def request(content: str = "Hello", max_tokens: int = 12, form: AnswerForm | None = None) -> Request:
+    return Request([{"role": "user", "content": content}], {"max_tokens": max_tokens, "temperature": 0}, form=form)
+
+
+async def test_every_loop_gets_its_own_answers(tiny_gguf: Path):
+    model = LlamaCppChat.load(str(tiny_gguf), {"n_ctx": 512})
+    prompts = [f"question {at}" for at in range(20)]
+    alone = [(await model.ainvoke(prompt, max_tokens=16, seed=1)).text for prompt in prompts]
+    assert len(set(alone)) == len(prompts)
+
+    async def ask(mine: list[str]) -> list[AIMessage]:
+        return await asyncio.gather(*(model.ainvoke(prompt, max_tokens=16, seed=1) for prompt in mine))
+
+    def in_own_loop(mine: list[str]) -> list[str]:
+        return [answer.text for answer in asyncio.run(ask(mine))]
+
+    shares = await asyncio.gather(*(asyncio.to_thread(in_own_loop, prompts[at::4]) for at in range(4)))
+    assert list(shares) == [alone[at::4] for at in range(4)]
+
+
+ENDINGS = {
+    "an answer is being written": "engine.submit(request()); started.wait()",
+    "more are waiting": "[engine.submit(request()) for _ in range(50)]; started.wait()",
+    "a prompt is being read": "engine.submit(request('x' * 30_000))",
+    "an answer was written": "engine.submit(request(max_tokens=3)).result()",
+    "nothing was asked": "",
+    "the model is gone": "engine.submit(request(max_tokens=3)).result(); del engine",
+    "the program failed": "engine.submit(request()); started.wait(); raise SystemExit(0)",
+    "a loop was left": "import asyncio; from models.llama.chat import LlamaCppChat\n"
+    "async def leave():\n"
+    "    task = asyncio.create_task(LlamaCppChat(engine).ainvoke('Hello', max_tokens=32_000))\n"
+    "    await asyncio.sleep(0)\n"
+    "asyncio.run(leave())",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_the_program_ends_without_waiting_for_answers(tiny_gguf: Path, ending: str):
+    """Each answer of 32,000 tokens would take minutes."""
+    script = (
+        "import sys, threading\n"
+        "from models.llama.engine import LlamaEngine, Request\n"
+        "started = threading.Event()\n"
+        "def request(content='Hello', max_tokens=32_000):\n"
+        "    return Request([{'role': 'user', 'content': content}], {'max_tokens': max_tokens, 'temperature': 0},\n"
+        "                   on_text=lambda _: started.set())\n"
+        "engine = LlamaEngine(sys.argv[1], {'n_ctx': 0})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script + ending, str(tiny_gguf)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_dropping_a_model_frees_it(tiny_gguf: Path):
+    freed = threading.Event()
+    engine = LlamaEngine(str(tiny_gguf), {"n_ctx": 256})
+    weakref.finalize(engine.weights, freed.set)
+    for form in (None, FORM):
+        engine.submit(request(form=form)).result(timeout=60)
+    gc.disable()
+    try:
+        del engine
+        assert freed.wait(30)
+    finally:
+        gc.enable()
+
+
+def test_dropping_a_model_that_is_at_work_frees_it_afterwards(tiny_gguf: Path):
+    freed = threading.Event()
+    engine = LlamaEngine(str(tiny_gguf), {"n_ctx": 256})
+    weakref.finalize(engine.weights, freed.set)
+    future = engine.submit(request(max_tokens=100))
+    del engine
+    assert future.result(timeout=60).output_tokens == 100
+    assert freed.wait(30)
+
+
+def test_a_context_goes_before_its_weights(tiny_gguf: Path):
+    """Also where both are found as garbage together: there the order is anybody's."""
+    for _ in range(5):
+        weights = LlamaWeights(str(tiny_gguf), {})
+        context = LlamaContext(weights, {"n_ctx": 256})
+        order: list[str] = []
+        weakref.finalize(weights, order.append, "weights")
+        weakref.finalize(context, order.append, "context")
+        circle = [weights, context]
+        circle.append(circle)  # type: ignore[arg-type]
+        del weights, context, circle
+        gc.collect()
+        assert order == ["context", "weights"]
+
+
+def test_hundreds_of_answers_leave_nothing_behind(tiny_gguf: Path):
+    script = (
+        "import resource, sys\n"
+        "from models.forms import AnswerForm, obj, text\n"
+        "from models.llama.engine import LlamaEngine, Request\n"
+        "engine = LlamaEngine(sys.argv[1], {'n_ctx': 1024})\n"
+        "form = AnswerForm('test', obj(tool={'enum': ['read', 'write']}, why=text(20)))\n"
+        "def peak_after(times):\n"
+        "    for at in range(times):\n"
+        "        chat = [{'role': 'user', 'content': f'question {at}'}]\n"
+        "        sampling = {'max_tokens': 20, 'temperature': 1.0, 'frequency_penalty': 0.5}\n"
+        "        engine.submit(Request(chat, sampling, form=form if at % 2 else None)).result()\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = peak_after(100)\n"
+        "print(peak_after(400) / before)\n"
+    )
+    grown = subprocess.run(
+        [sys.executable, "-c", script, str(tiny_gguf)], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert float(grown.stdout) < 1.1

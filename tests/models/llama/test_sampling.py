@@ -1,0 +1,132 @@
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.gguf_model import write_tiny_gguf
+
+from models.choices import continues
+from models.forms import AnswerForm, obj, text
+from models.llama.context import LlamaContext
+from models.llama.grammar import Grammars
+from models.llama.sampling import Mask, Sampler, TokenTexts, logits_of
+from models.llama.weights import LlamaWeights
+
+PROMPT = [1, *range(70, 90)]
+
+
+@pytest.fixture(scope="module")
+def weights(tiny_gguf: Path) -> LlamaWeights:
+    return LlamaWeights(str(tiny_gguf), {})
+
+
+@pytest.fixture
+def context(weights: LlamaWeights) -> LlamaContext:
+    context = LlamaContext(weights, {"n_ctx": 512})
+    context.read(PROMPT, threading.Event())
+    return context
+
+
+def sampled(context: LlamaContext, weights: LlamaWeights, seed: int | None = 1, **sampling: Any) -> list[int]:
+    """Return twenty tokens, each chosen by the same logits."""
+    sampler = Sampler(weights, sampling, seed)
+    return [sampler.sample(context) for _ in range(20)]
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        {"temperature": 0},
+        {"temperature": 0, "top_k": 5},
+        {"temperature": 5.0, "top_k": 1},
+        {"temperature": 2, "min_p": 1.0},
+    ],
+)
+def test_greedy(context: LlamaContext, weights: LlamaWeights, sampling: dict[str, Any]):
+    likeliest = int(logits_of(context, weights).argmax())
+    assert sampled(context, weights, None, **sampling) == [likeliest] * 20
+
+
+def test_seeds(context: LlamaContext, weights: LlamaWeights):
+    one, again, other = (sampled(context, weights, seed, temperature=1.5) for seed in (7, 7, 8))
+    assert one == again != other
+    assert sampled(context, weights, None, temperature=1.5) != sampled(context, weights, None, temperature=1.5)
+
+
+@dataclass(frozen=True)
+class Limit:
+    sampling: dict[str, Any]
+    different: range
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Limit({"top_k": 2}, range(2, 3)),
+        Limit({"top_p": 0.01}, range(1, 2)),
+        Limit({"top_k": 0, "top_p": 1.0, "min_p": 0.0}, range(20, 101)),
+    ],
+)
+def test_few_tokens_are_likely_enough(context: LlamaContext, weights: LlamaWeights, case: Limit):
+    tokens = {token for seed in range(5) for token in sampled(context, weights, seed, temperature=9.0, **case.sampling)}
+    assert len(tokens) in case.different
+
+
+@pytest.mark.parametrize("penalty", [{"repeat_penalty": 3.0}, {"frequency_penalty": 20.0}, {"presence_penalty": 200.0}])
+@pytest.mark.parametrize("temperature", [0, 0.1])
+def test_penalties(context: LlamaContext, weights: LlamaWeights, penalty: dict[str, float], temperature: float):
+    without = sampled(context, weights, temperature=temperature)
+    assert len(set(sampled(context, weights, temperature=temperature, **penalty))) > len(set(without))
+
+
+def test_only_what_the_grammar_allows_is_sampled(context: LlamaContext, weights: LlamaWeights):
+    matcher = Grammars(weights).grammar(AnswerForm("test", obj(a=text(5)))).matcher
+    Mask(weights).hold(matcher, logits_of(context, weights))
+    tokens = sampled(context, weights, temperature=50.0)
+    assert {weights.pieces[token] for token in tokens} == {b"{"}
+
+
+@pytest.fixture(scope="module")
+def worded(llama_cpp_installed: None, tmp_path_factory: pytest.TempPathFactory) -> LlamaWeights:
+    """A vocabulary with tokens of several letters."""
+    path = tmp_path_factory.mktemp("gguf") / "worded.gguf"
+    return LlamaWeights(str(write_tiny_gguf(path, 'truefalse, "fs.read" "fs.re"tru')), {})
+
+
+TEXTS = [
+    [b"true", b"false"],
+    [b'"fs.read"', b'"fs.write"', b'"fs.re"'],
+    [b' "fs', b' "fs.read"'],
+    [b"t"],
+    [b"1", b"12"],
+    ["é🙂".encode()],
+    [b""],
+    [],
+    [b"\xff\xfe"],
+]
+
+
+@pytest.mark.parametrize("texts", TEXTS, ids=[b"|".join(texts).hex() for texts in TEXTS])
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_against_every_token_of_the_vocabulary(worded: LlamaWeights, texts: list[bytes], seed: int):
+    random = np.random.default_rng(seed)
+    logits = random.normal(0, 5, worded.size).astype(np.float32)
+    logits[random.random(worded.size) < 0.3] = -np.inf
+    probabilities = np.exp(logits.astype(np.float64))
+    wanted: dict[bytes, float] = {}
+    for token, piece in enumerate(worded.pieces):
+        if piece and any(continues(piece, one) for one in texts):
+            wanted[piece] = wanted.get(piece, 0.0) + probabilities[token]
+    found = TokenTexts(worded).weigh(texts, logits)
+    if not sum(wanted.values()):
+        assert sum(found.values()) == 0
+        return
+    assert found.keys() == wanted.keys()
+    for piece, weight in found.items():
+        assert weight / sum(found.values()) == pytest.approx(wanted[piece] / sum(wanted.values()), rel=1e-4)
+
+
+def test_nothing_is_weighed_where_all_is_ruled_out(worded: LlamaWeights):
+    assert TokenTexts(worded).weigh([b"true"], np.full(worded.size, -np.inf, np.float32)) == {}

@@ -1,0 +1,106 @@
+"""Markup is caught while the text arrives, wherever the pieces are cut; all else is shown at once."""
+
+import random
+import re
+from itertools import accumulate, pairwise
+
+import pytest
+from support.markup_texts import LEAKS, PLAIN
+
+from models.markup.stripping import MarkupFilter, strip_markup
+
+TEXTS = [text for text in (*LEAKS, *PLAIN) if len(text) < 200]
+ORPHANS = {text for text in TEXTS if re.fullmatch(r"[^<]*</think>.*\S.*", text)}
+"""Texts whose first half can only be known for a thought when it is over."""
+
+FRAGMENTS = [
+    *("A", "b ", " ", "\n", "\n\n\n", "<", ">", "</", "<|", "|>", "[", "]", "{", "}", '"', "`", "``", "```"),
+    *("<tool_", "call>", "<tool_call>", "</tool_call>", "<think>", "</think>", "think", "<function=", "</function>"),
+    *("python_tag", "<|eom_id|>", "<|Tool Call|>", "<|start of tool call|>", "<|end of tool call|>"),
+    *("[TOOL_", "CALLS]", "[/TOOL_CALLS]", "<invoke name='x'>", "</invoke>"),
+    *("```json\n", "```tool_code\n", "```python\n", '{"tool": "x", "params": {}}'),
+]
+MARK = re.compile(
+    r"</?(tool_call|function_call|tool_response|tool_use|invoke)\b|</?think>|<function=|"
+    r"<\|[^<\[|>\n]*(tool|python_tag|eom_id)[^<\[|>\n]*\|>|\[/?TOOL_CALLS\]|```tool",
+    re.IGNORECASE,
+)
+
+
+def shown(markup: MarkupFilter, *pieces: str) -> list[str]:
+    """Return all that was shown after each piece, and after the last."""
+    return list(accumulate([*map(markup.feed, pieces), markup.close()]))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_cut_at_any_place_changes_nothing(text: str):
+    clean, whole = strip_markup(text), MarkupFilter()
+    at_once = shown(whole, text)[-1]
+    cuts = [(text[:at], text[at:]) for at in range(1, len(text))]
+    for pieces in [*cuts, tuple(text)]:
+        markup = MarkupFilter()
+        assert shown(markup, *pieces)[-1] == at_once
+        assert (markup.text, markup.violations) == (clean.text, clean.violations)
+
+
+@pytest.mark.parametrize("text", [text for text in TEXTS if text not in ORPHANS])
+def test_what_is_shown_is_the_clean_text_and_never_taken_back(text: str):
+    clean = strip_markup(text).text
+    steps = shown(MarkupFilter(), *text)
+    assert steps[-1] == clean
+    assert all(clean.startswith(step) for step in steps)
+
+
+@pytest.mark.parametrize("text", sorted(ORPHANS))
+def test_a_thought_without_beginning_is_shown_but_its_mark_is_not(text: str):
+    markup = MarkupFilter()
+    all_shown = shown(markup, *text)[-1]
+    assert "think" not in all_shown
+    assert all_shown.endswith(markup.text)
+    assert markup.text == LEAKS[text][0]
+
+
+def test_any_mixture_in_any_pieces():
+    """Marks inside marks, and marks that come about because another one is cut out of their middle."""
+    choose = random.Random(0)
+    for _ in range(3000):
+        text = "".join(choose.choices(FRAGMENTS, k=choose.randint(1, 12)))
+        cuts = sorted(choose.sample(range(len(text) + 1), k=min(5, len(text))))
+        whole, split = MarkupFilter(), MarkupFilter()
+        at_once = shown(whole, text)[-1]
+        in_pieces = shown(split, *(text[a:b] for a, b in pairwise([0, *cuts, len(text)])))[-1]
+        assert (in_pieces, split.text, split.violations) == (at_once, whole.text, whole.violations), text
+        assert not MARK.search(at_once), text
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("The gate opens at seven, says the plan; nobody knows why.", 0),
+        ("If a < b and b < c, then a < c.", 2),
+        ("It's **bold**, [a link](https://example.org), and `code`.", 2),
+        ("The <title> and the <table> stay.", 3),
+        ("<p>Take <b>this</b>.</p>", 2),
+        ("See [TODO] and [1].", 4),
+        ("A line.\n\nAnother:\n- one\n- two", 0),
+        ("```python\nprint([1, 2])\n```", 9),
+    ],
+)
+def test_prose_is_shown_at_once(text: str, held: int):
+    """Held back are at most so many characters, white space before them among these."""
+    markup = MarkupFilter()
+    waiting, so_far, all_shown = [], "", ""
+    for char in text:
+        so_far += char
+        all_shown += markup.feed(char)
+        assert text.startswith(all_shown)
+        waiting.append(len(so_far.rstrip()) - len(all_shown))
+    assert max(waiting) == held
+    assert all_shown + markup.close() == text
+
+
+def test_a_long_thought_is_never_shown_and_the_answer_at_once():
+    markup = MarkupFilter()
+    assert "".join(markup.feed(piece) for piece in ["<thi", "nk>", *["Hm, "] * 1000, "</thin", "k>", "\n\n"]) == ""
+    assert markup.feed("It") == "It"
+    assert (markup.feed(" says"), markup.feed(" so."), markup.close()) == (" says", " so.", "")

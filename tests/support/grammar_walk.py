@@ -1,0 +1,64 @@
+"""Writing at random what a grammar allows."""
+
+from random import Random
+
+import numpy as np
+from llguidance import LLMatcher
+
+from models.forms import AnswerForm
+from models.llama.grammar import Grammars
+from models.llama.sampling import Mask
+from models.llama.weights import LlamaWeights
+
+LONGEST = 3000
+CLOSING = (b'"', b"}", b"]", b",")
+
+
+class RandomWriter:
+    """A model without a mind: any token that may come next does, closing ones somewhat more often."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        self.grammars = Grammars(weights)
+        self._weights = weights
+        self._mask = Mask(weights)
+
+    def write(self, form: AnswerForm, seed: int) -> bytes:
+        """Return an answer in that form, up to its end."""
+        random, matcher = Random(seed), self.grammars.grammar(form).matcher
+        text = b""
+        for _ in range(LONGEST):
+            allowed = self._allowed(matcher)
+            closing = [token for token in allowed if self._weights.pieces[token] in CLOSING]
+            token = random.choice(closing if closing and random.random() < 0.2 else allowed)
+            if self._weights.is_end(token):
+                return text
+            assert matcher.consume_token(token), matcher.get_error()
+            text += self._weights.pieces[token]
+            if matcher.is_stopped():
+                return text
+        raise AssertionError(f"after {LONGEST} tokens it has not ended: {text[-200:]!r}")
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the text's tokens: bytes, in a tiny model."""
+        return self._weights.tokenize(text, special=False)
+
+    def takes(self, form: AnswerForm, text: str) -> bool:
+        """Whether the text may be written, and be all that is."""
+        matcher, tokens = self.grammars.grammar(form).matcher, self.tokens(text)
+        return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
+
+    def starts(self, form: AnswerForm, text: str) -> bool:
+        """Whether what is written may begin with the text."""
+        matcher, tokens = self.grammars.grammar(form).matcher, self.tokens(text)
+        return matcher.try_consume_tokens(tokens) == len(tokens)
+
+    def following(self, form: AnswerForm, text: str) -> list[bytes]:
+        """Return the texts of the tokens that may follow; the end has none."""
+        matcher = self.grammars.grammar(form).matcher
+        assert matcher.consume_tokens(self.tokens(text)), matcher.get_error()
+        return [self._weights.pieces[token] for token in self._allowed(matcher)]
+
+    def _allowed(self, matcher: LLMatcher) -> list[int]:
+        logits = np.zeros(self._weights.size, np.float32)
+        self._mask.hold(matcher, logits)
+        return np.flatnonzero(np.isfinite(logits)).tolist()

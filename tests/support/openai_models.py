@@ -1,0 +1,49 @@
+"""A model at a scripted server, asked for verdicts, and what it was asked with."""
+
+import asyncio
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import Message
+
+from models.endpoint import Endpoint
+from models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
+from models.model import FormAnswer
+from models.openai.connect import connect
+from models.openai.model import OpenAICompatible
+
+VERDICT = obj(approved={"type": "boolean"}, confidence=CONFIDENCE, reason=text(80))
+FORM = AnswerForm("verdict", VERDICT, choices=(Choice.among("approved", values=[True, False]),))
+GOOD = '{"approved":true,"confidence":0.9,"reason":"fine"}'
+SAMPLING = {"temperature": 0.2, "top_p": 0.9, "max_tokens": 50}
+
+
+def called(arguments: str) -> Message:
+    """Return an answer that is a tool call."""
+    call = {"id": "1", "type": "function", "function": {"name": "verdict", "arguments": arguments}}
+    return Message({"content": None, "tool_calls": [call]}, "tool_calls")
+
+
+async def model_at(server: ScriptedOpenAI, *, is_openai: bool = False, seconds: float = 10) -> OpenAICompatible:
+    """Return a model that knows nothing of the server yet, and waits so long for it."""
+    chat = await asyncio.to_thread(connect, "scripted", Endpoint(server.base_url, None, timeout=seconds))
+    return OpenAICompatible(chat, is_openai=is_openai)
+
+
+async def ask(model: OpenAICompatible, form: AnswerForm = FORM) -> FormAnswer:
+    """Ask for an answer in the form."""
+    return await model.answer([HumanMessage("Judge. Answer in JSON.")], form, sampling=SAMPLING)
+
+
+def asked_with(request: dict[str, Any]) -> str:
+    """Return the means of a request in one word."""
+    if "tools" in request:
+        return "tool_call"
+    format_ = request.get("response_format", {"type": "prompt"})
+    return format_["type"] + ("+schema" if "schema" in format_ else "")
+
+
+def means(server: ScriptedOpenAI) -> list[str]:
+    """Return the means of all requests so far."""
+    return [asked_with(request) for request in server.requests]

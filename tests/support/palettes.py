@@ -1,0 +1,33 @@
+"""A thousand palettes of real servers' tools, for models that choose from them at random."""
+
+import random
+from collections.abc import Iterator
+
+from support.data_folder import read_rows
+from support.tool_specs import a_tool
+from support.tricky_schemas import SCHEMAS
+
+from tools.spec import ToolSpec
+
+PALETTES = 1_000
+SIZE = 5
+
+CATALOGUE = ("toucan_mcp_catalog", "tools.jsonl")
+
+
+def all_tools() -> list[ToolSpec]:
+    """Return real servers' tools where the data is at hand, and always those of our own."""
+    rows = [(f"real.{number}", row["input_schema"]) for number, row in enumerate(read_rows(*CATALOGUE))]
+    own = [(f"own.{name}", schema) for name, schema in SCHEMAS.items()]
+    return [a_tool(name, schema=schema or {"type": "object"}) for name, schema in rows + own]
+
+
+def palettes() -> Iterator[list[ToolSpec]]:
+    """Yield palettes that hold every tool at least once: five or six of the data's, or our own over and over."""
+    tools = all_tools()
+    random.Random(0).shuffle(tools)
+    size = max(SIZE, -(-len(tools) // PALETTES))
+    supply = (tools * -(-PALETTES * size // len(tools)))[: PALETTES * size]
+    for number in range(PALETTES):
+        chosen = {tool.name: tool for tool in supply[number * size : (number + 1) * size]}
+        yield list(chosen.values())

@@ -1,0 +1,155 @@
+"""What a scripted server may answer, and how each answer looks on the wire."""
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+NO_RETRY = {"x-should-retry": "false"}
+EVENTS = "text/event-stream"
+
+
+@dataclass(frozen=True)
+class HttpError:
+    """Answer with this HTTP status. The client is told not to retry unless `retry`."""
+
+    status: int
+    message: str = "scripted error"
+    param: str | None = None
+    retry: bool = False
+    code: str | None = None
+    retry_after: str | None = None
+    """The `Retry-After` header."""
+    body: Any = None
+    """The whole body, where it is not OpenAI's error object."""
+
+    def response(self) -> Response:
+        error = {"message": self.message, "type": "scripted", "param": self.param, "code": self.code}
+        headers = {} if self.retry else dict(NO_RETRY)
+        if self.retry_after is not None:
+            headers["retry-after"] = self.retry_after
+        return JSONResponse({"error": error} if self.body is None else self.body, self.status, headers)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Answer with exactly this body and HTTP status 200."""
+
+    body: str
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def response(self) -> Response:
+        return Response(self.body, media_type=self.content_type, headers=dict(self.headers))
+
+
+@dataclass(frozen=True)
+class Message:
+    """Answer with an assistant's message of these fields."""
+
+    fields: Mapping[str, Any]
+    finish_reason: str = "stop"
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token of an answer, with the probability of what could have been written in its place."""
+
+    text: str
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+
+    def listed(self, count: int) -> dict[str, Any]:
+        known = {self.text: 1.0, **self.probabilities}
+        top = sorted(self.probabilities, key=known.__getitem__, reverse=True)[:count]
+        return _listed(self.text, known[self.text]) | {"top_logprobs": [_listed(one, known[one]) for one in top]}
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Answer with these tokens, and with their logprobs where they are asked for."""
+
+    tokens: tuple[Token, ...]
+
+    @classmethod
+    def of(cls, *tokens: str | Token) -> "Tokens":
+        return cls(tuple(one if isinstance(one, Token) else Token(one, {one: 1.0}) for one in tokens))
+
+    @property
+    def text(self) -> str:
+        return "".join(one.text for one in self.tokens)
+
+
+@dataclass(frozen=True)
+class CutOff:
+    """Send this much of an answer, then break the connection."""
+
+    text: str
+
+    def response(self, *, stream: bool) -> Response:
+        if stream:
+            return StreamingResponse(self._events(), media_type=EVENTS)
+        body = json.dumps(envelope("chat.completion", "message", {"content": self.text}, "stop"))
+        return StreamingResponse(
+            self._body(body), media_type="application/json", headers={"content-length": str(len(body))}
+        )
+
+    async def _events(self) -> AsyncIterator[str]:
+        yield event(envelope("chat.completion.chunk", "delta", {"content": self.text}, None))
+        raise ConnectionResetError("scripted")
+
+    async def _body(self, body: str) -> AsyncIterator[str]:
+        yield body[: len(body) // 2]
+        raise ConnectionResetError("scripted")
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Send this text, if any, then nothing until the client goes away; `drip`: white space without end instead."""
+
+    text: str | None = None
+    drip: bool = False
+
+    def response(self, *, stream: bool) -> Response:
+        if self.text is None and not self.drip:
+            return _Silence()
+        return StreamingResponse(self._body(stream=stream), media_type=EVENTS if stream else "application/json")
+
+    async def _body(self, *, stream: bool) -> AsyncIterator[str]:
+        content = {"content": self.text or ""}
+        yield event(envelope("chat.completion.chunk", "delta", content, None)) if stream else ' {"choices": '
+        while self.drip:
+            await asyncio.sleep(0.02)
+            yield " "
+        await asyncio.Event().wait()  # starlette cancels this when the client is gone
+
+
+Reply = str | HttpError | Raw | CutOff | Stall | Message | Tokens
+
+
+class _Silence(Response):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+def envelope(
+    kind: str, part: Literal["message", "delta"], fields: Mapping[str, Any] | None, finish_reason: str | None
+) -> dict[str, Any]:
+    """Return a completion, or a chunk of one, with one choice."""
+    content = {} if fields is None else {"role": "assistant", **fields}
+    choice = {"index": 0, part: content, "finish_reason": finish_reason}
+    return {"id": "scripted", "object": kind, "created": 0, "model": "scripted", "choices": [choice]}
+
+
+def event(data: dict[str, Any]) -> str:
+    """Return a server-sent event."""
+    return f"data: {json.dumps(data)}\n\n"
+
+
+def _listed(text: str, probability: float) -> dict[str, Any]:
+    return {"token": text, "bytes": list(text.encode()), "logprob": math.log(probability)}
