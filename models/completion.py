@@ -97,7 +97,7 @@ class _Shown(BaseChatModel):
 
     def _check(self) -> None:
         if not self.written.strip():
-            raise DecisionError(f"{model_label(self.hidden)} said nothing")
+            raise DecisionError(f"{model_label(self.hidden)} said nothing", self.usage)
 
 
 def _chunk(text: str) -> ChatGenerationChunk:

@@ -56,6 +56,10 @@ class Model:
         """What is known of a model in this process; None of one elsewhere."""
         return None
 
+    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
+        """Whether the messages and an answer of that length go into the model's context, as far as can be told."""
+        return True
+
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:

@@ -87,19 +87,22 @@ def _candidates(wanted: PaletteRequest, catalogue: Catalogue, ranked: list[str])
                 yield name, reason
 
 
-def describe(spec: ToolSpec, *, full: bool) -> str:
-    """Return a tool's text for a prompt: in full with its schema, or in brief."""
+def describe(spec: ToolSpec, *, full: bool, briefs: bool = True) -> str:
+    """Return a tool's text for a prompt: in full with its schema, or in brief; without `briefs`, its name then."""
     if not full:
-        return f"- {spec.name}: {spec.brief}"
+        return f"- {spec.name}: {spec.brief}" if briefs else f"- {spec.name}"
     schema = json.dumps(spec.input_schema, ensure_ascii=False, separators=(",", ":"))
     return f"- {spec.name}: {spec.full.strip()}\n  arguments (JSON Schema): {schema}"
 
 
-def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue) -> str:
-    """Return the palette as a prompt shows it, in order of name so that an unchanged palette reads the same."""
+def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue, *, briefs: bool = True) -> str:
+    """Return the palette as a prompt shows it, in order of name so that an unchanged palette reads the same.
+
+    Without `briefs`, a tool that is not shown in full is only named.
+    """
     shown = sorted(entries, key=lambda entry: entry.tool_name)
     return "\n".join(
-        describe(catalogue[entry.tool_name], full=entry.shown == "full")
+        describe(catalogue[entry.tool_name], full=entry.shown == "full", briefs=briefs)
         for entry in shown
         if entry.tool_name in catalogue
     )

@@ -27,15 +27,13 @@ class LanguageResponder:
         Raises:
             DecisionError: the model could not be asked, or said nothing.
         """
+        model = await self.model()
+        user = render(
+            "answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet)
+        )
         answer = await complete(
-            await self.model(),
-            conversation(
-                packet,
-                render("answer_system", ledger=ledger(catalogue)),
-                render(
-                    "answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet)
-                ),
-            ),
+            model,
+            await conversation(model, packet, [render("answer_system", ledger=ledger(catalogue))], user, MAX_TOKENS),
             temperature=TEMPERATURE,
             max_tokens=MAX_TOKENS,
         )

@@ -51,13 +51,11 @@ class LanguageIntent:
                 decided_by="reflex",
             )
         catalogue = await toolbox.catalogue()
+        model, system = await self.model(), render("intent_system", ledger=ledger(catalogue))
+        user = render("intent_user", request=request, results=results(packet))
         answer = await decide(
-            await self.model(),
-            conversation(
-                packet,
-                render("intent_system", ledger=ledger(catalogue)),
-                render("intent_user", request=request, results=results(packet)),
-            ),
+            model,
+            await conversation(model, packet, [system], user, MAX_TOKENS),
             IntentAnswer,
             intent_form(),
             temperature=context.selection_temperature,

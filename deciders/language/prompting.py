@@ -16,15 +16,34 @@ ModelSource = Callable[[], Awaitable[Model]]
 """Loads the model on first use."""
 
 HISTORY_MESSAGES = 8
+"""The least that is shown of a longer history. It is cut by as many at a time: a prompt that begins like the last one
+is evaluated, or billed, only from where it differs.
+"""
 HISTORY_CHARS = 1_500
 RESULT_CHARS = 12_000
 
 TOOL_RESULT = "tool_execution_result"
 
 
-def conversation(packet: CognitionPacket, system: str, user: str) -> list[BaseMessage]:
-    """Return the messages of a model call: system prompt, recent history without markup, this turn."""
-    return [SystemMessage(system), *_history(packet.messages[:-1]), HumanMessage(user)]
+async def conversation(
+    model: Model, packet: CognitionPacket, systems: Sequence[str], user: str, max_tokens: int
+) -> list[BaseMessage]:
+    """Return the messages of a model call: system prompt, recent history without markup, this turn.
+
+    Where the model's context is too small for all of it, history goes first, the oldest before the newest, and then
+    the system prompt gives way to the next of `systems`. What fits no way is sent in its shortest form: the model's
+    error then says how much too long it is.
+    """
+    history = _history(packet.messages[:-1])
+    for system in systems:
+        while True:
+            messages = [SystemMessage(system), *history, HumanMessage(user)]
+            if await model.fits(messages, max_tokens):
+                return messages
+            if not history:
+                break
+            del history[:2]
+    return messages
 
 
 def ledger(catalogue: Catalogue) -> str:
@@ -55,7 +74,6 @@ def _fenced(field: DataField, fence: str) -> str:
 
 def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
     spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
-    cleaned = [
-        (type(message), strip_markup(message.text).text[:HISTORY_CHARS]) for message in spoken[-HISTORY_MESSAGES:]
-    ]
+    cut = max(0, len(spoken) // HISTORY_MESSAGES - 1) * HISTORY_MESSAGES
+    cleaned = [(type(message), strip_markup(message.text).text[:HISTORY_CHARS]) for message in spoken[cut:]]
     return [kind(text) for kind, text in cleaned if text]

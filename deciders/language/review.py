@@ -54,17 +54,15 @@ class LanguageReviewer:
             wanted = list(range(1, len(calls) + 1))
             return None if judged == wanted else f'"reviews" must judge each of the calls {wanted} once, not {judged}.'
 
+        model, max_tokens = await self.model(), context.review_max_tokens * max(1, len(calls))
+        user = render("review_user", request=packet.content.user_words, calls=_listed(calls, catalogue))
         answer = await decide(
-            await self.model(),
-            conversation(
-                packet,
-                render("review_system"),
-                render("review_user", request=packet.content.user_words, calls=_listed(calls, catalogue)),
-            ),
+            model,
+            await conversation(model, packet, [render("review_system")], user, max_tokens),
             ReviewAnswer,
             review_form(len(calls)),
             temperature=context.review_temperature,
-            max_tokens=context.review_max_tokens * max(1, len(calls)),
+            max_tokens=max_tokens,
             validate=objection,
             repair_prompt=repair,
         )

@@ -109,14 +109,16 @@ class LanguageSelector:
             return " ".join(correction.message for correction in found) or None
 
         tools = [catalogue[entry.tool_name] for entry in packet.context.palette if entry.tool_name in catalogue]
+        model, max_tokens = await self.model(), context.selection_max_tokens
+        systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
         answer = await decide(
-            await self.model(),
-            conversation(packet, _system(packet, catalogue, context), _user(packet)),
+            model,
+            await conversation(model, packet, systems, _user(packet), max_tokens),
             SelectionAnswer,
             selection_form(tools, context.max_parallel_calls),
             temperature=context.selection_temperature,
             top_p=context.selection_top_p,
-            max_tokens=context.selection_max_tokens,
+            max_tokens=max_tokens,
             validate=objection,
             repair_prompt=repair,
         )
@@ -170,11 +172,11 @@ def _corrections(answer: SelectionAnswer, packet: CognitionPacket, catalogue: Ca
     return [correction for correction in found if correction.problem not in {"off_palette", "unknown_tool"}]
 
 
-def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> str:
+def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:
     return render(
         "selection_system",
         ledger=ledger(catalogue),
-        palette=palette_text(packet.context.palette, catalogue),
+        palette=palette_text(packet.context.palette, catalogue, briefs=briefs),
         max_calls=str(context.max_parallel_calls),
     )
 

@@ -15,6 +15,7 @@ from pydantic import PrivateAttr
 
 from models.facts import LocalFacts
 from models.llama.engine import Answer, LlamaEngine, Request
+from models.llama.prompt import Chat
 
 SAMPLING = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "max_tokens", "seed"}
@@ -61,6 +62,14 @@ class LlamaCppChat(BaseChatModel):
     def get_num_tokens(self, text: str) -> int:
         """Return how many tokens of the model's vocabulary the text takes."""
         return self._engine.count_tokens(text)
+
+    def prompt_length(self, messages: Sequence[BaseMessage]) -> int:
+        """Return how many tokens the messages take as a prompt.
+
+        Raises:
+            DecisionError: the model's chat template refuses them.
+        """
+        return self._engine.prompt_length(_chat(messages))
 
     def _generate(
         self,
@@ -122,11 +131,16 @@ class LlamaCppChat(BaseChatModel):
     def _request(self, messages: Sequence[BaseMessage], stop: list[str] | None, kwargs: Mapping[str, Any]) -> Request:
         given = {name: value for name, value in kwargs.items() if name in SAMPLING and value is not None}
         return Request(
-            chat=convert_to_openai_messages(messages, text_format="string"),
+            chat=_chat(messages),
             sampling={"max_tokens": self.max_tokens, "temperature": self.temperature, **given},
             stop=tuple(stop or ()),
             form=kwargs.get("form"),
         )
+
+
+def _chat(messages: Sequence[BaseMessage]) -> Chat:
+    chat: Chat = convert_to_openai_messages(messages, text_format="string")
+    return chat
 
 
 def _result(answer: Answer) -> ChatResult:

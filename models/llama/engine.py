@@ -106,13 +106,23 @@ class LlamaEngine:
         """Return how many tokens of the model's vocabulary the text takes."""
         return len(self.weights.tokenize(text, special=False))
 
+    def prompt_length(self, chat: Chat) -> int:
+        """Return how many tokens the messages take as a prompt.
+
+        Raises:
+            DecisionError: the chat template refuses them.
+        """
+        return len(self._prompts.write(chat).tokens)
+
     def _answer(self, request: Request) -> Answer:
-        prompt = self._prompts.tokens(request.chat, thinking=request.form is None)
+        prompt = self._prompts.write(request.chat, thinking=request.form is None)
         grammar = self._grammars.grammar(request.form) if request.form else None
         begun = perf_counter()
-        known = self._context.read(prompt, request.cancelled)
+        known = self._context.read(prompt.tokens, request.cancelled)
         read = perf_counter()
         written = _Written(request)
+        if prompt.opens_thought and request.form is None:
+            written.begin("<think>")  # its end will come, and who reads the answer must know where it began
         reason: FinishReason = "length"
         seed = request.sampling.get("seed")
         sampler = Sampler(self.weights, request.sampling, self._seed if seed is None else seed)
@@ -132,7 +142,7 @@ class LlamaEngine:
         return Answer(
             text=written.finish(),
             finish_reason=reason,
-            input_tokens=len(prompt),
+            input_tokens=len(prompt.tokens),
             cached_tokens=known,
             output_tokens=written.tokens,
             pace=Pace(reading_s=read - begun, writing_s=perf_counter() - read),
@@ -174,6 +184,10 @@ class _Written:
         self._stop = StopTexts(request.stop)
         self._on_text = request.on_text
         self._pieces: list[str] = []
+
+    def begin(self, text: str) -> None:
+        """Begin the answer with what the prompt ends with."""
+        self._emit(text)
 
     def add(self, piece: bytes, weights: Any) -> bool:
         """Take a token's text; return whether a stop text is complete."""

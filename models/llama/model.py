@@ -1,5 +1,6 @@
 """Answers in a form from llama.cpp: a grammar holds every token, and the logits tell how sure the model was."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,14 @@ class LlamaCppModel(Model):
     def facts(self) -> LocalFacts:
         """What the file and its context are."""
         return self.chat.facts
+
+    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
+        """Whether the messages and an answer of that length go into the model's context.
+
+        Raises:
+            DecisionError: the model's chat template refuses the messages.
+        """
+        return await asyncio.to_thread(self.chat.prompt_length, messages) + max_tokens <= self.facts.context_size
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]

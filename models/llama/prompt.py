@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -22,14 +23,27 @@ CHATML = (
 """For files without a template of their own."""
 
 
+THOUGHTS = ("<think>", "<thinking>", "[THINK]")
+"""With what some templates begin the answer for the model."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a model reads before it answers."""
+
+    tokens: list[int]
+    opens_thought: bool
+    """Whether it ends with the beginning of a thought, which the model goes on with."""
+
+
 class PromptWriter:
     """Writes prompts for one model. What a message says never becomes a control token, whatever it says."""
 
     def __init__(self, weights: LlamaWeights) -> None:
         self._weights = weights
 
-    def tokens(self, chat: Chat, *, thinking: bool = True) -> list[int]:
-        """Return the prompt's tokens, up to where the answer begins.
+    def write(self, chat: Chat, *, thinking: bool = True) -> Prompt:
+        """Return the prompt up to where the answer begins.
 
         Args:
             thinking: False asks templates that know of it to have the model answer at once.
@@ -54,7 +68,7 @@ class PromptWriter:
                 tokens += self._weights.tokenize(quoted[int(part)], special=False)
             else:
                 tokens += self._weights.tokenize(part, special=True)
-        return tokens
+        return Prompt(tokens, opens_thought=prompt.rstrip().endswith(THOUGHTS))
 
     @cached_property
     def _control(self) -> re.Pattern[str] | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from models.forms import AnswerForm
 from models.model import HeldBy
-from models.openai.schemas import one_object, strict_schema
+from models.openai.schemas import modest, one_object, strict_schema
 from models.transport import said
 
 RUNGS = ("json_schema", "json_object+schema", "tool_call", "json_object", "prompt")
@@ -65,7 +65,7 @@ class Means:
     def options(self, form: AnswerForm, sampling: Mapping[str, Any], *, is_openai: bool) -> dict[str, Any]:
         """Return the request's options, as langchain-openai takes them."""
         options = {name: value for name, value in sampling.items() if name not in self.left_out}
-        schema = form.schema(form.parts if self.widened else ())
+        schema = modest(form.schema(form.parts if self.widened else ()))
         if is_openai or self.widened:
             schema = one_object(schema)
         strict = strict_schema(schema) if is_openai else None

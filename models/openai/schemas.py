@@ -11,6 +11,9 @@ _LIMITS = frozenset(
 )
 """Keywords that do not shape an answer: servers refuse some of them, or pass over them."""
 
+MODEST, MODEST_ITEMS = 300, 30
+"""The longest text, in characters, and the longest array that a server is asked to count out."""
+
 _SHAPES = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref", "$defs"}
     | {"title", "description"}
@@ -22,6 +25,17 @@ def shape_of(schema: Schema) -> Schema:
     """Return the schema without its limits: what fits the schema fits its shape."""
     shape: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in _LIMITS})
     return shape
+
+
+def modest(schema: Schema) -> Schema:
+    """Return the schema without limits so large that a server's grammar, which may write them out, ends the server."""
+
+    def change(one: Schema) -> Schema:
+        most = {"minLength": MODEST, "maxLength": MODEST, "minItems": MODEST_ITEMS, "maxItems": MODEST_ITEMS}
+        return {key: value for key, value in one.items() if key not in most or _at_most(value, most[key])}
+
+    changed: Schema = map_schema(schema, change)
+    return changed
 
 
 def strict_schema(schema: Schema) -> Schema | None:
@@ -54,6 +68,10 @@ def one_object(schema: Schema) -> Schema:
         "additionalProperties": False,
     }
     return merged | {key: value for key, value in schema.items() if key != "anyOf"}
+
+
+def _at_most(value: Any, limit: int) -> bool:
+    return isinstance(value, int) and value <= limit
 
 
 def _is_strict(schema: Any) -> bool:

@@ -28,7 +28,7 @@ def weights(tiny_gguf: Path) -> LlamaWeights:
 
 def written(weights: LlamaWeights, *chat: dict[str, Any], thinking: bool = True) -> str:
     """Return the prompt with each token that is no text as `[name]`."""
-    tokens = PromptWriter(weights).tokens(chat, thinking=thinking)
+    tokens = PromptWriter(weights).write(chat, thinking=thinking).tokens
     shown = [weights.pieces[token] or b"[" + weights._text(token, special=True) + b"]" for token in tokens]
     return b"".join(shown).decode()
 

@@ -1,0 +1,119 @@
+"""The whole graph on llama.cpp: what it remembers from turn to turn, and how sessions share it."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.gguf_model import write_tiny_gguf
+from support.graphs import Session, session
+from support.notebook import Notebook
+
+from connectors.turn import Say, StageStarted, run_turn
+from deciders.choosing import language_deciders
+from deciders.protocols import Deciders
+from models.llama.model import LlamaCppModel
+from state.base import ConfidenceSource
+from state.packet import CognitionPacket
+
+Load = Callable[..., Deciders]
+
+OPTIONS = {"n_ctx": 16_384, "n_threads": 1, "seed": 6}
+
+
+@pytest.fixture
+def load(llama_cpp_installed: None, tmp_path: Path) -> Load:
+    """Load a model of random weights whose JSON answers end; returns the deciders that ask it."""
+
+    def loaded(**options: int) -> Deciders:
+        file = write_tiny_gguf(tmp_path / "random.gguf", seed=6, terse=True)
+        model = LlamaCppModel.load(str(file), {**OPTIONS, **options})
+
+        async def source() -> LlamaCppModel:
+            return model
+
+        return language_deciders(source, source)
+
+    return loaded
+
+
+async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, capsys: pytest.CaptureFixture[str]):
+    async with session(load(), notebook) as talk:
+        first, second = [await talk.say(text) for text in ("Read note a", "Now read note b")]
+    whole, again = evaluated(first), evaluated(second)
+    with capsys.disabled():
+        print(f"\nprompt tokens evaluated: {whole} in the first turn, {again} in the second")  # noqa: T201
+    assert set(second.metrics.token_usage) == {"detect_intent", "select_tool", "respond"}
+    assert again <= 0.2 * whole
+
+
+async def test_confidence_is_read_from_the_tokens(load: Load, notebook: Notebook):
+    async with session(load(), notebook) as talk:
+        packet = await talk.say("Read note a")
+    sources = {entry.step: entry.confidence_source for entry in packet.reasoning.reflection_log if entry.decided_by}
+    assert sources["detect_intent"] is sources["select_tool"] is ConfidenceSource.MEASURED
+    assert packet.intent.confidence_source is ConfidenceSource.MEASURED
+
+
+async def test_two_sessions_at_once_do_not_mix(load: Load):
+    texts = {"one": ["Read note a", "Now read note b"], "two": ["What is in note c?", "And in note d, please?"]}
+
+    async def talk(deciders: Deciders, name: str) -> list[dict[str, object]]:
+        async with session(deciders, Notebook()) as opened:
+            return [decided(await opened.say(text)) for text in texts[name]]
+
+    alone = [await talk(load(), name) for name in texts]
+    shared = load()
+    assert await asyncio.gather(*(talk(shared, name) for name in texts)) == alone
+    assert alone[0] != alone[1]
+
+
+async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_path: Path, notebook: Notebook):
+    """Its answers hardly ever end, so only the cancellation can end one before the limit."""
+    file = write_tiny_gguf(tmp_path / "endless.gguf", seed=6)
+    model = LlamaCppModel.load(str(file), {**OPTIONS, "n_ctx": 32_768})
+    finished: list[str] = []
+    submit = model.chat._engine.submit
+
+    def watched(request):
+        future = submit(request)
+        future.add_done_callback(
+            lambda done: finished.append("dropped" if done.cancelled() else done.result().finish_reason)
+        )
+        return future
+
+    model.chat._engine.submit = watched  # type: ignore[method-assign]
+
+    async def source() -> LlamaCppModel:
+        return model
+
+    async with session(language_deciders(source, source), notebook, selection_max_tokens=8_000) as talk:
+        selecting = asyncio.Event()
+        turn = asyncio.create_task(run_until(talk, "Read note a", "select_tool", selecting))
+        await selecting.wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+    answer = await model.chat.ainvoke("Hello", max_tokens=4)
+    assert answer.usage_metadata is not None
+    assert answer.usage_metadata["output_tokens"] <= 4
+    assert {"cancelled", "dropped"} & set(finished[:-1])
+
+
+async def run_until(talk: Session, text: str, stage: str, reached: asyncio.Event) -> None:
+    async for event in run_turn(talk.graph, Say(text), talk.name, talk.context):
+        if isinstance(event, StageStarted) and event.stage == stage:
+            reached.set()
+
+
+def evaluated(packet: CognitionPacket) -> int:
+    """Return how many prompt tokens of the turn were evaluated."""
+    return sum(usage.input_tokens - usage.cached_tokens for usage in packet.metrics.token_usage.values())
+
+
+def decided(packet: CognitionPacket) -> dict[str, object]:
+    """Return what does not differ from run to run."""
+    return {
+        "log": [(entry.step, entry.summary) for entry in packet.reasoning.reflection_log],
+        "answer": packet.response.candidate,
+    }
