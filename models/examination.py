@@ -57,6 +57,14 @@ class WatchedModel(Model):
         """How often it could not be asked."""
         self._model = model
 
+    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
+        """Whether the model's context takes this.
+
+        Raises:
+            DecisionError: it cannot be asked.
+        """
+        return await self._model.fits(messages, max_tokens)
+
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:

@@ -5,6 +5,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from state.base import ConfidenceSource
 from state.packet import CognitionPacket
 from state.sections import Reflection
 
@@ -20,7 +21,7 @@ def answer(packet: CognitionPacket) -> Text:
 
 
 def journey(packet: CognitionPacket) -> Group:
-    """Return the packet's journey: stage, decision, confidence, time."""
+    """Return the packet's journey: stage, decision, confidence (`~`: merely stated by the model), time."""
     table = Table(box=None, pad_edge=False, header_style="dim", expand=False)
     table.add_column("stage", style="cyan", no_wrap=True)
     table.add_column("decision", overflow="fold", ratio=1)
@@ -31,8 +32,11 @@ def journey(packet: CognitionPacket) -> Group:
     total = sum(packet.metrics.latency_ms.values())
     tokens = sum(usage.input_tokens + usage.output_tokens for usage in packet.metrics.token_usage.values())
     spent = f", {tokens:,} tokens" if tokens else ""
+    stated = any(entry.confidence_source is ConfidenceSource.STATED for entry in packet.reasoning.reflection_log)
+    legend = "; ~ a number that the model states" if stated else ""
     foot = Text(
-        f"packet {packet.header.packet_id[:8]}, session {packet.header.session_id}: {total:.0f} ms{spent}", style="dim"
+        f"packet {packet.header.packet_id[:8]}, session {packet.header.session_id}: {total:.0f} ms{spent}{legend}",
+        style="dim",
     )
     problems = [Text(f"! {printable(error.message)}", style="yellow") for error in packet.metrics.errors]
     return Group(table, *problems, foot)
@@ -69,4 +73,6 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def _confidence(entry: Reflection) -> str:
-    return "" if entry.confidence is None else f"{entry.confidence:.2f}"
+    """Return the confidence; `~` marks one that the model merely stated."""
+    mark = "~" if entry.confidence_source is ConfidenceSource.STATED else ""
+    return "" if entry.confidence is None else f"{mark}{entry.confidence:.2f}"

@@ -4,6 +4,8 @@ import json
 import re
 from collections.abc import Iterator
 
+from models.decoding.call_forms import says_call
+
 _TICKS = re.compile(r"`+")
 _FIRST_LINE = re.compile(r"(`{3,})([^\n`]{0,100})")
 _MAY_BE_CALL = re.compile(r'\s*(?:\[\s*)?(?:\{\s*(?:".*)?)?', re.DOTALL)
@@ -11,9 +13,6 @@ _MAY_BE_CALL = re.compile(r'\s*(?:\[\s*)?(?:\{\s*(?:".*)?)?', re.DOTALL)
 
 _LAST_LINE = re.compile(r"\n[ \t]*```")
 _DECODER = json.JSONDecoder()
-
-_NAME_KEYS = frozenset({"tool", "tool_name", "selected_tool", "name", "function"})
-_ARGUMENT_KEYS = frozenset({"params", "parameters", "arguments", "args", "input"})
 
 
 class FenceFilter:
@@ -111,7 +110,4 @@ def is_call(text: str) -> bool:
 
 def _reads_like_call(value: object) -> bool:
     calls = value if isinstance(value, list) else [value]
-    return bool(calls) and all(
-        isinstance(call, dict) and bool(_NAME_KEYS & call.keys()) and bool(_ARGUMENT_KEYS & call.keys())
-        for call in calls
-    )
+    return bool(calls) and all(map(says_call, calls))

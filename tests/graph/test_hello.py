@@ -1,19 +1,17 @@
 """Small talk calls no tool, no selection, and waits for no server."""
 
-import asyncio
 import sys
 
 import pytest
 from fastmcp.client.transports import StdioTransport
 from support.graphs import session, stages
 from support.notebook import Notebook
+from support.openai_models import model_at
 from support.scripted_openai import ScriptedOpenAI
 
 from connectors.turn import Say
 from deciders.choosing import language_deciders, reflex_deciders
 from deciders.language.prompting import ModelSource
-from models.endpoint import Endpoint
-from models.openai.connect import connect
 from tools.connection import Connection
 
 GREETINGS = ["Hello", "hi there!", "Thank you very much", "Good morning, how are you?", "ok bye"]
@@ -23,7 +21,7 @@ QUIET = ["open_packet", "detect_intent", "respond"]
 @pytest.fixture
 def model(scripted_openai: ScriptedOpenAI) -> ModelSource:
     async def source():
-        return await asyncio.to_thread(connect, "scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
+        return await model_at(scripted_openai)
 
     return source
 

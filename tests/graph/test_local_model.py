@@ -55,6 +55,28 @@ async def test_confidence_is_read_from_the_tokens(load: Load, notebook: Notebook
     assert packet.intent.confidence_source is ConfidenceSource.MEASURED
 
 
+async def test_a_context_that_is_too_small_is_told(load: Load, notebook: Notebook):
+    """Nothing fits, so reflexes decide, and nobody reviews: nothing runs."""
+    async with session(load(n_ctx=256), notebook, on_low_confidence="skip") as talk:
+        packet = await talk.say("Read note name=a")
+    assert notebook.calls == []
+    assert {entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback} == {
+        "detect_intent",
+        "select_tool",
+        "respond",
+    }
+    assert {error.stage for error in packet.metrics.errors} > {"detect_intent", "select_tool", "review_selection"}
+    assert all("the prompt is too long for random.gguf" in error.message for error in packet.metrics.errors)
+
+
+async def test_history_gives_way_where_the_context_is_small(load: Load, notebook: Notebook):
+    async with session(load(n_ctx=3_000), notebook, selection_max_tokens=300) as talk:
+        long = [await talk.say("Read note a. " + "x" * 700) for _ in range(4)][-1]
+    assert len(long.messages) == 8
+    assert not any("too long" in error.message for error in long.metrics.errors)
+    assert long.metrics.token_usage["detect_intent"].input_tokens < 3_000
+
+
 async def test_two_sessions_at_once_do_not_mix(load: Load):
     texts = {"one": ["Read note a", "Now read note b"], "two": ["What is in note c?", "And in note d, please?"]}
 

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
 from state import sections as s
+from state.base import ConfidenceSource, TokenUsage
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction, Risk, ToolCall, ToolExecutionStatus, ToolResult, ToolRouting
 
@@ -35,7 +36,9 @@ CALL = ToolCall(
     provenance={"text": "tool:files.read_file"},
     selection_reasoning="it writes",
     selection_confidence=0.1 + 0.2,
+    selection_confidence_source=ConfidenceSource.MEASURED,
     review_confidence=0.7,
+    review_confidence_source=ConfidenceSource.STATED,
     review_reasoning="fine",
     status=ToolExecutionStatus.UNKNOWN,
     result=RESULT,
@@ -44,7 +47,12 @@ HEADER = s.Header(
     packet_id="p2", session_id="s", parent_packet_id="p1", lineage=("p0", "p1"), origin="terminal", created_at=AT
 )
 INTENT = s.Intent(
-    user_intent="write", system_task=s.SystemTask.TOOL_ROUTING, access=s.Access.MIXED, needs_tool=True, confidence=1.0
+    user_intent="write",
+    system_task=s.SystemTask.TOOL_ROUTING,
+    access=s.Access.MIXED,
+    needs_tool=True,
+    confidence=1.0,
+    confidence_source=ConfidenceSource.STATED,
 )
 ENTRY = s.PaletteEntry(tool_name="files.write_file", shown="brief", reason="ranked", risk=Risk.WRITE, score=3.25)
 LEDGER = s.LedgerEntry(
@@ -68,6 +76,7 @@ REFLECTION = s.Reflection(
     step="select",
     summary="chose",
     confidence=0.5,
+    confidence_source=ConfidenceSource.MEASURED,
     decided_by="reflex",
     is_fallback=True,
     at=AT + timedelta(microseconds=1),
@@ -93,7 +102,7 @@ GOVERNANCE = s.Governance(
     audit=(s.AuditEntry(event="call_approved", detail="files.write_file", call_id="c1", at=AT),),
 )
 METRICS = s.Metrics(
-    token_usage={"select_tool": s.TokenUsage(input_tokens=10, output_tokens=3)},
+    token_usage={"select_tool": TokenUsage(input_tokens=10, output_tokens=3, cached_tokens=2)},
     latency_ms={"select_tool": 1.5},
     errors=(s.StageError(stage="respond", message="late"),),
     violations=2,
