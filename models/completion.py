@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from models.markup.stripping import NOTHING_LEFT, MarkupFilter, strip_markup
-from models.model import HIDDEN, Model, ask, usage_of
+from models.model import HIDDEN, Model, ask, usage_of, without_refused
 from models.transport import check_answered, model_label, named_errors, patience
 from state.base import TokenUsage
 from state.errors import DecisionError
@@ -119,11 +119,10 @@ async def _chunks(
                 begun = True
                 yield chunk
             break
-        except DecisionError as error:  # reasoning models refuse to have their sampling changed
-            refused = getattr(error.__cause__, "param", None)
-            if begun or refused not in {"temperature", "top_p"} & accepted.keys():
+        except DecisionError as error:
+            if begun:
                 raise
-            del accepted[refused]
+            accepted = without_refused(accepted, error)
     if not begun:
         yield await ask(chat, messages, accepted)
         chat.disable_streaming = True  # the server does not stream, whatever it is asked

@@ -85,11 +85,20 @@ async def ask(chat: BaseChatModel, messages: Sequence[BaseMessage], options: dic
     while True:
         try:
             return await ask_once(chat, messages, accepted)
-        except DecisionError as error:  # reasoning models refuse to have their sampling changed
-            refused = getattr(error.__cause__, "param", None)
-            if refused not in {"temperature", "top_p"} & accepted.keys():
-                raise
-            del accepted[refused]
+        except DecisionError as error:
+            accepted = without_refused(accepted, error)
+
+
+def without_refused(options: dict[str, Any], error: DecisionError) -> dict[str, Any]:
+    """Return the options without the one that was refused: reasoning models let nobody change their sampling.
+
+    Raises:
+        DecisionError: the error itself, where it refuses none of them.
+    """
+    refused = getattr(error.__cause__, "param", None)
+    if refused not in {"temperature", "top_p"} & options.keys():
+        raise error
+    return {name: value for name, value in options.items() if name != refused}
 
 
 async def ask_once(chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessage:
