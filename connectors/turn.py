@@ -10,6 +10,7 @@ from langgraph.types import Command, StateSnapshot
 
 from connectors.asking import Reply, Say, Turn
 from graph.composition import Graph
+from state import events
 from state.context import RoutingContext
 from state.errors import RequestError, SessionError
 from state.packet import CognitionPacket, TurnInput
@@ -62,10 +63,11 @@ async def run_turn(graph: Graph, turn: Turn, session: str, context: RoutingConte
     stream = graph.astream(given, config, context=context, stream_mode="custom", durability="sync")
     async for event in stream:
         match event:
-            case {"type": "stage_started", "stage": stage}:
+            case events.StageStarted(stage=stage):
                 yield StageStarted(stage)
-            case {"type": "stage_finished", "stage": _, **entry}:
-                yield StageFinished(Reflection.model_validate({k: v for k, v in entry.items() if k != "type"}))
+            case events.StageFinished(decisions=decisions):
+                for decision in decisions:
+                    yield StageFinished(decision)
     after = await graph.aget_state(config)
     packet = packet_of(after)
     question = pending_question(after)
