@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-from tools.ranking import Ranking
+from tools.ranking import Ranker, Ranking
 from tools.risk import words_of
 from tools.spec import ToolSpec
 
@@ -12,7 +12,9 @@ from tools.spec import ToolSpec
 class Catalogue(Mapping[str, ToolSpec]):
     """An immutable set of tools, in a fixed order: by name."""
 
-    def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
+    def __init__(self, specs: Iterable[ToolSpec] = (), earlier: "Catalogue | None" = None) -> None:
+        """Hold `specs`; only those that `earlier` did not hold are read for the ranking."""
+        self._index_before = earlier._index_so_far if earlier else None
         self._specs = {spec.name: spec for spec in sorted(specs, key=lambda spec: spec.name)}
         self._by_words: dict[tuple[str, ...], list[str]] = {}
         for name, spec in self._specs.items():
@@ -29,10 +31,20 @@ class Catalogue(Mapping[str, ToolSpec]):
     def __len__(self) -> int:
         return len(self._specs)
 
+    @property
+    def ranking(self) -> Ranker:
+        """What ranks the tools, made at first use. Both block: off the event loop."""
+        return self._index
+
     @cached_property
-    def ranking(self) -> Ranking:
-        """The tools' index, made at first use. Both block: off the event loop."""
-        return Ranking(self._specs.values())
+    def _index(self) -> Ranking:
+        return Ranking(self._specs.values(), earlier=self._index_before)
+
+    @property
+    def _index_so_far(self) -> Ranking | None:
+        """This catalogue's index if it was ever used, else the last one before it."""
+        index: Ranking | None = vars(self).get("_index", self._index_before)
+        return index
 
     def canonical(self, name: str) -> str | None:
         """Return the one tool that `name` can only mean: itself, another spelling, or its name without the server."""

@@ -58,7 +58,9 @@ class McpHub:
         known = tuple(connection.specs for connection in self._connections.values())
         if known != self._known:
             self._known = known
-            self._catalogue = await asyncio.to_thread(Catalogue, [spec for specs in known for spec in specs])
+            self._catalogue = await asyncio.to_thread(
+                Catalogue, [spec for specs in known for spec in specs], self._catalogue
+            )
         return self._catalogue
 
     @property

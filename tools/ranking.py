@@ -1,32 +1,32 @@
-"""Lexical ranking of tools against a request.
+"""Lexical ranking of tools against a request: BM25 over weighted fields (BM25F), on Porter's stems.
 
-SQLite's full-text index does the work: BM25 with Porter stemming and a weight per field.
+A tool's part of the index depends on nothing but the tool, and how rare a word is, is counted when it is asked for: so
+an index takes over what has not changed from an earlier one.
 """
 
-import re
-import sqlite3
-from collections.abc import Iterable
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
-from typing import Any
+from itertools import chain
+from typing import Protocol
 
-from tools.risk import words_of
+from tools.fields import FIELDS, texts_of
 from tools.spec import ToolSpec
+from tools.terms import STOP_WORDS, Stemmer, words_in
 
-NAME_WEIGHT = 8.0
-SERVER_WEIGHT = 2.0
-BRIEF_WEIGHT = 3.0
-FULL_WEIGHT = 1.0
-PARAMETER_WEIGHT = 1.5
+SATURATION = 1.2
+"""BM25's k1: how soon it stops to matter that a tool says a word once more."""
+LENGTH_SHARE = 0.5
+"""BM25's b: how far a word counts for less in a longer text, from 0 (not) to 1 (in proportion)."""
+NAMED_SHARE = 0.5
+"""How much a score grows when the request holds every word of the tool's name; less, if it holds some."""
+MAX_MATCHES = 10_000
+"""Pairs of word and tool that one request may weigh; its rarest words go first."""
 
-STOP_WORDS = frozenset(
-    "a about all also am an and any are as at be been being but by can could did do does done for from had has have he"
-    " her him his how i if in into is it its just let like make may me might more most my no not now of on or our out"
-    " over please she should so some such than that the their them then there these they this those to too under up us"
-    " use want was we were what when where which who why will with would you your".split()
-)
-
-_TERM = re.compile(r"[^\W_]+")
+_Index = dict[str, dict[str, float]]
+"""A number by stem and tool."""
 
 
 @dataclass(frozen=True)
@@ -38,69 +38,141 @@ class Ranked:
     terms: frozenset[str] = frozenset()
     """Words of the request that the tool knows."""
     name_terms: frozenset[str] = frozenset()
-    """Those that its name holds."""
+    """Those that its name or its server's holds."""
+
+
+class Ranker(Protocol):
+    """What a palette is chosen by: `Ranking`, or what learns from use."""
+
+    def rank(self, request: str, limit: int = 20) -> list[Ranked]:
+        """Return at most `limit` tools, best first; always the same ones in the same order."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A tool in the index, by its stems."""
+
+    spec: ToolSpec
+    examples: tuple[str, ...]
+    weights: dict[str, float]
+    """How much each stem says of the tool, from 0 to 1."""
+    name: frozenset[str]
+    server: frozenset[str]
+
+    @property
+    def name_shares(self) -> dict[str, float]:
+        """Each stem's share of the name."""
+        return dict.fromkeys(self.name, 1 / max(len(self.name), 1))
 
 
 class Ranking:
-    """An index over one set of tools."""
+    """An index over one set of tools; it never changes, and threads may share it."""
 
-    def __init__(self, specs: Iterable[ToolSpec]) -> None:
-        self._db = sqlite3.connect(":memory:", check_same_thread=False)
-        self._lock = Lock()
-        self._db.execute(
-            "CREATE VIRTUAL TABLE tool USING fts5(id UNINDEXED, name, server, brief, detail, parameters,"
-            " tokenize = 'porter unicode61')"
+    def __init__(
+        self,
+        specs: Iterable[ToolSpec],
+        examples: Mapping[str, Sequence[str]] | None = None,
+        earlier: "Ranking | None" = None,
+    ) -> None:
+        """Index `specs`, with `examples` of requests by tool; what `earlier` holds already is not read again."""
+        before = earlier._entries if earlier else {}
+        given = {spec.name: (spec, tuple((examples or {}).get(spec.name, ()))) for spec in specs}
+        kept = {name: one for name, one in before.items() if given.get(name) == (one.spec, one.examples)}
+        gone = [one for name, one in before.items() if name not in kept]
+        self._stemmer: Stemmer = earlier._stemmer if earlier else Stemmer()
+        new = _entries([one for name, one in given.items() if name not in kept], self._stemmer)
+        self._entries: dict[str, _Entry] = kept | {entry.spec.name: entry for entry in new}
+        self._weights: _Index = _updated(
+            earlier._weights if earlier else {},
+            [(one.spec.name, one.weights) for one in gone],
+            [(one.spec.name, one.weights) for one in new],
         )
-        self._db.executemany("INSERT INTO tool VALUES (?, ?, ?, ?, ?, ?)", [_row(spec) for spec in specs])
+        self._name_shares: _Index = _updated(
+            earlier._name_shares if earlier else {},
+            [(one.spec.name, one.name_shares) for one in gone],
+            [(one.spec.name, one.name_shares) for one in new],
+        )
 
     def rank(self, request: str, limit: int = 20) -> list[Ranked]:
         """Return the tools that share a word with the request, best first; ties in order of name."""
-        terms = query_terms(request)
-        if not terms:
-            return []
-        weights = f"0, {NAME_WEIGHT}, {SERVER_WEIGHT}, {BRIEF_WEIGHT}, {FULL_WEIGHT}, {PARAMETER_WEIGHT}"
-        rows = self._query(
-            f"SELECT id, -bm25(tool, {weights}) AS score FROM tool WHERE tool MATCH ?"  # noqa: S608 - own constants
-            " ORDER BY score DESC, id LIMIT ?",
-            " OR ".join(f'"{term}"' for term in terms),
-            limit,
-        )
-        anywhere = {term: self._holders(f'"{term}"') for term in terms}
-        in_name = {term: self._holders(f'{{name server}} : "{term}"') for term in terms}
-        return [
-            Ranked(
-                name=name,
-                # BM25 turns zero or negative for a word that most tools share; such a tool still ranks, just barely.
-                score=max(score, 1e-6),
-                terms=frozenset(term for term in terms if name in anywhere[term]),
-                name_terms=frozenset(term for term in terms if name in in_name[term]),
-            )
-            for name, score in rows
-        ]
+        words: dict[str, set[str]] = {}
+        for word, stem in self._stemmer.stems(query_terms(request)).items():
+            words.setdefault(stem, set()).add(word)
+        scores = self._scores(words)
+        return [self._ranked(name, scores[name], words) for name in _best(scores, limit)]
 
-    def _holders(self, match: str) -> frozenset[str]:
-        return frozenset(name for (name,) in self._query("SELECT id FROM tool WHERE tool MATCH ?", match))
+    def _scores(self, stems: Iterable[str]) -> dict[str, float]:
+        """Return the score of every tool that holds a stem, the rarest stems first for as long as there is room."""
+        scores: dict[str, float] = {}
+        named: dict[str, float] = {}
+        room = MAX_MATCHES
+        for stem in sorted(self._weights.keys() & stems, key=lambda stem: (len(self._weights[stem]), stem)):
+            holders = self._weights[stem]
+            room -= len(holders)
+            if room < 0 and scores:
+                break
+            rarity = math.log1p((len(self._entries) - len(holders) + 0.5) / (len(holders) + 0.5))
+            for name, weight in holders.items():
+                scores[name] = scores.get(name, 0.0) + rarity * weight
+            for name, share in self._name_shares.get(stem, {}).items():
+                named[name] = named.get(name, 0.0) + share
+        for name, share in named.items():
+            scores[name] *= 1 + NAMED_SHARE * share
+        return scores
 
-    def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._db.execute(sql, values).fetchall()
+    def _ranked(self, name: str, score: float, words: Mapping[str, set[str]]) -> Ranked:
+        entry = self._entries[name]
+
+        def asked(stems: Iterable[str]) -> frozenset[str]:
+            return frozenset(chain.from_iterable(words[stem] for stem in words.keys() & stems))
+
+        return Ranked(name, score, terms=asked(entry.weights), name_terms=asked(entry.name | entry.server))
 
 
 def query_terms(request: str) -> list[str]:
     """Return the request's words that say something, in order, without repeats."""
-    words = (word for token in _TERM.findall(request) for word in (token.lower(), *words_of(token)))
-    return list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
+    return [word for word in dict.fromkeys(words_in(request)) if word not in STOP_WORDS]
 
 
-def _row(spec: ToolSpec) -> tuple[str, str, str, str, str, str]:
-    parameters = " ".join(
-        f"{' '.join(words_of(name))} {schema.get('description', '')}" for name, schema in spec.parameters.items()
-    )
-    return (
-        spec.name,
-        " ".join(words_of(spec.upstream_name)),
-        " ".join(words_of(spec.server)),
-        spec.brief,
-        spec.full,
-        parameters,
-    )
+def _entries(tools: Sequence[tuple[ToolSpec, tuple[str, ...]]], stemmer: Stemmer) -> list[_Entry]:
+    words = [{field: words_in(text) for field, text in texts_of(spec, examples).items()} for spec, examples in tools]
+    stems = stemmer.stems(chain.from_iterable(chain.from_iterable(fields.values()) for fields in words))
+    return [_entry(*tool, fields, stems) for tool, fields in zip(tools, words, strict=True)]
+
+
+def _entry(
+    spec: ToolSpec, examples: tuple[str, ...], words: Mapping[str, Sequence[str]], stem_of: Mapping[str, str]
+) -> _Entry:
+    stems = {field: [stem_of[word] for word in said if word not in STOP_WORDS] for field, said in words.items()}
+    sums: defaultdict[str, float] = defaultdict(float)
+    for field, (weight, usual_length) in FIELDS.items():
+        length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words[field]) / usual_length
+        for stem in stems[field]:
+            sums[stem] += weight / length
+    weights = {stem: much / (much + SATURATION) for stem, much in sums.items()}
+    return _Entry(spec, examples, weights, frozenset(stems["name"]), frozenset(stems["server"]))
+
+
+def _updated(
+    index: _Index, gone: Iterable[tuple[str, Iterable[str]]], new: Iterable[tuple[str, Mapping[str, float]]]
+) -> _Index:
+    """Return an index that shares with `index` what stays the same."""
+    gone, new = list(gone), list(new)
+    touched = set(chain.from_iterable(stems for _, stems in chain(gone, new)))
+    changed = {stem: dict(index.get(stem, {})) for stem in touched}
+    for name, stems in gone:
+        for stem in stems:
+            del changed[stem][name]
+    for name, numbers in new:
+        for stem, number in numbers.items():
+            changed[stem][name] = number
+    return {stem: holders for stem, holders in (index | changed).items() if holders}
+
+
+def _best(scores: Mapping[str, float], limit: int) -> list[str]:
+    if limit < 1 or not scores:
+        return []
+    least = heapq.nlargest(limit, scores.values())[-1]
+    enough = [name for name, score in scores.items() if score >= least]
+    return sorted(enough, key=lambda name: (-scores[name], name))[:limit]

@@ -5,6 +5,9 @@ from typing import Any
 
 from state.routing import Risk
 
+_ELSEWHERE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
+"""Where a schema may name parameters beside `properties`."""
+
 
 @dataclass(frozen=True)
 class ToolSpec:
@@ -34,6 +37,12 @@ class ToolSpec:
         described = properties if isinstance(properties, dict) else {}
         named = {**described, **{name: {} for name in self.required if name not in described}}
         return {name: schema if isinstance(schema, dict) else {} for name, schema in named.items()}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may take parameters beside those listed: only the schema as a whole tells which."""
+        extra = self.input_schema.get("additionalProperties")
+        return extra is True or isinstance(extra, dict) or bool(self.input_schema.keys() & _ELSEWHERE)
 
     @property
     def required(self) -> tuple[str, ...]:

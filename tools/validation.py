@@ -14,9 +14,6 @@ from tools.catalogue import Catalogue
 from tools.spec import ToolSpec
 
 MAX_CORRECTIONS = 8
-_ELSEWHERE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
-"""Where a schema may name parameters beside `properties`: only the schema as a whole tells what is unknown there."""
-
 BACKTRACK_LIMIT = 100_000
 """Steps a schema's pattern may take on a value: a hostile one ends there, and the value does not pass."""
 
@@ -32,7 +29,7 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
     """Return what is wrong with the arguments, checked against the tool's own JSON Schema."""
     found: list[Correction] = []
     known = spec.parameters
-    for unknown in [name for name in params if name not in known and not _takes_any(spec)]:
+    for unknown in [name for name in params if name not in known and not spec.is_open]:
         near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         found.append(_correction(spec, "unknown_parameter", f"has no parameter `{unknown}`.{hint}"))
@@ -104,11 +101,6 @@ def _wrong_name(name: str, palette: frozenset[str], catalogue: Catalogue) -> Cor
         problem="unknown_tool",
         message=f"There is no tool `{name}`. Nearest: {_listed(catalogue.nearest(name))}.",
     )
-
-
-def _takes_any(spec: ToolSpec) -> bool:
-    extra = spec.input_schema.get("additionalProperties")
-    return extra is True or isinstance(extra, dict) or bool(spec.input_schema.keys() & _ELSEWHERE)
 
 
 def _correction(spec: ToolSpec, problem: str, text: str) -> Correction:

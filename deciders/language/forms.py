@@ -83,4 +83,5 @@ def _arguments(tool: ToolSpec) -> dict[str, Any]:
     """Return the tool's own schema, read as it is validated: a tool that names no parameters takes none."""
     described = tool.input_schema.get("properties")
     named = {**tool.parameters, **(described if isinstance(described, dict) else {})}
-    return {**tool.input_schema, "type": "object", "properties": named}
+    closed = {} if tool.is_open else {"additionalProperties": False}
+    return {**tool.input_schema, "type": "object", "properties": named, **closed}

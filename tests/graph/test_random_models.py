@@ -99,7 +99,7 @@ async def test_nothing_runs_that_was_not_approved(
     with capsys.disabled():
         print(f"\nmodel {SEEDS[part]}: {dict(counts)}")  # noqa: T201  the figures are the point
     assert counts["turns"] == PALETTES // len(SEEDS)
-    assert counts["calls"] > 20
+    assert counts["calls"] > 5
 
 
 def judged(packet: CognitionPacket, tools: list[ToolSpec], ran: Ran) -> Iterator[str]:

@@ -1,11 +1,14 @@
 import random
 import string
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from support.tool_specs import a_tool, files_catalogue
 
+from tools import ranking
 from tools.catalogue import Catalogue
-from tools.ranking import query_terms
+from tools.ranking import Ranking, query_terms
 
 NOTES = [
     a_tool("notes.search_notes", "Search all notes for a phrase."),
@@ -14,6 +17,8 @@ NOTES = [
     a_tool("git.logShow", "Show recent commits.", author={"description": "Who committed."}),
     a_tool("time.convert", "Convert a time between zones."),
 ]
+
+STAPLE = {"properties": {"staple_count": {"type": "integer"}}}
 
 
 def best(request: str) -> str | None:
@@ -28,7 +33,8 @@ def best(request: str) -> str | None:
         ("creates a noted note", "notes.create_note"),
         ("what are the forecasts", "weather.get_forecast"),
         ("show the log", "git.logShow"),
-        ("LOGSHOW", None),
+        ("LOGSHOW", "git.logShow"),
+        ("log-show", "git.logShow"),
         ("use logShow", "git.logShow"),
         ("call get_forecast", "weather.get_forecast"),
         ("who committed it", "git.logShow"),
@@ -107,3 +113,72 @@ def test_limit():
 
 def test_terms_are_split_lowered_and_not_repeated():
     assert query_terms("Please read the readFile of my_notes, READ it!") == ["read", "readfile", "file", "notes"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "tool"),
+    [
+        ("请帮我搜索一下网页", "web.find"),
+        ("quelle est la meteo", "ciel.prevoir"),
+        ("MÉTÉO", "ciel.prevoir"),
+        ("покажи погоду", "sky.show"),
+        ("a landscape please", "print.page"),
+        ("staple it", "print.page"),
+        ("who sang that", "music.lookup"),
+    ],
+)
+def test_what_finds_a_tool_besides_its_name_and_english_text(request_: str, tool: str):
+    paper = {"properties": {"layout": {"enum": ["portrait", "landscape"]}, "finish": {"items": {"anyOf": [STAPLE]}}}}
+    catalogue = [
+        a_tool("web.find", "使用必应搜索网页"),
+        a_tool("ciel.prevoir", "La météo de demain."),
+        a_tool("sky.show", "погоду"),
+        a_tool("print.page", "Print.", options=paper),
+        a_tool("music.lookup", "Identify a song."),
+    ]
+    hits = Ranking(catalogue, examples={"music.lookup": ["who sang this?"]}).rank(request_)
+    assert [hit.name for hit in hits] == [tool]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": []},
+        {"properties": {"a": None, "b": {"enum": 5, "description": ["x"], "items": [1, {"anyOf": "no"}]}}},
+        {"$defs": 7, "properties": {"a": {"$ref": "#/properties/a"}}, "required": "a"},
+        {"properties": {"a": {"enum": [None, {}, 3]}}},
+    ],
+)
+def test_odd_schemas_are_indexed(schema: dict[str, Any]):
+    assert Ranking([a_tool("a.odd", schema=schema)]).rank("odd")[0].name == "a.odd"
+
+
+def test_a_schema_without_end_is_read_to_a_depth():
+    schema: dict[str, Any] = {"description": "bottomless"}
+    for _ in range(5000):
+        schema = {"items": schema}
+    catalogue = Ranking([a_tool("a.deep", parameter=schema)])
+    assert catalogue.rank("bottomless") == []
+    assert catalogue.rank("deep")[0].name == "a.deep"
+
+
+def test_a_name_that_the_request_holds_in_full_comes_before_one_it_holds_in_part():
+    tools = [a_tool(f"{name}.{name}", "Same.") for name in ("get_zone_report", "get_zone", "get_zone_report_draft")]
+    assert Ranking(tools).rank("get the zone")[0].name == "get_zone.get_zone"
+    assert Ranking(tools).rank("get the zone report")[0].name == "get_zone_report.get_zone_report"
+
+
+def test_the_rarest_words_go_first_for_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch):
+    tools = Ranking([a_tool(f"s.t{i}", f"Common{' rare' * (i == 7)}{' single' * (i == 9)}.") for i in range(20)])
+    assert len(tools.rank("common rare single")) == 20
+    monkeypatch.setattr(ranking, "MAX_MATCHES", 15)
+    assert {hit.name for hit in tools.rank("common rare single")} == {"s.t7", "s.t9"}
+    assert len(tools.rank("common")) == 20
+
+
+def test_threads_share_an_index():
+    index = Ranking(NOTES)
+    requests = [f"{word} {number}" for number in range(50) for word in ("notes", "forecasts", "zones", "commits")]
+    alone = [index.rank(request) for request in requests]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(index.rank, requests)) == alone

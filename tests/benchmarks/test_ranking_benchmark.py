@@ -1,0 +1,157 @@
+"""The benchmark of rankings: what it reads, what it counts, and that it runs. How fast depends on the machine."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.ranking import measure, ndcg, recall
+from benchmarks.ranking_data import Query, read_queries, read_tools
+from state.errors import InputError
+
+REPOSITORY = Path(__file__).parents[2]
+TOOLS: list[Any] = [
+    {"id": "sky/forecast", "server": "sky", "name": "forecast", "description": "Weather of the coming days.",
+     "input_schema": {"type": "object", "properties": {"city": {"type": "string", "description": "Which city."}}}},
+    {"id": "sea/forecast", "server": "sea", "name": "forecast", "description": "Tides.", "input_schema": None},
+    {"name": "send&mail", "description": None},
+]  # fmt: skip
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n\n", encoding="utf-8")
+    return path
+
+
+def run(*args: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.ranking", *map(str, args)]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+
+def test_it_prints_for_people_and_for_scripts(tmp_path: Path):
+    tools = write(tmp_path / "t.jsonl", *TOOLS)
+    queries = write(
+        tmp_path / "q.jsonl",
+        {"query": "Sending a mail", "gold": ["send&mail"]},
+        {"query": "the city's weather", "gold": ["sky/forecast", "nowhere"]},
+    )
+    more = write(tmp_path / "d.jsonl", {"id": "x", "name": "unrelated"}, TOOLS[0])
+    people = run("--tools", tools, "--queries", queries)
+    assert (people.returncode, people.stderr) == (0, "")
+    first, unknown, ours, theirs = people.stdout.splitlines()
+    assert first == "ranking: 2 requests, 3 tools, 0 distractors"
+    assert unknown.startswith("  1 tools that requests need are not among the tools")
+    assert ours.startswith("  packetgate  recall@1 0.750  recall@5 0.750  recall@10 0.750  ndcg@10 ")
+    assert theirs.startswith("  fastmcp     recall@1 0.")
+    scripts = run("--tools", tools, "--queries", queries, "--distractors", more, "--json")
+    packetgate, fastmcp = map(json.loads, scripts.stdout.splitlines())
+    assert (packetgate["name"], fastmcp["name"]) == ("packetgate", "fastmcp")
+    assert (packetgate["queries"], packetgate["tools"], packetgate["distractors"], packetgate["unknown"]) == (
+        2,
+        3,
+        1,
+        1,
+    )
+    assert packetgate["recall@1"] == 0.75
+    assert all(0 < one["p50_ms"] <= one["p95_ms"] for one in (packetgate, fastmcp))
+
+
+def test_bad_input_gets_one_line(tmp_path: Path):
+    done = run("--tools", tmp_path / "missing.jsonl", "--queries", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("benchmarks.ranking: ")
+    assert "missing.jsonl" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "no tools"),
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[1]", "expected a JSON object"),
+        ('{"server": "x"}', "without a 'name'"),
+        ('{"name": 5}', "'name' is a int, not a str"),
+        ('{"name": "x", "input_schema": "none"}', "'input_schema' is a str"),
+        ('{"function": [3]}', "expected a JSON object"),
+    ],
+)
+def test_what_is_no_tool_is_named(tmp_path: Path, text: str, complaint: str):
+    path = tmp_path / "t.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=complaint) as raised:
+        read_tools([path])
+    assert str(raised.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ({"gold": ["sky/forecast"]}, "without 'query'"),
+        ({"query": "x", "gold": [["sky/forecast"], 3]}, "not names"),
+        ({"query": "x", "gold_any": ["sky/forecast"]}, "not names"),
+        ({"query": "x", "gold": "sky/forecast"}, "'gold' is a str"),
+        ({"query": "x", "gold": ["nowhere"]}, "no request needs one of the tools"),
+        ({"query": "x"}, "no request needs one of the tools"),
+    ],
+)
+def test_what_is_no_request_is_named(tmp_path: Path, row: dict[str, Any], complaint: str):
+    tools = read_tools([write(tmp_path / "t.jsonl", *TOOLS)])
+    with pytest.raises(InputError, match=complaint):
+        read_queries([write(tmp_path / "q.jsonl", row)], tools)
+
+
+def test_every_form_of_a_label_is_understood(tmp_path: Path):
+    tools = read_tools([write(tmp_path / "t.jsonl", *TOOLS)])
+    queries = write(
+        tmp_path / "q.jsonl",
+        {"query": "by id", "gold": ["sea/forecast"]},
+        {"query": "by name", "gold": ["forecast"]},
+        {"query": "any", "gold_any": [["sky/forecast", "sea/forecast"], ["send&mail"]]},
+        {"query": "one", "needs_tool": True, "tool": "send&mail"},
+        {"query": "none", "needs_tool": False, "tool": None},
+    )
+    both = frozenset({"sky/forecast", "sea/forecast"})
+    assert read_queries([queries], tools) == [
+        Query("by id", (frozenset({"sea/forecast"}),)),
+        Query("by name", (both,)),
+        Query("any", (both, frozenset({"send&mail"}))),
+        Query("one", (frozenset({"send&mail"}),)),
+    ]
+
+
+def test_functions_are_pooled_and_answers_lie_beside_the_questions(tmp_path: Path):
+    say = [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Roll, then flip."}]]
+    dice = {"name": "dice.roll", "description": "Roll.", "parameters": {"type": "dict", "properties": {}}}
+    coin = {"name": "flip", "description": "Flip."}
+    path = write(
+        tmp_path / "f.jsonl",
+        {"id": "1", "question": say, "function": [dice, coin]},
+        {"id": "2", "question": say, "function": [coin]},
+    )
+    write(tmp_path / "possible_answer" / "f.jsonl", {"id": "1", "ground_truth": [{"dice.roll": {}}, {"flip": {}}]})
+    tools = read_tools([path])
+    assert list(tools) == ["dice.roll", "flip"]
+    assert read_queries([path], tools) == [Query("Roll, then flip.", (frozenset({"dice.roll"}), frozenset({"flip"})))]
+
+
+def test_recall_and_gain_count_each_needed_tool_once():
+    query = Query("x", (frozenset({"a", "b"}), frozenset({"c"})))
+    assert recall(["a"], query) == 0.5
+    assert recall(["z", "b", "c"], query) == 1.0
+    assert ndcg(["a", "c"], query) == ndcg(["c", "b"], query) == 1.0
+    assert ndcg(["a", "b"], query) < ndcg(["a", "z", "c"], query) < 1.0
+    assert ndcg([], query) == recall([], query) == 0.0
+
+
+def test_every_ranker_gets_every_request():
+    queries = [Query(str(number), (frozenset({"1"}),)) for number in range(4)]
+    figures = measure({"echo": lambda request: [request], "silent": lambda _: []}, queries)
+    assert figures["echo"].summary()["recall@1"] == 0.25
+    assert figures["silent"].summary()["recall@10"] == 0.0
+    assert len(figures["silent"].took_ms) == 4
