@@ -1,4 +1,4 @@
-"""The passages of a long text that are nearest to a request, by the same full-text index that ranks tools."""
+"""The passages of a long text that are nearest to a request, by SQLite's full-text search."""
 
 import sqlite3
 from contextlib import closing
