@@ -46,7 +46,7 @@ class WantedCall(Section):
     params: dict[str, JsonValue] = {}
     reasoning: str = ""
     confidence: Confidence | None = None
-    """That this tool is the right one; None is the selection's own."""
+    """The measured probability of this tool's name; None: it was not measured, and the selection's own counts."""
 
 
 class Selection(Decision):

@@ -3,6 +3,7 @@
 from langchain_core.messages import HumanMessage
 
 from deciders.protocols import Selection
+from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Correction, ToolCall, ToolExecutionStatus, ToolRouting
@@ -94,14 +95,17 @@ def _none(routing: ToolRouting, note: str) -> ToolRouting:
 def _tool_call(selection: Selection, index: int, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall:
     wanted = selection.calls[index]
     spec = catalogue[wanted.tool_name]
+    confidence, source = wanted.confidence, ConfidenceSource.MEASURED
+    if confidence is None:
+        confidence, source = selection.confidence, selection.confidence_source
     return ToolCall(
         tool_name=wanted.tool_name,
         params=wanted.params,
         risk=spec.risk,
         provenance=trace_params(wanted.params, spec, _user_words(packet), _tool_outputs(packet)),
         selection_reasoning=wanted.reasoning or selection.reasoning,
-        selection_confidence=selection.confidence if wanted.confidence is None else wanted.confidence,
-        selection_confidence_source=selection.confidence_source,
+        selection_confidence=confidence,
+        selection_confidence_source=source,
     )
 
 

@@ -6,6 +6,7 @@ from support.scripted_deciders import call, calls, clarify, describe, none, want
 
 from deciders.protocols import Selection
 from deciders.settling import settle
+from state.base import ConfidenceSource
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolRouting
 
@@ -22,6 +23,17 @@ def test_a_good_call():
     assert routing.outcome == "call"
     assert (made.tool_name, made.params, made.risk) == ("files.read_file", {"path": "a.txt"}, Risk.READ)
     assert (made.provenance, made.selection_confidence) == ({"path": "user"}, 0.8)
+
+
+def test_each_confidence_says_where_it_comes_from():
+    """Of two calls, the model's tokens could be read for one."""
+    read = wanted("files.read_file", path="a.txt").model_copy(update={"confidence": 0.6})
+    selection = calls(read, wanted("files.list_directory", path="a.txt"))
+    stated = selection.model_copy(update={"confidence_source": ConfidenceSource.STATED})
+    assert [(made.selection_confidence, made.selection_confidence_source) for made in settled(stated).calls] == [
+        (0.6, ConfidenceSource.MEASURED),
+        (0.8, ConfidenceSource.STATED),
+    ]
 
 
 @pytest.mark.parametrize(
