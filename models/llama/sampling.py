@@ -74,9 +74,7 @@ class Mask:
 
     def __init__(self, weights: LlamaWeights) -> None:
         # The grammar takes a token such as `<unk>` for the text of its name, but writing it leaves nothing in the text.
-        self._silent = np.array([not piece for piece in weights.pieces]) & ~np.array(
-            [weights.is_end(token) for token in range(weights.size)]
-        )
+        self._silent = np.array([not piece and not weights.is_end(at) for at, piece in enumerate(weights.pieces)])
 
     def hold(self, matcher: "LLMatcher", logits: Logits) -> None:
         """Rule out, in place, every token that may not come next."""

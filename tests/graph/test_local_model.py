@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from support.gguf_model import write_tiny_gguf
-from support.graphs import Session, session
+from support.graphs import session
 from support.notebook import Notebook
 
-from connectors.turn import Say, StageStarted, run_turn
+from connectors.asking import Say
 from deciders.choosing import language_deciders
 from deciders.protocols import Deciders
 from models.llama.model import LlamaCppModel
@@ -95,6 +95,7 @@ async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_p
     file = write_tiny_gguf(tmp_path / "endless.gguf", seed=6)
     model = LlamaCppModel.load(str(file), {**OPTIONS, "n_ctx": 32_768})
     finished: list[str] = []
+    selecting = asyncio.Event()
     submit = model.chat._engine.submit
 
     def watched(request):
@@ -102,6 +103,8 @@ async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_p
         future.add_done_callback(
             lambda done: finished.append("dropped" if done.cancelled() else done.result().finish_reason)
         )
+        if request.form is not None and request.form.name == "selection":
+            selecting.set()  # submitting happens on the event loop
         return future
 
     model.chat._engine.submit = watched  # type: ignore[method-assign]
@@ -110,8 +113,7 @@ async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_p
         return model
 
     async with session(language_deciders(source, source), notebook, selection_max_tokens=8_000) as talk:
-        selecting = asyncio.Event()
-        turn = asyncio.create_task(run_until(talk, "Read note a", "select_tool", selecting))
+        turn = asyncio.create_task(talk.events(Say("Read note a")))
         await selecting.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -120,12 +122,6 @@ async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_p
     assert answer.usage_metadata is not None
     assert answer.usage_metadata["output_tokens"] <= 4
     assert {"cancelled", "dropped"} & set(finished[:-1])
-
-
-async def run_until(talk: Session, text: str, stage: str, reached: asyncio.Event) -> None:
-    async for event in run_turn(talk.graph, Say(text), talk.name, talk.context):
-        if isinstance(event, StageStarted) and event.stage == stage:
-            reached.set()
 
 
 def evaluated(packet: CognitionPacket) -> int:
