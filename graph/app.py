@@ -66,7 +66,9 @@ class ServerTools:
 _settings = Settings()
 _models = ModelPool(_settings.lite, _settings.prime)
 graph = ServedGraph.of(
-    build_graph(deciders_for(_models, _settings), ServerTools(_settings, load_config(_settings.config_path))).compile(
-        name="packetgate"
-    )
+    build_graph(
+        deciders_for(_models, _settings),
+        ServerTools(_settings, load_config(_settings.config_path)),
+        _settings.usage_days,
+    ).compile(name="packetgate")
 )

@@ -12,7 +12,7 @@ from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
 from graph.building import build_graph
 from graph.settings import Settings
-from graph.storage import open_checkpointer
+from graph.storage import open_checkpointer, open_store
 from models.embeddings import open_embeddings
 from models.model import Model
 from models.pool import ModelPool
@@ -21,7 +21,9 @@ from state.errors import ModelError
 from state.packet import CognitionPacket, TurnInput
 from tools.config import McpConfig, load_config
 from tools.hub import McpHub
+from tools.preferences import load_preferences
 from tools.servers import open_hub
+from tools.usage.keeping import prune
 
 Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
 
@@ -47,7 +49,14 @@ async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
         ConfigError, ModelError: a server's entry, or the embedding model, cannot be used.
     """
     embeddings = await asyncio.to_thread(open_embeddings, settings.embeddings) if settings.embeddings else None
-    return await open_hub(config, settings.root, settings.home / "logs", embeddings, settings.patience_s)
+    return await open_hub(
+        config,
+        settings.root,
+        settings.home / "logs",
+        embeddings,
+        patience_s=settings.patience_s,
+        preferences=await asyncio.to_thread(load_preferences, settings.preferences_path),
+    )
 
 
 @asynccontextmanager
@@ -63,12 +72,19 @@ async def open_tools(settings: Settings) -> AsyncIterator[McpHub]:
 
 @asynccontextmanager
 async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
-    """Open the graph with its servers and its checkpointer; on leaving, everything is closed.
+    """Open the graph with its servers, its checkpointer and its store; on leaving, everything is closed.
 
     Raises:
         ConfigError, ModelError: something in the settings cannot be used.
     """
     models = ModelPool(settings.lite, settings.prime)
     await models.check()
-    async with open_tools(settings) as hub, open_checkpointer(settings) as checkpointer:
-        yield build_graph(deciders_for(models, settings), hub).compile(checkpointer=checkpointer, name="packetgate")
+    async with (
+        open_tools(settings) as hub,
+        open_checkpointer(settings) as checkpointer,
+        open_store(settings) as store,
+    ):
+        if settings.usage_days:
+            await prune(store, settings.usage_days)
+        graph = build_graph(deciders_for(models, settings), hub, settings.usage_days)
+        yield graph.compile(checkpointer=checkpointer, store=store, name="packetgate")

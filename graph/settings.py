@@ -7,6 +7,8 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEFAULT_CONFIG = Path("mcp.json")
+DEFAULT_PREFERENCES = Path("packetgate.toml")
+USAGE_DAYS = 90
 
 
 class Settings(BaseSettings):
@@ -17,6 +19,7 @@ class Settings(BaseSettings):
     lite: str = Field(default="reflex", description="Model for intent and selection.")
     prime: str = Field(default="reflex", description="Model for review and answer.")
     mcp_config: Path | None = Field(default=None, description="mcp.json; by default the one in the working folder.")
+    config: Path | None = Field(default=None, description="packetgate.toml; by default the one in the working folder.")
     root: Path = Field(default=Path(), description="The folder the built-in tools may touch.")
     home: Path = Field(
         default_factory=lambda: user_data_path("packetgate", appauthor=False),
@@ -24,6 +27,9 @@ class Settings(BaseSettings):
     )
     database_url: str | None = Field(
         default=None, description="postgresql://... to keep sessions in PostgreSQL instead."
+    )
+    usage_days: int = Field(
+        default=USAGE_DAYS, ge=0, le=36_500, description="Days for which turns are kept on record; 0 records none."
     )
     embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
     patience_s: float = Field(default=20.0, gt=0, description="Longest wait for servers that are starting, in seconds.")
@@ -34,6 +40,13 @@ class Settings(BaseSettings):
         if self.mcp_config is not None:
             return self.mcp_config
         return DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None
+
+    @property
+    def preferences_path(self) -> Path | None:
+        """The packetgate.toml to read, None where there is none."""
+        if self.config is not None:
+            return self.config
+        return DEFAULT_PREFERENCES if DEFAULT_PREFERENCES.is_file() else None
 
     @property
     def database(self) -> Path:

@@ -1,14 +1,24 @@
-"""Where sessions are kept: one SQLite file, or PostgreSQL when a URL is given."""
+"""Where sessions and the record of turns are kept: one SQLite file, or PostgreSQL when a URL is given."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.store.base import BaseStore
 
 from graph.serializer import PacketSerializer
 from graph.settings import Settings
 from state.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aiosqlite import Connection
+
+ATTEMPTS = 10
 
 
 def serializer() -> JsonPlusSerializer:
@@ -18,31 +28,83 @@ def serializer() -> JsonPlusSerializer:
 
 @asynccontextmanager
 async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Open the sessions' store.
+    """Open where sessions are kept.
 
     Raises:
         ConfigError: it cannot be opened.
     """
     if settings.database_url:
-        async with _postgres(settings.database_url) as saver:
-            yield saver
+        with _postgres(settings.database_url) as url:
+            from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+            from psycopg import DatabaseError
+
+            async with AsyncPostgresSaver.from_conn_string(url, serde=serializer()) as postgres:
+                await _set_up(postgres, DatabaseError)
+                yield postgres
         return
-    import aiosqlite
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-    path = settings.database
+    async with _sqlite(settings.database) as connection:
+        sqlite = AsyncSqliteSaver(connection, serde=serializer())
+        await sqlite.setup()
+        yield sqlite
+
+
+@asynccontextmanager
+async def open_store(settings: Settings) -> AsyncIterator[BaseStore]:
+    """Open where the record of turns is kept: in the same database, over a connection of its own.
+
+    Raises:
+        ConfigError: it cannot be opened.
+    """
+    if settings.database_url:
+        with _postgres(settings.database_url) as url:
+            from langgraph.store.postgres.aio import AsyncPostgresStore
+            from psycopg import DatabaseError
+
+            async with AsyncPostgresStore.from_conn_string(url) as postgres:
+                await _set_up(postgres, DatabaseError)
+                yield postgres
+        return
+    import aiosqlite
+    from langgraph.store.sqlite.aio import AsyncSqliteStore
+
+    async with _sqlite(settings.database, isolation_level=None) as connection:
+        # A record that a power cut takes is no loss that every turn should wait for the disk to prevent.
+        await connection.execute("PRAGMA synchronous = NORMAL")
+        sqlite = AsyncSqliteStore(connection)
+        await _set_up(sqlite, aiosqlite.DatabaseError)
+        yield sqlite
+
+
+class _Migrating(Protocol):
+    async def setup(self) -> None: ...
+
+
+async def _set_up(database: _Migrating, race: type[Exception]) -> None:
+    """Make the tables. Of processes that meet at a new database all but one fail, and find them made a moment later."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return await database.setup()
+        except race:
+            await asyncio.sleep(random.uniform(0.01, 0.1))  # noqa: S311
+    return await database.setup()
+
+
+@asynccontextmanager
+async def _sqlite(path: Path, **options: Any) -> "AsyncIterator[Connection]":
+    import aiosqlite
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = await aiosqlite.connect(path)
+        connection = await aiosqlite.connect(path, **options)
     except (OSError, aiosqlite.Error) as error:
         raise ConfigError(
             f"{path}: cannot keep sessions there: {error}; set PACKETGATE_HOME to a folder of yours"
         ) from error
     try:
         await connection.execute("PRAGMA journal_mode = WAL")
-        saver = AsyncSqliteSaver(connection, serde=serializer())
-        await saver.setup()
-        yield saver
+        yield connection
     except aiosqlite.DatabaseError as error:
         raise ConfigError(
             f"{path}: not a usable session file: {error}; move it away, or set PACKETGATE_HOME"
@@ -51,10 +113,11 @@ async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointS
         await connection.close()
 
 
-@asynccontextmanager
-async def _postgres(url: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
+@contextmanager
+def _postgres(url: str) -> Iterator[str]:
+    """Check the URL, and say of a database that cannot be used why not."""
     try:
-        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+        import langgraph.checkpoint.postgres  # noqa: F401
         from psycopg import OperationalError, ProgrammingError
         from psycopg.conninfo import conninfo_to_dict
     except ImportError as error:
@@ -66,9 +129,7 @@ async def _postgres(url: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
             "PACKETGATE_DATABASE_URL is no PostgreSQL URL: use postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         ) from error
     try:
-        async with AsyncPostgresSaver.from_conn_string(url, serde=serializer()) as saver:
-            await saver.setup()
-            yield saver
+        yield url
     except OperationalError as error:
         reason = str(error).strip().splitlines()[0]
         raise ConfigError(f"PACKETGATE_DATABASE_URL: the database cannot be reached: {reason}") from error

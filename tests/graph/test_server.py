@@ -127,6 +127,16 @@ def test_an_edit_that_cannot_run_is_asked_about_again(server: LangGraphServer) -
     assert "There is no tool `ai.wipe`" in asked["__interrupt__"][0]["value"]["problem"]
 
 
+def test_a_turn_is_recorded_in_the_servers_own_store(server: LangGraphServer) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        thread, packet = await ask(client, "Hello")
+        return packet, await client.store.search_items(["packetgate", "usage", thread])
+
+    packet, found = server.talk(conversation)
+    (item,) = found["items"]
+    assert (item["key"], item["value"]["asked"]) == (packet["header"]["packet_id"], "Hello")
+
+
 def test_there_was_no_network(server: LangGraphServer) -> None:
     if not server.isolated:
         pytest.skip("only root can take the network away; without it, the server's proxies lead nowhere")

@@ -1,0 +1,69 @@
+"""`packetgate tools --usage`: how the tools have fared, from the record of past turns."""
+
+import json
+import sys
+from collections.abc import Callable
+
+from rich.table import Table
+from rich.text import Text
+
+from connectors.terminal import rendering
+from graph.settings import Settings
+from graph.storage import open_store
+from tools.usage.counting import ToolUsage, by_tool
+from tools.usage.keeping import Usage, read_usage
+
+ENDS = ("executed", "failed", "denied", "skipped", "unknown")
+
+
+async def show_usage(settings: Callable[[], Settings], name: str | None, session: str | None, *, as_json: bool) -> int:
+    """Print how often each tool was chosen and what came of it, in all sessions or in one. No server is opened.
+
+    `name` is a tool's or a server's.
+    """
+    made = settings()
+    async with open_store(made) as store:
+        usage = await read_usage(store, session)
+    tools = [one for one in by_tool(usage.records) if name is None or f"{one.tool}.".startswith(f"{name}.")]
+    for problem in _passed_over(usage):
+        rendering.console(stderr=True).print(Text(f"! {problem}", style="yellow"))
+    if as_json:
+        sys.stdout.write(json.dumps([tool.model_dump(mode="json") for tool in tools], indent=2) + "\n")
+        return 0
+    out = rendering.console()
+    if tools:
+        out.print(_table(tools))
+    out.print(Text(rendering.printable(_told(usage, tools, name, session, made.usage_days)), style="dim"))
+    return 0
+
+
+def _table(tools: list[ToolUsage]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("tool", style="cyan", no_wrap=True)
+    table.add_column("asked", justify="right", no_wrap=True)
+    table.add_column("came to", overflow="fold", ratio=1)
+    table.add_column("review", justify="right", no_wrap=True)
+    table.add_column("last used", no_wrap=True)
+    for tool in tools:
+        ends = ", ".join(f"{count:,} {end}" for end in ENDS if (count := getattr(tool, end)))
+        review = "" if tool.review_confidence is None else f"{tool.review_confidence:.2f}"
+        used = f"{tool.last_used.astimezone():%Y-%m-%d %H:%M}"
+        table.add_row(rendering.printable(tool.tool), f"{tool.asked:,}", ends, review, used)
+    return table
+
+
+def _told(usage: Usage, tools: list[ToolUsage], name: str | None, session: str | None, days: int) -> str:
+    """Return what the table was counted from, or why there is none."""
+    where = "" if session is None else f" of session {session!r}"
+    if not usage.records:
+        off = "" if days else ": PACKETGATE_USAGE_DAYS is 0"
+        return f"nothing has been recorded{where} yet{off}"
+    count = len(usage.records)
+    turns = f"{count:,} turn{'' if count == 1 else 's'}{where} since {usage.records[0].at.astimezone():%Y-%m-%d}"
+    return turns if tools else f"{turns}, none of which chose {'a tool' if name is None else repr(name)}"
+
+
+def _passed_over(usage: Usage) -> list[str]:
+    newer = f"records passed over that only a newer Packetgate can read: {usage.newer:,}"
+    broken = f"records passed over that cannot be read: {usage.unreadable:,}"
+    return [newer] * bool(usage.newer) + [broken] * bool(usage.unreadable)

@@ -1,0 +1,42 @@
+"""Many processes on one database."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.killed_turn import forking
+from support.postgres import serve_postgres
+from support.usage import record_many
+
+from graph.settings import Settings
+from graph.storage import open_store
+from tools.usage.keeping import read_usage
+
+PROCESSES, TURNS = 4, 25
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with serve_postgres() as url:
+        yield url
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+async def test_processes_make_a_new_database_and_record_at_once(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str
+) -> None:
+    url = request.getfixturevalue("postgres") if database == "postgres" else None
+    settings = Settings(home=tmp_path, database_url=url)
+    together = forking().Barrier(PROCESSES)
+    started = [
+        forking().Process(target=record_many, args=(settings, f"session {number}", TURNS, together))
+        for number in range(PROCESSES)
+    ]
+    for process in started:
+        process.start()
+    await asyncio.to_thread(lambda: [process.join() for process in started])
+    assert [process.exitcode for process in started] == [0] * PROCESSES
+    async with open_store(settings) as store:
+        assert len((await read_usage(store)).records) == PROCESSES * TURNS
+        assert len((await read_usage(store, "session 1")).records) == TURNS

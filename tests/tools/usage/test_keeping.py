@@ -1,0 +1,111 @@
+"""Records in every store that LangGraph has for one machine."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from support.postgres import serve_postgres
+from support.usage import turn, used
+
+from graph.settings import Settings
+from graph.storage import open_store
+from state.base import new_id
+from tools.usage.keeping import ROOT, keep, prune, read_usage
+from tools.usage.record import USAGE_VERSION
+
+STORES = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
+SESSIONS = ["", ".", "%", "a", "a.b", "a%2Eb", "A", "a_b", "a*b", "[a]", "\N{SNOWMAN}", "langgraph", "with space"]
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with serve_postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=STORES)
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BaseStore]:
+    """An empty store."""
+    if request.param == "memory":
+        yield InMemoryStore()
+        return
+    url = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    async with open_store(Settings(home=tmp_path, database_url=url)) as opened:
+        yield opened
+        for item in await opened.asearch(ROOT, limit=100_000):
+            await opened.adelete(item.namespace, item.key)
+
+
+async def ids(store: BaseStore, session: str | None = None) -> list[str]:
+    return [record.packet_id for record in (await read_usage(store, session)).records]
+
+
+async def test_a_record_comes_back_as_it_was(store: BaseStore) -> None:
+    record = turn("p1", used("ai.read", arguments=("path",), review_confidence=0.9, decided_by="model"))
+    await keep(store, record)
+    usage = await read_usage(store, "s")
+    assert usage.records == (record,)
+    assert (usage.newer, usage.unreadable) == (0, 0)
+
+
+async def test_a_packet_is_recorded_once(store: BaseStore) -> None:
+    await keep(store, turn("p1"))
+    await keep(store, turn("p1", used("ai.read")))
+    (record,) = (await read_usage(store)).records
+    assert len(record.calls) == 1
+
+
+async def test_sessions_are_kept_apart_whatever_their_names(store: BaseStore) -> None:
+    for number, session in enumerate(SESSIONS):
+        await keep(store, turn(f"p{number}", session=session, days_ago=-number))
+    assert [await ids(store, session) for session in SESSIONS] == [[f"p{number}"] for number in range(len(SESSIONS))]
+    assert await ids(store) == [f"p{number}" for number in range(len(SESSIONS))]
+    assert await ids(store, "another") == []
+
+
+async def test_what_else_is_in_the_store_is_left_alone(store: BaseStore) -> None:
+    other = ("packetgate", "usages")
+    await store.aput(other, "k", {"at": "", "day": 0})
+    await keep(store, turn("p1"))
+    await prune(store, 1, most=0)
+    assert await ids(store) == []
+    assert await store.aget(other, "k") is not None
+    await store.adelete(other, "k")
+
+
+async def test_what_cannot_be_read_is_passed_over_and_counted(store: BaseStore) -> None:
+    await keep(store, turn("p1"))
+    value = {**turn("p2").model_dump(mode="json"), "day": 99_999}
+    await store.aput((*ROOT, "s"), "p2", {**value, "version": USAGE_VERSION + 1, "calls": "of another kind"})
+    await store.aput((*ROOT, "s"), "p3", {**value, "calls": "of another kind"})
+    usage = await read_usage(store)
+    assert [record.packet_id for record in usage.records] == ["p1"]
+    assert (usage.newer, usage.unreadable) == (1, 1)
+
+
+async def test_what_is_too_old_goes(store: BaseStore) -> None:
+    for age in (0, 89, 92, 400):
+        await keep(store, turn(f"of{age}", days_ago=age))
+    await prune(store, 90)
+    assert await ids(store) == ["of89", "of0"]
+    await prune(store, 7)
+    assert await ids(store) == ["of0"]
+
+
+async def test_of_too_many_the_oldest_go(store: BaseStore) -> None:
+    for age in range(11):
+        await keep(store, turn(f"of{age}", session=f"s{age % 3}", days_ago=age))
+    await prune(store, 90, most=11)
+    assert len(await ids(store)) == 11
+    await prune(store, 90, most=10)
+    assert await ids(store) == [f"of{age}" for age in range(8, -1, -1)]
+
+
+async def test_a_store_that_has_grown_large_is_pruned(store: BaseStore) -> None:
+    await asyncio.gather(*(keep(store, turn(new_id(), days_ago=number)) for number in range(2_500)))
+    assert len(await ids(store)) == 2_500
+    await prune(store, 2_200, most=500)
+    assert len(await ids(store)) == 450
