@@ -1,4 +1,7 @@
-"""All benchmarks, one after the other."""
+"""All benchmarks that need nothing but this checkout, one after the other.
+
+Beside them: `benchmarks.ranking` measures on data sets, `benchmarks.tokens` on one and on a server of npm's.
+"""
 
 from benchmarks import journey, startup
 from benchmarks.ratio import arguments, show

@@ -1,0 +1,176 @@
+"""The benchmark of tokens: what it counts is what is sent, and it prints each figure beside its goal."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
+from support.packets import FILES, packet, tool
+
+from benchmarks.tokens import Figure, main, measure, show
+from benchmarks.tokens_counting import count, openai_tools
+from benchmarks.tokens_others import fastmcp_searches, langchain_selections
+from benchmarks.tokens_packetgate import Asked, asked_for, in_full, selections
+from benchmarks.tokens_sets import Measured, filesystem, from_files
+from deciders.language.forms import selection_form
+from state.errors import InputError
+from tools.catalogue import Catalogue
+from tools.showing import palette_text
+
+REQUEST = "Search the files for the word kettle"
+MAIL = tool("post.send_mail", "to", to={"type": "string", "description": "Who gets it."}, description="Send a mail.")
+MANY = Catalogue([*FILES.values(), *(tool(f"stock.sell_{n}", description=f"Sell the share {n}.") for n in range(40))])
+
+
+def put(path: Path, *rows: Any) -> str:
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return str(path)
+
+
+def test_the_vocabulary_is_a_real_one():
+    assert count("") == 0
+    assert count("Read a file.") == 4
+    assert count("<s>[INST]") == 6  # no text is taken for a control token
+    assert count("水壶是蓝色的") == 8
+
+
+def test_the_full_catalogue_is_the_hand_count_of_its_text():
+    one = Catalogue([MAIL])
+    schema = '{"type":"object","properties":{"to":{"type":"string","description":"Who gets it."}},"required":["to"]}'
+    own = f"- post.send_mail: Send a mail.\n  arguments (JSON Schema): {schema}"
+    function = f'{{"name":"post.send_mail","description":"Send a mail.","parameters":{schema}}}'
+    assert in_full(one) == own
+    assert openai_tools([MAIL]) == f'[{{"type":"function","function":{function}}}]'
+    assert (count(in_full(one)), count(openai_tools([MAIL]))) == (42, 50)
+    assert in_full(Catalogue([MAIL, *FILES.values()])).count("arguments (JSON Schema)") == 1 + len(FILES)
+
+
+async def only(texts: Any) -> Any:
+    (text,) = [one async for one in texts]
+    return text
+
+
+async def test_what_packetgate_sends_is_counted_where_it_stands():
+    asked: Asked = await only(selections(MANY, [REQUEST]))
+    assert MANY.ledger in asked.tool_part
+    assert "files.search_files: Search the files for words." in asked.tool_part
+    assert REQUEST in asked.messages
+    assert count(asked.tool_part) < count(asked.messages)
+    shown = [name for name in MANY if f"- {name}:" in asked.tool_part]
+    assert 0 < len(shown) < len(MANY)
+    form = json.loads(asked.form)
+    assert form["type"] == "json_schema"
+    assert [name for name in MANY if json.dumps(name) in asked.form] == shown
+
+
+def test_what_was_not_sent_is_not_counted():
+    turn, form = packet(REQUEST), selection_form(list(FILES.values()), 1)
+    ledger, palette = FILES.ledger, palette_text(turn.context.palette, FILES)
+    sent = asked_for(turn, FILES, [SystemMessage(f"{ledger}\n\n{palette}"), HumanMessage(REQUEST)], form)
+    assert sent.tool_part == f"{ledger}\n{palette}"
+    for text in (ledger, palette, f"{ledger} {palette} {palette}"):
+        with pytest.raises(RuntimeError, match="do not stand once each"):
+            asked_for(turn, FILES, [SystemMessage(text), HumanMessage(REQUEST)], form)
+
+
+async def test_langchains_prompt_holds_every_tool_and_the_request():
+    text = await only(langchain_selections(FILES, [REQUEST]))
+    system, request, schema = text.split("\n")
+    assert "select the most relevant tools" in system
+    assert request == REQUEST
+    (answer,) = json.loads(schema)
+    offered = answer["function"]["parameters"]["properties"]["tools"]["items"]["anyOf"]
+    assert {one["const"]: one["description"] for one in offered} == {name: one.full for name, one in FILES.items()}
+
+
+async def test_fastmcps_search_shows_its_own_tools_and_what_it_finds():
+    found, nothing = [text async for text in fastmcp_searches(MANY, [REQUEST, "qqqq"])]
+    shown, result = found.split("\n")
+    assert nothing == shown
+    assert [one["function"]["name"] for one in json.loads(shown)] == ["search_tools", "call_tool"]
+    tools = json.loads(result)
+    assert tools[0]["name"] == "files.search_files"
+    assert tools[0]["inputSchema"] == FILES["files.search_files"].input_schema
+    assert 1 <= len(tools) <= 5
+
+
+async def test_each_figure_is_a_share_of_the_full_catalogue():
+    figures = {one.name: one for one in await measure(Measured("many", MANY, [REQUEST, "Sell the share 7"], 0.5))}
+    full = count(in_full(MANY))
+    assert figures["full catalogue"].tokens == [full]
+    assert all(one.full == full for one in figures.values())
+    tools, form, whole = (
+        figures[f"packetgate, {part}"].tokens for part in ("tool part", "answer's schema", "whole selection prompt")
+    )
+    assert all(a + b < c for a, b, c in zip(tools, form, whole, strict=True))
+    assert figures["packetgate, tool part"].goal == 0.5
+    assert [len(one.tokens) for one in figures.values()] == [1, 1, 2, 2, 2, 2, 2]
+
+
+def test_a_goal_holds_for_every_request():
+    figure = Figure("x", [*[10] * 18, 40, 49], full=100, goal=0.5)
+    assert figure.as_json() == {
+        "name": "x", "median": 10, "p95": 40, "max": 49, "median_share": 0.1, "p95_share": 0.4, "max_share": 0.49,
+        "goal": 0.5, "met": True,
+    }  # fmt: skip
+    assert figure.as_text().split("goal: ")[1] == "below 50%, met"
+    assert Figure("x", [10, 50], full=100, goal=0.5).as_text().endswith("below 50%, missed")
+    assert Figure("x", [10, 50], full=100).met is None
+
+
+def test_tools_that_share_a_name_are_counted_out_loud(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    rows = [
+        {"id": "1", "server": "sky", "name": "delete_forecast", "description": "Clouds."},
+        {"id": "2", "server": "sky", "name": "delete_forecast"},
+        {"name": "lone", "description": None},
+    ]
+    queries = [{"query": "How is the weather?", "gold": ["1"]}]
+    read = from_files("f", [Path(put(tmp_path / "t", *rows))], [Path(put(tmp_path / "q", *queries))])
+    assert {name: one.full for name, one in read.catalogue.items()} == {
+        "sky.delete_forecast": "Clouds.",
+        "tools.lone": "lone",
+    }
+    assert (read.requests, read.left_out, read.goal) == (["How is the weather?"], 1, None)
+    show(read, [Figure("x", [3], 4)], as_json=False)
+    first, left_out, figure = capsys.readouterr().out.splitlines()
+    assert first.startswith("tokens, f: 1 requests, 2 tools; Tekken")
+    assert left_out.strip().startswith("1 tools that share")
+    assert figure.split() == ["x", "3", "(", "75.00%)"]
+
+
+def test_files_are_measured_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    tools = put(tmp_path / "t", {"id": "sky/forecast", "server": "sky", "name": "forecast", "description": "Weather."})
+    queries = put(tmp_path / "q", {"query": "How is the weather?", "gold": ["sky/forecast"]})
+    monkeypatch.setattr(sys, "argv", ["tokens", "--tools", tools, "--queries", queries, "--json"])
+    main()
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lines) == 7
+    assert {(one["set"], one["tools"], one["requests"], one["goal"]) for one in lines} == {("files", 1, 1, None)}
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (["--tools", "t.jsonl"], "--tools and --queries go together"),
+        (["nowhere"], "benchmarks.tokens: nowhere/livemcpbench is not there: give the folder of data sets"),
+        (["--tools", "no.jsonl", "--queries", "no.jsonl"], "benchmarks.tokens: no.jsonl: cannot be read"),
+    ],
+)
+def test_bad_input_is_named(
+    args: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(sys, "argv", ["tokens", *args])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert complaint in capsys.readouterr().err.splitlines()[-1]
+
+
+async def test_without_npx_there_is_a_way_out(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(InputError, match=r"install Node\.js"):
+        await filesystem()

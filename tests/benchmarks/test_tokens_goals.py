@@ -1,0 +1,37 @@
+"""What the tools may take of the selection prompt, on real servers' tools."""
+
+import asyncio
+from argparse import Namespace
+
+import pytest
+from support.data_folder import data_folder
+from support.programs import require
+
+from benchmarks.tokens import measure, sets
+from benchmarks.tokens_counting import count
+from benchmarks.tokens_packetgate import in_full, selections
+from benchmarks.tokens_sets import livemcpbench
+
+
+@pytest.mark.timeout(600)
+async def test_of_the_filesystem_servers_14_tools_less_than_60_percent(capsys: pytest.CaptureFixture[str]):
+    require("npx")
+    (files,) = [one async for one in sets(Namespace(tools=None, data=None))]
+    assert "livemcpbench is left out: give the folder" in capsys.readouterr().err
+    assert len(files.catalogue) == 14
+    assert "files.read_text_file" in files.catalogue
+    (tool_part,) = [one for one in await measure(files) if one.goal == 0.6]
+    assert len(tool_part.tokens) == len(files.requests) == 12
+    assert tool_part.met, tool_part.as_text()
+
+
+async def test_of_527_tools_less_than_5_percent():
+    data = data_folder()
+    if data is None:
+        pytest.skip("this test needs the data sets: let PACKETGATE_DATA name their folder")
+    bench = await asyncio.to_thread(livemcpbench, data)
+    assert (len(bench.catalogue), bench.left_out, bench.goal) == (527, 0, 0.05)
+    full = count(in_full(bench.catalogue))
+    shares = [count(one.tool_part) / full async for one in selections(bench.catalogue, bench.requests)]
+    assert len(shares) == len(bench.requests) > 90
+    assert 0 < max(shares) < 0.05
