@@ -1,9 +1,10 @@
 """Which decider serves each stage, given the models there are."""
 
+from functools import partial
+
 from deciders.fallback import FallbackIntent, FallbackResponder, FallbackSelector
 from deciders.language.answer import LanguageResponder
 from deciders.language.intent import LanguageIntent
-from deciders.language.prompting import ModelSource
 from deciders.language.review import LanguageReviewer
 from deciders.language.selection import LanguageSelector
 from deciders.protocols import Deciders
@@ -11,6 +12,9 @@ from deciders.reflex.answer import ReflexResponder
 from deciders.reflex.intent import ReflexIntent
 from deciders.reflex.review import ReflexReviewer
 from deciders.reflex.selection import ReflexSelector
+from models.model import ModelSource
+from state.errors import ModelError
+from tools.tokens import ESTIMATE, TokenCounter
 
 
 def reflex_deciders() -> Deciders:
@@ -26,4 +30,16 @@ def language_deciders(lite: ModelSource, prime: ModelSource) -> Deciders:
         selector=FallbackSelector(LanguageSelector(lite), reflex.selector),
         reviewer=LanguageReviewer(prime),
         responder=FallbackResponder(LanguageResponder(prime), reflex.responder),
+        tokens=partial(_counter_of, lite),
+        lite=lite,
+        prime=prime,
     )
+
+
+async def _counter_of(model: ModelSource) -> TokenCounter:
+    """Return the model's own counter, or the estimate where it has none at hand."""
+    try:
+        count = (await model()).token_counter
+    except ModelError:
+        return ESTIMATE  # who asks the model to decide tells what is wrong with it
+    return TokenCounter(count, is_exact=True) if count else ESTIMATE

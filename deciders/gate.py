@@ -1,7 +1,6 @@
 """The confidence gate: what a review means for each call. It fails closed."""
 
 from deciders.protocols import CallReview, Review
-from state.base import TokenUsage
 from state.context import RoutingContext
 from state.routing import Risk, ToolCall, ToolExecutionStatus
 
@@ -16,9 +15,9 @@ def gated(
     return tuple(_judged(call, by_id.get(call.call_id), context, can_ask=can_ask) for call in calls)
 
 
-def failed_review(problem: str, usage: TokenUsage) -> Review:
+def failed_review(problem: str) -> Review:
     """Return the review that stands for one that could not be made: no call judged, 0.0."""
-    return Review(reviews=(), confidence=0.0, reasoning=problem, decided_by="model", usage=usage)
+    return Review(reviews=(), confidence=0.0, reasoning=problem, decided_by="model")
 
 
 def _judged(call: ToolCall, review: CallReview | None, context: RoutingContext, *, can_ask: bool) -> ToolCall:

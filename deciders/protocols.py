@@ -1,16 +1,19 @@
 """What each stage asks of its decider, and what it gets back."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
+from models.model import ModelSource
 from state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
 from state.sections import Access, DecidedBy, StageError
 from tools.catalogue import Catalogue
+from tools.tokens import ESTIMATE, TokenCounter
 from tools.toolbox import Toolbox
 
 
@@ -121,11 +124,25 @@ class Responder(Protocol):
         ...
 
 
+TokenCounterSource = Callable[[], Awaitable[TokenCounter]]
+"""Returns what counts the tokens of tools as the selecting model reads them; may load that model first."""
+
+
+async def estimating() -> TokenCounter:
+    """Return the estimate, which needs no model."""
+    return ESTIMATE
+
+
 @dataclass(frozen=True)
 class Deciders:
-    """One decider a stage."""
+    """One decider a stage, and what they ask."""
 
     intent: IntentDetector
     selector: ToolSelector
     reviewer: Reviewer
     responder: Responder
+    tokens: TokenCounterSource = estimating
+    lite: ModelSource | None = None
+    """The model behind intent and selection; None: reflexes decide."""
+    prime: ModelSource | None = None
+    """The model behind review and answer; None: reflexes decide."""

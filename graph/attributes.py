@@ -7,6 +7,7 @@ from opentelemetry.util.types import AttributeValue
 
 from graph import conventions as names
 from graph.changes import StageChange
+from models.model import ModelSource
 from state.base import TokenUsage
 from state.events import StageFinished, StageStopped
 from state.routing import ToolCall, ToolExecutionStatus
@@ -22,6 +23,7 @@ def of_stage(change: StageChange, event: StageFinished) -> Attributes:
         names.LOADED: event.loaded,
         names.ADDED: event.added,
         names.REMOVED: event.removed,
+        names.SHIFTED: bool(event.shift),
         names.USED: event.used,
         names.MISSED: tuple(name for name in event.missed if known is None or name in known),
         names.ESCALATED: event.escalated,
@@ -45,6 +47,14 @@ def of_break(event: StageStopped) -> Attributes:
     """Return the attributes of a stage that waits for the user, or that broke."""
     failed: Attributes = {names.ERROR_TYPE: event.error} if event.reason == "error" else {}
     return _identity(event) | _usage(event.usage) | failed
+
+
+async def of_model(source: ModelSource | None, usage: TokenUsage) -> Attributes:
+    """Return whose tokens were used; nothing where none were."""
+    if source is None or usage == TokenUsage():
+        return {}
+    model = await source()
+    return {names.REQUEST_MODEL: model.name, **({names.PROVIDER: model.provider} if model.provider else {})}
 
 
 def of_call(call: ToolCall) -> Attributes:

@@ -1,32 +1,25 @@
 """What happens when a stage fails."""
 
-from typing import Literal
-
-from langgraph.errors import NodeError
 from langgraph.runtime import Runtime
-from langgraph.types import Command
 
 from deciders.gate import failed_review
-from graph.routes import after_review
-from nodes.review_selection import reviewed
-from state.base import TokenUsage
+from nodes.review_selection import STAGE, reviewed
 from state.context import RoutingContext, routing_context
-from state.errors import DecisionError
-from state.packet import CognitionPacket
+from state.packet import CognitionPacket, PacketUpdate
 from state.sections import StageError
 from tools.asking import nobody_to_ask
 
 
 async def review_failed(
-    packet: CognitionPacket, error: NodeError, runtime: Runtime[RoutingContext]
-) -> Command[Literal["execute_tool", "ask_user", "respond"]]:
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, error: BaseException
+) -> PacketUpdate:
     """Close the gate: a review that raised counts as 0.0 for every call."""
-    problem = f"the review failed: {error.error}"
+    problem = f"the review failed: {error}"
     update = reviewed(
         packet,
         routing_context(runtime.context),
-        failed_review(problem, error.error.usage if isinstance(error.error, DecisionError) else TokenUsage()),
+        failed_review(problem),
         can_ask=not nobody_to_ask(runtime.execution_info),
     )
-    update["metrics"] = update["metrics"].failed(StageError(stage=error.node, message=problem))
-    return Command(update=update, goto=after_review(packet.merged(update)))
+    update["metrics"] = update["metrics"].failed(StageError(stage=STAGE, message=problem))
+    return update

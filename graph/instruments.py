@@ -2,14 +2,17 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, NodeError
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
+from graph.attributes import of_model
 from graph.changes import StageChange
 from graph.telemetry import Harmless, record_break, record_change, stage_span
+from models.model import ModelSource
 from state.base import TokenUsage
 from state.context import RoutingContext
 from state.errors import DecisionError
@@ -29,8 +32,26 @@ class Node(Protocol[P_contra]):
         ...
 
 
-def staged(name: str, stage: Callable[[P_contra, Runtime[RoutingContext]], Awaitable[PacketUpdate]]) -> Node[P_contra]:
-    """Return the stage with its time measured into the packet, and word of it on the stream and to OpenTelemetry."""
+class Recovery(Protocol):
+    """What goes on after a stage that broke, as LangGraph calls it."""
+
+    async def __call__(
+        self, state: CognitionPacket, error: NodeError, runtime: Runtime[RoutingContext]
+    ) -> Command[str]:
+        """Decide in the stage's place, and where to go from there."""
+        ...
+
+
+def staged(
+    name: str,
+    stage: Callable[[P_contra, Runtime[RoutingContext]], Awaitable[PacketUpdate]],
+    model: ModelSource | None = None,
+) -> Node[P_contra]:
+    """Return the stage with its time measured into the packet, and word of it on the stream and to OpenTelemetry.
+
+    Args:
+        model: whose tokens the stage spends.
+    """
 
     async def run(state: P_contra, *, runtime: Runtime[RoutingContext]) -> PacketUpdate:
         ids = _ids(state)
@@ -43,7 +64,7 @@ def staged(name: str, stage: Callable[[P_contra, Runtime[RoutingContext]], Await
                 with Harmless(ids["packet_id"]):
                     stopped = StageStopped(stage=name, **ids, **_how(error), duration_ms=_ms_since(started))
                     runtime.stream_writer(stopped)
-                    record_break(span, stopped, error)
+                    record_break(span, stopped, error, await of_model(model, stopped.usage))
                 raise
             took = _ms_since(started)
             known = 0 if "header" in update else len(state.reasoning.reflection_log)
@@ -53,8 +74,25 @@ def staged(name: str, stage: Callable[[P_contra, Runtime[RoutingContext]], Await
                 change = StageChange(name, state, update)
                 finished = change.event(took)
                 runtime.stream_writer(finished)
-                record_change(span, change, finished)
+                record_change(span, change, finished, await of_model(model, finished.usage))
         return update
+
+    return run
+
+
+def recovering(
+    name: str, stand_in: Callable[..., Awaitable[PacketUpdate]], route: Callable[[CognitionPacket], str]
+) -> Recovery:
+    """Return what goes on after the stage broke: `stand_in` gets the `error` and decides, told of as the stage is.
+
+    What the broken stage spent is in the packet before that begins: word of it went out when it broke.
+    """
+
+    async def run(state: CognitionPacket, error: NodeError, runtime: Runtime[RoutingContext]) -> Command[str]:
+        spent = state.metrics.spent(name, _spent(error.error))
+        packet = state.merged({"metrics": spent})
+        update = await staged(name, partial(stand_in, error=error.error))(packet, runtime=runtime)
+        return Command(update=update, goto=route(packet.merged(update)))
 
     return run
 
@@ -90,8 +128,12 @@ def _how(error: Exception) -> dict[str, Any]:
     return {
         "reason": "interrupt" if isinstance(error, GraphBubbleUp) else "error",
         "error": type(error).__qualname__,
-        "usage": error.usage if isinstance(error, DecisionError) else TokenUsage(),
+        "usage": _spent(error),
     }
+
+
+def _spent(error: BaseException) -> TokenUsage:
+    return error.usage if isinstance(error, DecisionError) else TokenUsage()
 
 
 def _ms_since(started: float) -> float:

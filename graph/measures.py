@@ -3,7 +3,7 @@
 from opentelemetry.metrics import get_meter
 
 from graph import conventions as names
-from state.base import TokenUsage
+from graph.attributes import Attributes
 from state.events import StageFinished, StageStopped
 
 _meter = get_meter(names.SCOPE)
@@ -34,11 +34,11 @@ _escalations = _meter.create_counter(names.ESCALATIONS, "{question}", "Questions
 _corrections = _meter.create_counter(names.CORRECTIONS, "{correction}", "Wanted calls that could not be made as such.")
 
 
-def record_stage(event: StageFinished) -> None:
-    """Count and time a stage that has ended."""
+def record_stage(event: StageFinished, model: Attributes) -> None:
+    """Count and time a stage that has ended; `model` says whose tokens it used."""
     stage = {names.STAGE: event.stage}
     _stages.record(event.duration_ms / 1000, stage | {names.MODE: event.mode})
-    _record_usage(event.stage, event.usage, event.duration_ms)
+    _record_usage(event, model)
     if event.missed:
         _misses.add(len(event.missed), stage)
     if event.is_fallback:
@@ -49,11 +49,11 @@ def record_stage(event: StageFinished) -> None:
         _corrections.add(1, stage | {names.CORRECTION: problem})
 
 
-def record_stop(event: StageStopped) -> None:
+def record_stop(event: StageStopped, model: Attributes) -> None:
     """Time a stage that broke; the time until a question was put is no measure of anything."""
     if event.reason == "error":
         _stages.record(event.duration_ms / 1000, {names.STAGE: event.stage, names.ERROR_TYPE: event.error})
-        _record_usage(event.stage, event.usage, event.duration_ms, event.error)
+        _record_usage(event, model, {names.ERROR_TYPE: event.error})
 
 
 def record_call(tool_name: str, seconds: float, error_type: str | None, *, answered: bool) -> None:
@@ -66,12 +66,12 @@ def record_call(tool_name: str, seconds: float, error_type: str | None, *, answe
         _mcp_calls.record(seconds, attributes | {names.MCP_METHOD: names.TOOLS_CALL})
 
 
-def _record_usage(stage: str, usage: TokenUsage, duration_ms: float, error_type: str | None = None) -> None:
+def _record_usage(event: StageFinished | StageStopped, model: Attributes, failed: Attributes | None = None) -> None:
     """Record what a model was asked; a stage without one spends no tokens."""
+    usage = event.usage
     if not usage.input_tokens and not usage.output_tokens:
         return
-    attributes = {names.OPERATION_NAME: names.CHAT, names.STAGE: stage}
+    attributes = {names.OPERATION_NAME: names.CHAT, names.STAGE: event.stage, **model}
     _tokens.record(usage.input_tokens, attributes | {names.TOKENS_TYPE: "input"})
     _tokens.record(usage.output_tokens, attributes | {names.TOKENS_TYPE: "output"})
-    failed = {names.ERROR_TYPE: error_type} if error_type else {}
-    _operations.record(duration_ms / 1000, attributes | failed)
+    _operations.record(event.duration_ms / 1000, attributes | (failed or {}))

@@ -14,6 +14,7 @@ from opentelemetry.trace import INVALID_SPAN, Span, StatusCode, get_tracer, use_
 
 from graph import conventions as names
 from graph.attributes import (
+    Attributes,
     answered,
     captures_content,
     error_type,
@@ -72,28 +73,28 @@ def stage_span(stage: str, packet_id: str) -> Iterator[Span]:
             span.end()
 
 
-def record_change(span: Span, change: StageChange, event: StageFinished) -> None:
-    """Record a stage that has just ended, with its tool calls and its reviews."""
-    record_stage(event)
+def record_change(span: Span, change: StageChange, event: StageFinished, model: Attributes) -> None:
+    """Record a stage that has just ended, with its tool calls, its reviews, and whose tokens it used."""
+    record_stage(event, model)
     ran = [call for call in change.calls if tried(call)]
     for call in ran:
         record_call(call.tool_name, took_ms(call, event) / 1000, error_type(call), answered=answered(call))
     if not span.is_recording():
         return
     began = time.time_ns() - round(event.duration_ms * 1e6)
-    span.set_attributes(of_stage(change, event))
+    span.set_attributes(of_stage(change, event) | model)
     for call in ran:
         _record_call(call, began, began + round(took_ms(call, event) * 1e6))
     for review in change.evaluations:
         span.add_event(names.EVALUATION_RESULT, of_review(review, change))
 
 
-def record_break(span: Span, event: StageStopped, error: Exception) -> None:
-    """Record a stage that waits for the user, or that broke."""
-    record_stop(event)
+def record_break(span: Span, event: StageStopped, error: Exception, model: Attributes) -> None:
+    """Record a stage that waits for the user, or that broke, and whose tokens it used."""
+    record_stop(event, model)
     if not span.is_recording():
         return
-    span.set_attributes(of_break(event))
+    span.set_attributes(of_break(event) | model)
     if event.reason == "error":
         span.set_status(StatusCode.ERROR)
         if captures_content():

@@ -44,6 +44,8 @@ class AnswerForm:
     parts: Mapping[str, Schema] = field(default_factory=dict)
     """Schemas from elsewhere, such as tools' own; each stands for itself, references and all."""
     choices: tuple[Choice, ...] = ()
+    untold: frozenset[str] = frozenset()
+    """Parts that the prompt says nothing of: a server that puts the schema into the prompt is spared them."""
 
     def schema(self, widened: Collection[str] = ()) -> Schema:
         """Return the whole schema in one piece, with the `widened` parts open to any object."""

@@ -1,7 +1,7 @@
 """A chat model as the deciders use it: asked for an answer in a form, or for words."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,6 +56,21 @@ class Model:
         """What is known of a model in this process; None of one elsewhere."""
         return None
 
+    @property
+    def name(self) -> str:
+        """The name that it is asked by."""
+        return str(getattr(self.chat, "model_name", None) or type(self.chat).__name__)
+
+    @property
+    def provider(self) -> str | None:
+        """Who runs it, by the name that OpenTelemetry's conventions have for them; None: not known."""
+        return None
+
+    @property
+    def token_counter(self) -> Callable[[str], int] | None:
+        """Counts the tokens of a text with the model's own tokenizer, in any thread; None where that is not at hand."""
+        return None
+
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
         """Whether the messages and an answer of that length go into the model's context, as far as can be told."""
         return True
@@ -73,6 +88,10 @@ class Model:
         """
         message = await ask(self.chat, messages, sampling)
         return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
+
+
+ModelSource = Callable[[], Awaitable[Model]]
+"""Loads a model on first use."""
 
 
 async def ask(chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessage:

@@ -103,7 +103,7 @@ class LlamaEngine:
         return future
 
     def count_tokens(self, text: str) -> int:
-        """Return how many tokens of the model's vocabulary the text takes."""
+        """Return how many tokens of the model's vocabulary the text takes, read as plain text. For any thread."""
         return len(self.weights.tokenize(text, special=False))
 
     def prompt_length(self, chat: Chat) -> int:

@@ -1,7 +1,8 @@
 """Answers in a form from llama.cpp: a grammar holds every token, and the logits tell how sure the model was."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -11,11 +12,18 @@ from models.forms import AnswerForm
 from models.llama.chat import LlamaCppChat
 from models.model import FormAnswer, Model, ask, usage_of, was_cut_off
 
+COUNTS = 2048
+"""Texts whose length is remembered: most of a turn's are the last turn's tools again."""
+
 
 class LlamaCppModel(Model):
     """A GGUF model in this process."""
 
     chat: LlamaCppChat
+
+    def __init__(self, chat: LlamaCppChat) -> None:
+        super().__init__(chat)
+        self._count = lru_cache(COUNTS)(chat.get_num_tokens)
 
     @classmethod
     def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppModel":
@@ -30,6 +38,16 @@ class LlamaCppModel(Model):
     def facts(self) -> LocalFacts:
         """What the file and its context are."""
         return self.chat.facts
+
+    @property
+    def provider(self) -> str:
+        """The library that runs it."""
+        return "llama.cpp"
+
+    @property
+    def token_counter(self) -> Callable[[str], int]:
+        """Counts the tokens of a text, read as plain text whatever it says, beside whatever the model is doing."""
+        return self._count
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
         """Whether the messages and an answer of that length go into the model's context.

@@ -97,7 +97,10 @@ class LlamaWeights:
         return bool(llama_cpp.llama_vocab_is_eog(self.vocab, token))
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
-        """Return the text's tokens; with `special`, texts of control tokens become control tokens."""
+        """Return the text's tokens; with `special`, texts of control tokens become control tokens.
+
+        For any thread: llama.cpp only reads the vocabulary, and keeps what a text needs on the stack.
+        """
         import llama_cpp
 
         data = text.encode("utf-8", "replace")

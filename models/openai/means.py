@@ -52,6 +52,11 @@ class Means:
         """Whether the server is told what keeps the answer's text in its form."""
         return RUNGS[self.rung] in {"json_schema", "json_object+schema"}
 
+    def open_parts(self, form: AnswerForm, *, is_openai: bool) -> tuple[str, ...]:
+        """Return the form's parts that are left to validation. OpenAI puts the schema into the prompt, and bills it."""
+        spared = form.untold if is_openai else frozenset[str]()
+        return tuple(part for part in form.parts if self.widened or part in spared)
+
     def weakest(self, other: "Means") -> "Means":
         """Return what both allow, whatever a form needs widened."""
         return Means(
@@ -65,7 +70,7 @@ class Means:
     def options(self, form: AnswerForm, sampling: Mapping[str, Any], *, is_openai: bool) -> dict[str, Any]:
         """Return the request's options, as langchain-openai takes them."""
         options = {name: value for name, value in sampling.items() if name not in self.left_out}
-        schema = modest(form.schema(form.parts if self.widened else ()))
+        schema = modest(form.schema(self.open_parts(form, is_openai=is_openai)))
         if is_openai or self.widened:
             schema = one_object(schema)
         strict = strict_schema(schema) if is_openai else None

@@ -32,6 +32,11 @@ class OpenAICompatible(Model):
         """The forms whose schemas were refused, while wider ones were accepted."""
         self._lock = threading.Lock()  # a model serves several event loops
 
+    @property
+    def provider(self) -> str | None:
+        """OpenAI; None of others that speak its protocol."""
+        return "openai" if self._is_openai else None
+
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
@@ -56,7 +61,7 @@ class OpenAICompatible(Model):
             else:
                 break
         self._remember(first, means, form)
-        answer, ignored = await asyncio.to_thread(_read, message, means, form)
+        answer, ignored = await asyncio.to_thread(_read, message, means, form, is_openai=self._is_openai)
         if ignored and not self._is_openai:  # OpenAI does keep schemas, but outside its strict mode only mostly
             self._remember(first, means.lower(), form)
         return answer
@@ -70,7 +75,7 @@ class OpenAICompatible(Model):
                 self._too_much.add(_key(form))
 
 
-def _read(message: AIMessage, means: Means, form: AnswerForm) -> tuple[FormAnswer, bool]:
+def _read(message: AIMessage, means: Means, form: AnswerForm, *, is_openai: bool) -> tuple[FormAnswer, bool]:
     """Return the answer, and whether the server passed over what it was told to hold it with."""
     called = _arguments(message) if means.held_by == "tool_call" else None
     text = message.text if called is None else called
@@ -85,7 +90,7 @@ def _read(message: AIMessage, means: Means, form: AnswerForm) -> tuple[FormAnswe
         held_by="prompt" if ignored else means.held_by,
         cut_off=cut_off,
         choices=measure(message, text, form.choices),
-        widened=tuple(form.parts) if means.widened else (),
+        widened=means.open_parts(form, is_openai=is_openai),
     )
     return answer, ignored and not cut_off
 

@@ -5,7 +5,6 @@ from support.packets import CONTEXT, done
 
 from deciders.gate import NOT_APPROVED_CAP, failed_review, gated
 from deciders.protocols import CallReview, Review
-from state.base import TokenUsage
 from state.context import RoutingContext
 from state.routing import Risk, ToolExecutionStatus
 
@@ -56,12 +55,12 @@ def test_not_approved_is_capped(stated: float, counts: float):
 
 def test_a_failed_review_judges_nothing():
     calls = (done("x.y"), done("x.z"))
-    for call in gated(calls, failed_review("boom", TokenUsage()), CONTEXT, can_ask=True):
+    for call in gated(calls, failed_review("boom"), CONTEXT, can_ask=True):
         assert (call.review_confidence, call.status) == (0.0, S.AWAITING_CONFIDENCE)
         assert "the review failed" in call.review_reasoning
 
 
 def test_the_selections_own_confidence_does_not_count():
     sure = done("x.y").model_copy(update={"selection_confidence": 1.0})
-    (call,) = gated((sure,), failed_review("boom", TokenUsage()), CONTEXT, can_ask=False)
+    (call,) = gated((sure,), failed_review("boom"), CONTEXT, can_ask=False)
     assert (call.review_confidence, call.status) == (0.0, S.SKIPPED)

@@ -1,7 +1,6 @@
 """What a turn tells OpenTelemetry, through the real SDK."""
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 from langgraph.types import Command
@@ -11,7 +10,7 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 from support.stage_events import events_of
-from support.telemetry import Telemetry, recording, told
+from support.telemetry import Telemetry, told
 
 from deciders.choosing import reflex_deciders
 from deciders.protocols import Review
@@ -29,15 +28,6 @@ class FailingReviewer:
 
     async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
         raise DecisionError("bread is no note", TokenUsage(input_tokens=7, output_tokens=1))
-
-
-@pytest.fixture
-def telemetry() -> Iterator[Telemetry]:
-    """What is recorded during the test."""
-    recorded = recording()
-    recorded.clear()
-    yield recorded
-    recorded.clear()
 
 
 async def test_a_span_for_each_stage(notebook: Notebook, telemetry: Telemetry):
@@ -117,11 +107,17 @@ async def test_a_stage_that_breaks(notebook: Notebook, telemetry: Telemetry):
     deciders = scripted(call(READ, name="a"), reviewer=FailingReviewer())
     async with session(deciders, notebook, on_low_confidence="skip") as talk:
         await talk.say("Read a")
-    span = telemetry.stage("review_selection")
+    span, decided = telemetry.named("packetgate review_selection")
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, None)
     assert told(span)["error.type"] == "DecisionError"
     assert told(span)["gen_ai.usage.input_tokens"] == 7
     assert span.events == ()
+    assert decided.status.status_code is StatusCode.UNSET
+    assert told(decided)["packetgate.calls.skipped"] == 1
+    assert [(event.attributes or {})["gen_ai.evaluation.score.value"] for event in decided.events] == [0.0]
+    assert "gen_ai.usage.input_tokens" not in told(decided)
+    tokens = telemetry.measured()["gen_ai.client.token.usage"]
+    assert [(one.attributes["gen_ai.token.type"], one.sum) for one in tokens] == [("input", 7), ("output", 1)]
 
 
 async def test_stages_belong_to_the_users_own_span(notebook: Notebook, telemetry: Telemetry):

@@ -45,7 +45,7 @@ SECRETS = ("aardvark", "zanzibar", "quinquereme", "burned down")
 
 
 def all_that_was_told(telemetry: Telemetry) -> str:
-    return "\n".join([*(span.to_json() for span in telemetry.spans), repr(telemetry.measured())])
+    return "\n".join([*(span.to_json() for span in telemetry.everyones), repr(telemetry.measured())])
 
 
 async def test_nothing_is_told_of_content(telemetry: Telemetry):

@@ -36,8 +36,13 @@ class Telemetry:
     @property
     def spans(self) -> list[ReadableSpan]:
         """The spans in the order they ended, without those of the libraries below."""
-        finished = self.exporter.get_finished_spans()
-        return [span for span in finished if span.instrumentation_scope and span.instrumentation_scope.name == SCOPE]
+        everyones = self.everyones
+        return [span for span in everyones if span.instrumentation_scope and span.instrumentation_scope.name == SCOPE]
+
+    @property
+    def everyones(self) -> tuple[ReadableSpan, ...]:
+        """The spans in the order they ended, those of the libraries below too."""
+        return self.exporter.get_finished_spans()
 
     def named(self, name: str) -> list[ReadableSpan]:
         """Return the spans with a name."""

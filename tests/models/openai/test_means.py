@@ -1,5 +1,8 @@
 """What an OpenAI-compatible server is asked with, and how its answers are read."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from support.openai_models import GOOD, VERDICT, ask, called, means, model_at
 from support.scripted_openai import ScriptedOpenAI
@@ -115,3 +118,14 @@ async def test_openai_takes_no_alternatives_at_the_outermost_place(scripted_open
     schema = scripted_openai.requests[0]["response_format"]["json_schema"]["schema"]
     assert (schema["type"], schema["required"]) == ("object", ["action"])
     assert "anyOf" not in schema
+
+
+@pytest.mark.parametrize(("is_openai", "part"), [(True, {"type": "object"}), (False, CITY)])
+async def test_openai_is_spared_the_parts_that_the_prompt_says_nothing_of(
+    scripted_openai: ScriptedOpenAI, is_openai: bool, part: dict[str, Any]
+):
+    model = await model_at(scripted_openai, is_openai=is_openai)
+    scripted_openai.script(BERN)
+    answer = await ask(model, replace(WITH_PARTS, untold=frozenset({"weather"})))
+    assert scripted_openai.requests[0]["response_format"]["json_schema"]["schema"]["$defs"]["weather"] == part
+    assert answer.widened == (("weather",) if is_openai else ())

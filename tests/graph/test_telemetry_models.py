@@ -1,0 +1,75 @@
+"""Tokens and times of models are told by the model's name."""
+
+from pathlib import Path
+
+from support.gguf_model import write_tiny_gguf
+from support.graphs import session
+from support.notebook import Notebook
+from support.openai_models import model_at
+from support.prompts import call, intent, review
+from support.scripted_openai import HttpError, ScriptedOpenAI
+from support.telemetry import Telemetry, told
+
+from deciders.choosing import language_deciders
+from models.llama.model import LlamaCppModel
+from models.model import Model, ModelSource
+
+READ_A = call("notebook.read_note", name="a")
+BY_MODEL = ("detect_intent", "select_tool", "review_selection", "respond")
+
+
+def at(server: ScriptedOpenAI, name: str, *, is_openai: bool = False) -> ModelSource:
+    async def source() -> Model:
+        model = await model_at(server, is_openai=is_openai)
+        model.chat.model_name = name  # type: ignore[attr-defined]
+        return model
+
+    return source
+
+
+def asked(telemetry: Telemetry) -> dict[str, tuple[str | None, str | None]]:
+    """Return, by stage, model and provider of the tokens counted."""
+    return {
+        one.attributes["packetgate.stage"]: (
+            one.attributes.get("gen_ai.request.model"),
+            one.attributes.get("gen_ai.provider.name"),
+        )
+        for one in telemetry.measured()["gen_ai.client.token.usage"]
+    }
+
+
+async def test_each_role_by_its_model(notebook: Notebook, telemetry: Telemetry, scripted_openai: ScriptedOpenAI):
+    deciders = language_deciders(at(scripted_openai, "small"), at(scripted_openai, "large", is_openai=True))
+    scripted_openai.script(intent(needs_tool=True), READ_A, review(0.9), intent(needs_tool=False), "It says apples.")
+    async with session(deciders, notebook) as talk:
+        await talk.say("Read note a")
+    lite, prime = ("small", None), ("large", "openai")
+    assert asked(telemetry) == dict(zip(BY_MODEL, (lite, lite, prime, prime), strict=True))
+    for stage, (model, _) in zip(BY_MODEL, (lite, lite, prime, prime), strict=True):
+        assert {told(span)["gen_ai.request.model"] for span in telemetry.named(f"packetgate {stage}")} == {model}
+    assert "gen_ai.request.model" not in told(telemetry.stage("execute_tool"))
+
+
+async def test_what_was_asked_in_vain_is_the_models_too(
+    notebook: Notebook, telemetry: Telemetry, scripted_openai: ScriptedOpenAI
+):
+    deciders = language_deciders(at(scripted_openai, "small"), at(scripted_openai, "large"))
+    scripted_openai.script(intent(needs_tool=True), READ_A, "Fine!", "Fine!", HttpError(410))
+    async with session(deciders, notebook, on_low_confidence="skip") as talk:
+        await talk.say("Read note a")
+    assert asked(telemetry)["review_selection"] == ("large", None)
+    broken, decided = telemetry.named("packetgate review_selection")
+    assert told(broken)["gen_ai.request.model"] == "large"
+    assert "gen_ai.request.model" not in told(decided)
+
+
+async def test_a_local_model(notebook: Notebook, telemetry: Telemetry, llama_cpp_installed: None, tmp_path: Path):
+    file = write_tiny_gguf(tmp_path / "random.gguf", seed=6, terse=True)
+    model = LlamaCppModel.load(str(file), {"n_ctx": 16_384, "n_threads": 1, "seed": 6})
+
+    async def source() -> Model:
+        return model
+
+    async with session(language_deciders(source, source), notebook) as talk:
+        await talk.say("Read note a")
+    assert set(asked(telemetry).values()) == {("random.gguf", "llama.cpp")}
