@@ -43,12 +43,20 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
     return found[:MAX_CORRECTIONS]
 
 
-def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
-    # What is missing or extra is told by name above.
+def value_flaws(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationError]:
+    """Return what is wrong with the values given; what is missing or extra is told by name elsewhere.
+
+    Raises:
+        ValueError: the schema is broken.
+    """
     schema = {**spec.input_schema, "additionalProperties": True}
     schema.pop("required", None)
+    return list(_validator(canonical_json(schema)).iter_errors(dict(params)))
+
+
+def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
     try:
-        flaws = list(_validator(canonical_json(schema)).iter_errors(dict(params)))
+        flaws = value_flaws(spec, params)
     except ValueError as error:
         return [_broken(spec, str(error).partition("\n")[0])]
     return [

@@ -1,0 +1,51 @@
+"""Two small real MCP servers side by side: one makes images, one makes text art and says much the same of itself."""
+
+from typing import Any
+
+from fastmcp import FastMCP
+from fastmcp.client.transports import FastMCPTransport
+from support.graphs import session
+
+from connectors.turn import Asked, Finished, Reply, Say
+from deciders.protocols import Deciders
+from state.packet import CognitionPacket
+from tools.connection import Connection
+
+FOX = "Create an image of a fox"
+ASCII, IMAGE = "banner.create_ascii_art", "studio.paint"
+
+
+class Studio:
+    """The servers `banner` and `studio`; `drawn` is what their tools were called with."""
+
+    def __init__(self) -> None:
+        self.drawn: list[tuple[str, str]] = []
+        banner: FastMCP[Any] = FastMCP("banner")
+        studio: FastMCP[Any] = FastMCP("studio")
+        banner.tool(self.create_ascii_art)
+        studio.tool(self.paint)
+        self.banner, self.studio = _connection("banner", banner), _connection("studio", studio)
+
+    async def create_ascii_art(self, prompt: str) -> str:
+        """Create an image of anything, as ASCII art."""
+        self.drawn.append((ASCII, prompt))
+        return "/\\_/\\"
+
+    async def paint(self, prompt: str, width: int = 512) -> str:
+        """Paint a picture: gives back the address of the image."""
+        self.drawn.append((IMAGE, prompt))
+        return f"{width} pixels of {prompt}"
+
+
+async def approved_turn(deciders: Deciders, *servers: Connection, **context: Any) -> CognitionPacket:
+    """Ask for the fox, and say yes to every call."""
+    async with session(deciders, *servers, allow_write_tools=True, **context) as talk:
+        events = await talk.events(Say(FOX))
+        while isinstance(events[-1], Asked):
+            events = await talk.events(Reply("yes"))
+    assert isinstance(events[-1], Finished)
+    return events[-1].packet
+
+
+def _connection(name: str, server: FastMCP[Any]) -> Connection:
+    return Connection(name, lambda: FastMCPTransport(server), trusted=False)
