@@ -19,7 +19,7 @@ from benchmarks.ratio import Ratio, arguments, show
 from deciders.choosing import reflex_deciders
 from graph.building import build_graph
 from graph.settings import Settings
-from graph.storage import open_checkpointer
+from graph.storage import open_checkpointer, open_store
 from state.base import new_id
 from state.packet import CognitionPacket, TurnInput
 from tools.config import McpConfig
@@ -47,10 +47,11 @@ async def _measure(count: int, folder: Path) -> list[Ratio]:
     (folder / "notes.txt").write_text("The gate opens at seven.\n")
     settings = Settings(home=folder / "home", root=folder)
     async with (
-        await open_hub(McpConfig(), folder, settings.home / "logs", None, settings.patience_s) as hub,
+        await open_hub(McpConfig(), folder, settings.home / "logs", None, patience_s=settings.patience_s) as hub,
         open_checkpointer(settings) as checkpointer,
+        open_store(settings) as store,
     ):
-        ours = build_graph(reflex_deciders(), hub).compile(checkpointer=checkpointer)
+        ours = build_graph(reflex_deciders(), hub).compile(checkpointer=checkpointer, store=store)
         packet = CognitionPacket.model_validate(await ours.ainvoke(REQUEST, _thread()))
         bare = _bare(len(packet.reasoning.reflection_log), checkpointer)
         runs = [(await _timed(ours, REQUEST), await _timed(bare, Empty(text=""))) for _ in range(WARM_UP + count)][

@@ -2,12 +2,15 @@
 
 from langchain_core.messages import HumanMessage
 
-from deciders.protocols import Selection
+from deciders.describing import described
+from deciders.doubting import doubted, doubts
+from deciders.protocols import Selection, WantedCall
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Correction, ToolCall, ToolExecutionStatus, ToolRouting
 from tools.catalogue import Catalogue
+from tools.mending import Mended, mend
 from tools.provenance import trace_params
 from tools.validation import check_call
 
@@ -35,20 +38,35 @@ def settle(selection: Selection, packet: CognitionPacket, catalogue: Catalogue, 
         case "clarify" if len(packet.content.clarifications) < MAX_CLARIFICATIONS:
             return routing.model_copy(update={"outcome": "clarify", "question": selection.question})
         case "describe" if routing.describe_rounds < MAX_DESCRIBE_ROUNDS:
-            return _describe(routing, selection, catalogue)
+            return described(routing, selection.tool_names, packet, catalogue)
         case "clarify" | "describe":
             return _none(routing, f"selection asked to {selection.action} again and again, without a result")
+    if selection.decided_by == "model" and _may_widen(packet):
+        return routing.model_copy(update={"outcome": "miss", "widened": True})
     return _none(routing, selection.reasoning or "no tool fits the request")
+
+
+def _may_widen(packet: CognitionPacket) -> bool:
+    """Whether tools were left out that could serve, once a turn, and only before a tool's output has been read."""
+    routing = packet.routing
+    return bool(packet.context.palette_left_out) and not routing.widened and not routing.reinjection_count
 
 
 def _call(routing: ToolRouting, selection: Selection, packet: CognitionPacket, catalogue: Catalogue) -> ToolRouting:
     palette = packet.context.palette_names
+    mended = [mend(call.tool_name, call.params, catalogue) for call in selection.calls]
+    selection = selection.model_copy(update={"calls": tuple(map(_as_mended, selection.calls, mended))})
     found = [check_call(call.tool_name, call.params, palette, catalogue) for call in selection.calls]
     corrections = tuple(correction for corrections in found for correction in corrections)
-    routing = routing.model_copy(update={"corrections": routing.corrections + corrections})
+    mendings = tuple(correction for call in mended for correction in call.corrections)
+    routing = routing.model_copy(update={"corrections": routing.corrections + mendings + corrections})
     missed = tuple(correction.tool_name for correction in corrections if correction.problem in _MISSES)
     if missed:
         return _missed(routing, missed, catalogue)
+    sound = [call for call, problems in zip(selection.calls, found, strict=True) if not problems]
+    against = doubts(routing, sound, packet, catalogue)
+    if against:
+        return doubted(routing, against)
     valid = [_tool_call(selection, index, packet, catalogue) for index, problems in enumerate(found) if not problems]
     new = [call for i, call in enumerate(valid) if not any(call.same_call(earlier) for earlier in valid[:i])]
     fresh = tuple(call for call in new if not any(call.same_call(earlier) for earlier in routing.past_calls))
@@ -62,34 +80,23 @@ def _call(routing: ToolRouting, selection: Selection, packet: CognitionPacket, c
 
 def _missed(routing: ToolRouting, missed: tuple[str, ...], catalogue: Catalogue) -> ToolRouting:
     """The first miss widens the palette; the second ends the pass, with suggestions."""
-    again = bool(routing.missed_tools)
     nearest = tuple(dict.fromkeys(name for wanted in missed for name in catalogue.nearest(wanted)))[:5]
     routing = routing.model_copy(update={"missed_tools": routing.missed_tools + missed, "suggestions": nearest})
-    if again:
+    if routing.widened:
         return _none(
             routing, f"there is no tool {' or '.join(repr(name) for name in dict.fromkeys(missed))} to use here"
         )
-    return routing.model_copy(update={"outcome": "miss"})
-
-
-def _describe(routing: ToolRouting, selection: Selection, catalogue: Catalogue) -> ToolRouting:
-    wanted = catalogue if "*" in selection.tool_names else selection.tool_names
-    known = tuple(name for name in (catalogue.canonical(wish) for wish in wanted) if name)
-    unknown = [wish for wish in wanted if catalogue.canonical(wish) is None]
-    return routing.model_copy(
-        update={
-            "outcome": "describe",
-            "described_tools": tuple(dict.fromkeys(routing.described_tools + known)),
-            "describe_rounds": routing.describe_rounds + 1,
-            "suggestions": tuple(dict.fromkeys(name for wish in unknown for name in catalogue.nearest(wish)))[:5],
-        }
-    )
+    return routing.model_copy(update={"outcome": "miss", "widened": True})
 
 
 def _none(routing: ToolRouting, note: str) -> ToolRouting:
     return routing.model_copy(
         update={"outcome": "none", "calls": (), "pass_status": ToolExecutionStatus.SKIPPED, "note": note}
     )
+
+
+def _as_mended(wanted: WantedCall, mended: Mended) -> WantedCall:
+    return wanted.model_copy(update={"tool_name": mended.tool_name, "params": mended.params})
 
 
 def _tool_call(selection: Selection, index: int, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall:

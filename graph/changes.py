@@ -60,6 +60,7 @@ class StageChange:
             reinjection_count=routing[1].reinjection_count if routing[1] else 0,
             violations=metrics[1].violations - metrics[0].violations,
             errors=_new(metrics[0].errors, metrics[1].errors),
+            shift="" if self.context[0].shift == self.context[1].shift else self.context[1].shift,
             **self._spent(),
             **({} if self.context[0].palette is self.context[1].palette else self._palette()),
             **({} if routing[0] is routing[1] else self._routing()),
@@ -89,7 +90,7 @@ class StageChange:
             "missed": _new(before.missed_tools, after.missed_tools),
             "escalated": tuple(call.tool_name for call in self.calls if call.status.awaits_user),
             "calls": {status: statuses.count(status) for status in statuses},
-            "corrections": tuple(one.problem for one in _new(before.corrections, after.corrections)),
+            "corrections": tuple(one.problem for one in _new(before.corrections, after.corrections) if not one.mended),
         }
 
     def _escalation(self) -> Literal["question", "confidence", "approval"] | None:

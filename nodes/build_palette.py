@@ -4,19 +4,24 @@ import asyncio
 
 from langgraph.runtime import Runtime
 
+from deciders.protocols import TokenCounterSource
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Reflection, StageError
-from tools.palette import PaletteRequest, choose_palette
+from tools.claims import PaletteRequest
+from tools.palette import Palette, choose_palette
 from tools.toolbox import Toolbox
 
 STAGE = "build_palette"
 
 
-async def build_palette(packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox) -> PacketUpdate:
+async def build_palette(
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, tokens: TokenCounterSource, toolbox: Toolbox
+) -> PacketUpdate:
     """Replace the palette; it is chosen from the user's words alone."""
     context, routing = routing_context(runtime.context), packet.routing
-    catalogue = await toolbox.catalogue()
+    guarded = routing.reinjection_count > 0
+    catalogue, counter = await toolbox.catalogue(), await tokens()
     palette = await asyncio.to_thread(
         choose_palette,
         PaletteRequest(
@@ -24,9 +29,14 @@ async def build_palette(packet: CognitionPacket, runtime: Runtime[RoutingContext
             access=packet.intent.access,
             size=context.palette_size,
             token_budget=context.palette_token_budget,
+            context_type=packet.context.context_type,
+            subject=packet.context.subject,
             recent=packet.context.recent_tools,
             described=routing.described_tools,
             missed=routing.missed_tools,
+            widened=routing.widened and not guarded,
+            guarded=guarded,
+            tokens=counter,
         ),
         catalogue,
     )
@@ -35,18 +45,31 @@ async def build_palette(packet: CognitionPacket, runtime: Runtime[RoutingContext
     waiting = [
         StageError(stage=STAGE, message=f"{one.name}: still starting") for one in servers if one.state == "connecting"
     ]
-    names = ", ".join(entry.tool_name for entry in palette[:4])
     return {
         "context": packet.context.model_copy(
-            update={"available_mcp_tools": tuple(catalogue), "servers": servers, "palette": palette}
+            update={
+                "available_mcp_tools": tuple(catalogue),
+                "servers": servers,
+                "palette": palette.entries,
+                "palette_tokens": palette.tokens,
+                "palette_left_out": palette.left_out,
+                "subject": tuple(sorted(palette.subject.terms)) or packet.context.subject,
+                "shift": packet.context.shift or palette.shift,
+            }
         ),
         "metrics": packet.metrics.failed(*problems, *waiting),
         "reasoning": packet.reasoning.noted(
-            Reflection(
-                step=STAGE,
-                summary=f"{len(palette)} of {len(catalogue)} tools: {names}{', …' if len(palette) > 4 else ''}"
-                if palette
-                else "no tool is there to choose from",
-            )
+            Reflection(step=STAGE, summary=_summary(palette, len(catalogue), exact=counter.is_exact))
         ),
     }
+
+
+def _summary(palette: Palette, known: int, *, exact: bool) -> str:
+    if not palette.entries:
+        return "no tool is there to choose from"
+    names = ", ".join(entry.tool_name for entry in palette.entries[:4])
+    more = ", …" if len(palette.entries) > 4 else ""
+    about = "" if exact else "about "
+    shift = palette.shift and f"the subject went {palette.shift}"
+    notes = "".join(f"; {note}" for note in (shift, palette.note) if note)
+    return f"{len(palette.entries)} of {known} tools, {about}{palette.tokens:,} tokens: {names}{more}{notes}"

@@ -34,7 +34,7 @@ async def detect_intent(
         "intent": Intent(
             user_intent=decision.user_intent,
             system_task=SystemTask.TOOL_ROUTING if decision.needs_tool else SystemTask.GENERATE_DRAFT,
-            access=decision.access,
+            access=decision.access if decision.needs_tool or packet.tool_routing is None else packet.intent.access,
             needs_tool=decision.needs_tool,
             confidence=decision.confidence,
             confidence_source=decision.confidence_source,
@@ -60,6 +60,7 @@ def _next_pass(packet: CognitionPacket, context: RoutingContext) -> ToolRouting:
         return ToolRouting(max_reinjections=context.max_reinjections)
     return ToolRouting(
         past_calls=last.all_calls,
+        objections=last.objections,
         reinjection_count=last.reinjection_count,
         max_reinjections=last.max_reinjections,
     )

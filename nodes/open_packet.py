@@ -24,6 +24,7 @@ from state.sections import (
     Status,
     check_version,
 )
+from tools.shift import context_shift
 
 LINEAGE = 20
 
@@ -53,6 +54,8 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
         "intent": Intent(),
         "context": Context(
             context_type=request.context_type or packet.context.context_type,
+            subject=packet.context.subject,
+            shift=_shift(packet) if followed else "",
             recent_tools=packet.context.recent_tools,
             result_ledger=packet.context.result_ledger,
         ),
@@ -70,6 +73,11 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
         "tool_routing": None,
         "request": TurnRequest(),
     }
+
+
+def _shift(packet: OpeningPacket) -> str:
+    earlier = packet.context.context_type
+    return context_shift(earlier, packet.request.context_type or earlier)
 
 
 def _dropped(packet: OpeningPacket) -> tuple[AuditEntry, ...]:

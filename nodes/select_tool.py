@@ -54,7 +54,18 @@ def _outcome(routing: ToolRouting) -> str:
         case "clarify":
             return f"asks: {routing.question}"
         case "describe":
-            return f"wants the full text of {', '.join(routing.described_tools) or 'unknown tools'}"
+            wanted = routing.described_tools
+            more = f" and {len(wanted) - 6} more" if len(wanted) > 6 else ""
+            return f"wants the full text of {', '.join(wanted[:6]) or 'unknown tools'}{more}"
         case "miss":
-            return f"missed: {', '.join(routing.missed_tools)} is not on the palette"
+            return f"selects again: {_missing(routing)}"
     return f"no tool: {routing.note}"
+
+
+def _missing(routing: ToolRouting) -> str:
+    objections = [one.message for one in routing.corrections if one.better_tool and not one.mended]
+    if objections:
+        return " ".join(objections)
+    if routing.missed_tools:
+        return f"{', '.join(routing.missed_tools)} is not on the palette"
+    return "nothing on the palette fits, so it is widened"

@@ -34,7 +34,7 @@ class RoutingContext(BaseModel):
         le=31_536_000.0,
         description="Seconds until a question to the user lapses, and its calls with it; at most a year.",
     )
-    palette_size: int = Field(default=12, ge=1, le=128, description="Most tools shown to selection in a turn.")
+    palette_size: int = Field(default=24, ge=1, le=128, description="Most tools shown to selection in a turn.")
     palette_token_budget: int = Field(
         default=2_000, ge=100, le=100_000, description="Tokens the palette's tool texts may take."
     )

@@ -47,6 +47,8 @@ class StageFinished(_StageEvent):
     """Of the palette, what was not on it before the stage."""
     removed: tuple[str, ...] = ()
     """What was on the palette before the stage and no longer is: last turn's, where the stage opens a packet."""
+    shift: str = ""
+    """How the conversation's type or subject has changed, where the stage found that out."""
     used: tuple[str, ...] = ()
     """Tools that did their work."""
     missed: tuple[str, ...] = ()

@@ -88,12 +88,18 @@ class Alternative(Section):
 
 
 class Correction(Section):
-    """Why a wanted call cannot be made as it stands, in words a model can act on."""
+    """What was wrong with a wanted call, in words a model can act on."""
 
     tool_name: str
     problem: str
-    """`unknown_tool`, `off_palette`, `alias`, `unknown_parameter`, `missing_parameter` or `invalid_value`."""
+    """`unknown_tool`, `off_palette`, `unknown_parameter`, `missing_parameter`, `invalid_value` or `wrong_kind`; of what
+    can be mended, `alias`, `wrapper`, `misspelt_parameter` or `coerced`.
+    """
     message: str
+    mended: bool = False
+    """Whether the call was mended so: then nothing is left to object to."""
+    better_tool: str = ""
+    """Canonical name of the tool to call instead, where one is known."""
 
 
 class ToolRouting(Section):
@@ -102,17 +108,21 @@ class ToolRouting(Section):
     needs_tool: bool = True
     routing_requested: bool = True
     outcome: Literal["pending", "call", "none", "clarify", "describe", "miss"] = "pending"
-    """What the pass's last selection came to; a miss is a tool that was not on the palette."""
+    """What the pass's last selection came to; a miss is a tool that was not on the palette, or none that would do."""
     calls: tuple[ToolCall, ...] = ()
     """The calls of this pass; several when they do not depend on each other."""
     past_calls: tuple[ToolCall, ...] = ()
     """The calls of this turn's earlier passes, oldest first."""
     alternative_tools: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
+    objections: tuple[str, ...] = ()
+    """What was objected to this turn and may be insisted on: it is not objected to again."""
     suggestions: tuple[str, ...] = ()
     """Canonical names near to what was wanted, when the wanted tool does not exist."""
     missed_tools: tuple[str, ...] = ()
-    """Names selected off the palette, oldest first: the first miss widens the palette, the second ends the pass."""
+    """Names selected off the palette, oldest first."""
+    widened: bool = False
+    """Whether a miss has widened the palette: the next one ends the pass."""
     described_tools: tuple[str, ...] = ()
     """Tools whose full description the selection asked for."""
     describe_rounds: int = 0

@@ -122,12 +122,20 @@ class ServerHealth(Section):
 
 
 class Context(Section):
-    """What the turn can draw on. `recent_tools` and `result_ledger` belong to the session."""
+    """What the turn can draw on. Type, subject, recent tools and result ledger belong to the session."""
 
     context_type: str = "general"
     available_mcp_tools: tuple[str, ...] = ()
     servers: tuple[ServerHealth, ...] = ()
     palette: tuple[PaletteEntry, ...] = ()
+    palette_tokens: int = 0
+    """Of the palette's texts."""
+    palette_left_out: int = 0
+    """How many tools share a word with the request and were not offered, for their access or their subject."""
+    subject: tuple[str, ...] = ()
+    """Words that the session was last about."""
+    shift: str = ""
+    """How the conversation's type or subject has changed with this turn; empty when neither has."""
     recent_tools: tuple[str, ...] = ()
     result_ledger: tuple[LedgerEntry, ...] = ()
 

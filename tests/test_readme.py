@@ -15,6 +15,7 @@ from support.command_line import COMMAND, CommandLine
 from support.scripted_openai import free_port
 
 from graph.diagram import mermaid
+from tools.preferences import load_preferences
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -68,6 +69,16 @@ def test_the_demo_reads_and_does_not_write(tmp_path: Path) -> None:
     assert "behind a confidence gate" in out
     assert "Would create notes.txt" in out
     assert not (ROOT / "notes.txt").exists()
+
+
+def test_the_preferences_are_understood_and_fit_the_built_in_tools(folder: Path, tmp_path: Path) -> None:
+    (written,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    (folder / "packetgate.toml").write_text(written)
+    done = CommandLine(folder, tmp_path / "home").run("tools", "knowledge")
+    assert (done.status, done.err) == (0, "")
+    assert " ".join(done.out.split()).endswith("embedding.query read knowledge: Search this folder's texts.")
+    said = load_preferences(folder / "packetgate.toml")
+    assert said.without_a_tool(["ai.read", "ai.write", "embedding.query"]) == ()
 
 
 def test_the_diagram_is_the_graphs_own() -> None:

@@ -16,6 +16,7 @@ from fastmcp.client.messages import MessageHandler
 from fastmcp.client.transports import ClientTransport, StdioTransport
 from fastmcp.exceptions import ToolError
 from fastmcp.mcp_config import MCPConfig
+from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, Tool, ToolListChangedNotification
 from pydantic import ValidationError
@@ -119,7 +120,8 @@ class Connection:
             await asyncio.to_thread(import_module, "jsonschema")
         started = time.perf_counter()
         try:
-            answer = await client.call_tool_mcp(tool, params)
+            with suppress_fastmcp_telemetry():  # its spans say what ours say, and a failed tool's words besides
+                answer = await client.call_tool_mcp(tool, params)
         except MCPError as error:
             if error.error.code == REQUEST_TIMEOUT:
                 raise LostCallError(f"server {self.name!r} gave no answer within {self._timeout_s:g} s") from error
@@ -239,7 +241,16 @@ def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
         risk=risk_of(tool.name, tool.annotations, trusted=trusted),
         has_dry_run=schema is not None,
         has_output_schema=tool.output_schema is not None,
+        tags=_tags(tool.meta),
+        open_world=tool.annotations.open_world_hint if tool.annotations else None,
     )
+
+
+def _tags(meta: dict[str, Any] | None) -> tuple[str, ...]:
+    """Return the labels in a tool's metadata: under `tags`, or where FastMCP puts them."""
+    places = [meta, *((meta or {}).get(key) for key in ("fastmcp", "_fastmcp"))]
+    found = [place["tags"] for place in places if isinstance(place, dict) and isinstance(place.get("tags"), list)]
+    return tuple(sorted({tag for tags in found for tag in tags if isinstance(tag, str)}))
 
 
 def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:

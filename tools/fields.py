@@ -1,6 +1,6 @@
 """The texts of a tool that a request is held against, and what each counts."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tools.spec import ToolSpec
@@ -27,15 +27,15 @@ FIELDS = {
 """The brief description is the first part of the full one: its words count twice."""
 
 
-def texts_of(spec: ToolSpec, examples: Iterable[str]) -> dict[str, str]:
-    """Return the text of each of `FIELDS`; `examples` are requests that this tool is for."""
+def texts_of(spec: ToolSpec) -> dict[str, str]:
+    """Return the text of each of `FIELDS`."""
     return {
         "name": spec.upstream_name,
         "server": spec.server,
         "brief": spec.brief,
         "full": spec.full,
         "parameters": " ".join(_said_by({"properties": spec.parameters, "$defs": spec.input_schema.get("$defs")})),
-        "examples": " ".join(examples),
+        "examples": " ".join(spec.examples),
     }
 
 

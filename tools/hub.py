@@ -11,6 +11,7 @@ from state.routing import Risk, ToolResult
 from state.sections import ServerHealth
 from tools.catalogue import Catalogue
 from tools.connection import Connection
+from tools.preferences import Preferences
 
 log = logging.getLogger(__name__)
 
@@ -21,12 +22,18 @@ PATIENCE_S = 20.0
 class McpHub:
     """Keeps one session per server, each on its own: a dead or slow one never holds up the others' answers."""
 
-    def __init__(self, connections: Iterable[Connection], *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        connections: Iterable[Connection],
+        *,
+        patience_s: float = PATIENCE_S,
+        preferences: Preferences | None = None,
+    ) -> None:
         self._connections = {connection.name: connection for connection in connections}
         self._patience_s = patience_s
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._waited: set[str] = set()
-        self._catalogue = Catalogue()
+        self._catalogue = Catalogue(preferences=preferences)
         self._known: tuple[object, ...] = ()
 
     async def __aenter__(self) -> Self:
@@ -59,7 +66,7 @@ class McpHub:
         if known != self._known:
             self._known = known
             self._catalogue = await asyncio.to_thread(
-                Catalogue, [spec for specs in known for spec in specs], self._catalogue
+                self._catalogue.updated, [spec for specs in known for spec in specs]
             )
         return self._catalogue
 

@@ -54,7 +54,6 @@ class _Entry:
     """A tool in the index, by its stems."""
 
     spec: ToolSpec
-    examples: tuple[str, ...]
     weights: dict[str, float]
     """How much each stem says of the tool, from 0 to 1."""
     name: frozenset[str]
@@ -69,19 +68,14 @@ class _Entry:
 class Ranking:
     """An index over one set of tools; it never changes, and threads may share it."""
 
-    def __init__(
-        self,
-        specs: Iterable[ToolSpec],
-        examples: Mapping[str, Sequence[str]] | None = None,
-        earlier: "Ranking | None" = None,
-    ) -> None:
-        """Index `specs`, with `examples` of requests by tool; what `earlier` holds already is not read again."""
+    def __init__(self, specs: Iterable[ToolSpec], earlier: "Ranking | None" = None) -> None:
+        """Index `specs`; what `earlier` holds already is not read again."""
         before = earlier._entries if earlier else {}
-        given = {spec.name: (spec, tuple((examples or {}).get(spec.name, ()))) for spec in specs}
-        kept = {name: one for name, one in before.items() if given.get(name) == (one.spec, one.examples)}
+        given = {spec.name: spec for spec in specs}
+        kept = {name: one for name, one in before.items() if given.get(name) == one.spec}
         gone = [one for name, one in before.items() if name not in kept]
         self._stemmer: Stemmer = earlier._stemmer if earlier else Stemmer()
-        new = _entries([one for name, one in given.items() if name not in kept], self._stemmer)
+        new = _entries([spec for name, spec in given.items() if name not in kept], self._stemmer)
         self._entries: dict[str, _Entry] = kept | {entry.spec.name: entry for entry in new}
         self._weights: _Index = _updated(
             earlier._weights if earlier else {},
@@ -135,15 +129,13 @@ def query_terms(request: str) -> list[str]:
     return [word for word in dict.fromkeys(words_in(request)) if word not in STOP_WORDS]
 
 
-def _entries(tools: Sequence[tuple[ToolSpec, tuple[str, ...]]], stemmer: Stemmer) -> list[_Entry]:
-    words = [{field: words_in(text) for field, text in texts_of(spec, examples).items()} for spec, examples in tools]
+def _entries(specs: Sequence[ToolSpec], stemmer: Stemmer) -> list[_Entry]:
+    words = [{field: words_in(text) for field, text in texts_of(spec).items()} for spec in specs]
     stems = stemmer.stems(chain.from_iterable(chain.from_iterable(fields.values()) for fields in words))
-    return [_entry(*tool, fields, stems) for tool, fields in zip(tools, words, strict=True)]
+    return [_entry(spec, fields, stems) for spec, fields in zip(specs, words, strict=True)]
 
 
-def _entry(
-    spec: ToolSpec, examples: tuple[str, ...], words: Mapping[str, Sequence[str]], stem_of: Mapping[str, str]
-) -> _Entry:
+def _entry(spec: ToolSpec, words: Mapping[str, Sequence[str]], stem_of: Mapping[str, str]) -> _Entry:
     stems = {field: [stem_of[word] for word in said if word not in STOP_WORDS] for field, said in words.items()}
     sums: defaultdict[str, float] = defaultdict(float)
     for field, (weight, usual_length) in FIELDS.items():
@@ -151,7 +143,7 @@ def _entry(
         for stem in stems[field]:
             sums[stem] += weight / length
     weights = {stem: much / (much + SATURATION) for stem, much in sums.items()}
-    return _Entry(spec, examples, weights, frozenset(stems["name"]), frozenset(stems["server"]))
+    return _Entry(spec, weights, frozenset(stems["name"]), frozenset(stems["server"]))
 
 
 def _updated(

@@ -11,13 +11,20 @@ from tools.builtin.servers import builtin_servers
 from tools.config import McpConfig
 from tools.connection import Connection, configured
 from tools.hub import McpHub
+from tools.preferences import Preferences
 
 if TYPE_CHECKING:
     from fastmcp import FastMCP
 
 
 async def open_hub(
-    config: McpConfig, root: Path, log_dir: Path, embeddings: Embeddings | None, patience_s: float
+    config: McpConfig,
+    root: Path,
+    log_dir: Path,
+    embeddings: Embeddings | None,
+    *,
+    patience_s: float,
+    preferences: Preferences | None = None,
 ) -> McpHub:
     """Return the hub, not yet entered. The built-in servers run in this process and are trusted.
 
@@ -32,7 +39,7 @@ async def open_hub(
                 where = f"{config.source}: server {server.name!r}"
                 raise ConfigError(f'{where}: a built-in server has that name: rename it, or take "builtin" out')
         connections += [_in_process(name, server) for name, server in builtin.items()]
-    return McpHub(connections, patience_s=patience_s)
+    return McpHub(connections, patience_s=patience_s, preferences=preferences)
 
 
 def _in_process(name: str, server: "FastMCP[Any]") -> Connection:

@@ -1,9 +1,13 @@
 """One tool, as Packetgate knows it."""
 
+import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from state.routing import Risk
+from tools.categories import EXTERNAL, category_of
+from tools.terms import words_in
 
 _ELSEWHERE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
 """Where a schema may name parameters beside `properties`."""
@@ -29,8 +33,32 @@ class ToolSpec:
     """Whether a trusted server's tool can be asked what it would do. The gate sets that argument, nobody else."""
     has_output_schema: bool = False
     """Whether the tool says what its structured answers look like, so that the client checks them."""
+    tags: tuple[str, ...] = ()
+    """Labels that its server gives it."""
+    given_category: str = ""
+    """What it is about, where the user says so."""
+    open_world: bool | None = None
+    """Whether it reaches out of the user's own servers; None where nobody says so."""
+    examples: tuple[str, ...] = ()
+    """Requests that it is for."""
+
+    @cached_property
+    def category(self) -> str:
+        """What it is about, such as `images`; empty when its words do not tell."""
+        said = {"name": self.upstream_name, "tags": " ".join(self.tags), "server": self.server, "brief": self.brief}
+        return self.given_category or category_of({part: words_in(text) for part, text in said.items()})
+
+    @cached_property
+    def schema_text(self) -> str:
+        """The schema of the arguments as compact JSON."""
+        return json.dumps(self.input_schema, ensure_ascii=False, separators=(",", ":"))
 
     @property
+    def is_external(self) -> bool:
+        """Whether it reaches out of the user's own servers, such as to the web."""
+        return self.category in EXTERNAL if self.open_world is None else self.open_world
+
+    @cached_property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """Schema by parameter name; what is required but not described, or not by an object, is unrestricted."""
         properties = self.input_schema.get("properties", {})
@@ -44,7 +72,7 @@ class ToolSpec:
         extra = self.input_schema.get("additionalProperties")
         return extra is True or isinstance(extra, dict) or bool(self.input_schema.keys() & _ELSEWHERE)
 
-    @property
+    @cached_property
     def required(self) -> tuple[str, ...]:
         """Names of the parameters that must be given."""
         required = self.input_schema.get("required", ())

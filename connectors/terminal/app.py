@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from connectors.asking import Turn
     from graph.settings import Settings
     from state.context import RoutingContext
+    from state.request import TurnRequest
 
 app = typer.Typer(
     name="packetgate",
@@ -27,6 +28,10 @@ app = typer.Typer(
 Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the conversation; a new one by default.")]
 McpConfig = Annotated[
     Path | None, typer.Option("--mcp-config", help="mcp.json; by default ./mcp.json if there is one.")
+]
+ContextType = Annotated[
+    str | None,
+    typer.Option("--context", help="Kind of conversation, such as `tasks`: it begins with the tools that are for it."),
 ]
 Lite = Annotated[str | None, typer.Option(help="Model for intent and selection: reflex, openai:NAME, llamacpp:FILE.")]
 Prime = Annotated[str | None, typer.Option(help="Model for review and answer, likewise.")]
@@ -43,6 +48,7 @@ def ask(
         str | None, typer.Argument(help="What you want. Without it, or with -, it is read from standard input.")
     ] = None,
     session: Session = None,
+    context_type: ContextType = None,
     mcp_config: McpConfig = None,
     lite: Lite = None,
     prime: Prime = None,
@@ -52,10 +58,10 @@ def ask(
 ) -> None:
     """Ask once: the answer, and the packet's journey. Exit status 3 means that it waits for your answer."""
     from connectors.asking import Say
-    from state.request import TurnRequest, check_request
+    from state.request import check_request
 
     def start() -> Say:
-        return Say(check_request(_request_text(request)), TurnRequest(origin="terminal"))
+        return Say(check_request(_request_text(request)), _turn_request(context_type))
 
     _turn(start, session, _settings(mcp_config, lite, prime), _context(allow_writes, allow_commands), as_json)
 
@@ -88,6 +94,7 @@ def answer(
 @app.command()
 def chat(
     session: Session = None,
+    context_type: ContextType = None,
     mcp_config: McpConfig = None,
     lite: Lite = None,
     prime: Prime = None,
@@ -95,26 +102,45 @@ def chat(
     allow_commands: AllowCommands = False,
 ) -> None:
     """Talk turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D ends."""
-    from connectors.terminal.chat import chat as run_chat
 
-    _run(
-        lambda: run_chat(
-            _settings(mcp_config, lite, prime), _session_name(session), _context(allow_writes, allow_commands)
-        )
-    )
+    async def run() -> int:
+        request, made = _turn_request(context_type), _checked(_settings(mcp_config, lite, prime)())
+        from connectors.terminal.chat import chat as run_chat
+
+        return await run_chat(made, _session_name(session), _context(allow_writes, allow_commands), request)
+
+    _run(run)
 
 
 @app.command()
 def tools(
-    name: Annotated[str | None, typer.Argument(help="Show only this tool, in full.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Show only this tool, in full, or those of this server or category.")
+    ] = None,
     mcp_config: McpConfig = None,
     full: Annotated[bool, typer.Option("--full", help="Full descriptions and schemas.")] = False,
+    usage: Annotated[bool, typer.Option("--usage", help="What was chosen in past turns, and what came of it.")] = False,
+    session: Annotated[str | None, typer.Option("--session", "-s", help="With --usage: of this conversation.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tools: risk and brief description, in full on request."""
-    from connectors.terminal.listing import list_tools
+    """List the tools: risk, category and brief description, in full on request; or how they were used."""
+    if usage:
+        from connectors.terminal.usage import show_usage
 
-    _run(lambda: list_tools(_settings(mcp_config, None, None), name, full=full, as_json=as_json))
+        if full:
+            raise typer.BadParameter("there is no full form of --usage: leave one of them out", param_hint="--full")
+        _run(lambda: show_usage(_settings(mcp_config, None, None), name, session, as_json=as_json))
+        return
+    if session is not None:
+        raise typer.BadParameter("goes with --usage: tools belong to no session", param_hint="--session")
+
+    async def run() -> int:
+        made = _with_checked_files(_settings(mcp_config, None, None)())
+        from connectors.terminal.listing import list_tools
+
+        return await list_tools(made, name, full=full, as_json=as_json)
+
+    _run(run)
 
 
 @app.command()
@@ -159,13 +185,7 @@ def _turn(
     as_json: bool,
 ) -> None:
     async def run() -> int:
-        from models.pool import ModelPool
-        from tools.config import load_config
-
-        turn, made = start(), settings()
-        load_config(made.config_path)
-        ModelPool(made.lite, made.prime)
-        # What takes seconds to import comes only now: bad input is told at once.
+        turn, made = start(), _checked(settings())
         from connectors.terminal.reading import at_a_terminal
         from connectors.terminal.turns import Terminal
         from graph.composition import open_graph
@@ -220,6 +240,33 @@ def _settings(mcp_config: Path | None, lite: str | None, prime: str | None) -> "
             raise ConfigError(f"PACKETGATE_{str(first['loc'][0]).upper()}: {first['msg']}") from error
 
     return make
+
+
+def _checked(settings: "Settings") -> "Settings":
+    """Return settings for turns once their model names and files are known to be usable."""
+    from models.pool import ModelPool
+
+    ModelPool(settings.lite, settings.prime)
+    return _with_checked_files(settings)
+
+
+def _with_checked_files(settings: "Settings") -> "Settings":
+    """Return settings whose files can be used: told before what takes seconds to import."""
+    from tools.config import load_config
+    from tools.preferences import load_preferences
+
+    load_config(settings.config_path)
+    load_preferences(settings.preferences_path)
+    return settings
+
+
+def _turn_request(context_type: str | None) -> "TurnRequest":
+    from state.request import TurnRequest, decode_request
+
+    kind = None if context_type is None else decode_request(os.fsencode(context_type), "--context").strip()
+    if kind == "":
+        raise InputError("--context is empty: name a kind of conversation, or leave it out")
+    return TurnRequest(origin="terminal", context_type=kind)
 
 
 def _context(allow_writes: bool, allow_commands: bool) -> "RoutingContext":

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 from connectors.asking import Say
@@ -22,11 +22,10 @@ HELP = (
 )
 
 
-async def chat(settings: Callable[[], Settings], session: str, context: RoutingContext) -> int:
-    """Read requests until the end; what goes wrong with one leaves the session as it was."""
-    made = settings()
-    read = reader(made.home / "history")
-    async with open_graph(made) as graph:
+async def chat(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
+    """Read words until the end, each put as `request`; what goes wrong with one leaves the session as it was."""
+    read = reader(settings.home / "history")
+    async with open_graph(settings) as graph:
         terminal = Terminal(graph, session, context, interactive=True, read=read, show_journey=False)
         out = rendering.console()
         out.print(f"session {session}; /help for help")
@@ -53,8 +52,8 @@ async def chat(settings: Callable[[], Settings], session: str, context: RoutingC
                     terminal.show_journey = not terminal.show_journey
                 case command if command.startswith("/"):
                     out.print(f"there is no {command.split()[0]}: {HELP}")
-                case request:
-                    await _guarded(terminal.run(Say(request, TurnRequest(origin="terminal"))))
+                case words:
+                    await _guarded(terminal.run(Say(words, request)))
 
 
 async def _guarded(turn: Coroutine[Any, Any, int]) -> None:

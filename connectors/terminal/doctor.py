@@ -5,16 +5,19 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 from connectors.terminal.findings import Finding, exit_status, show
+from connectors.terminal.patterns import unfitting
 from graph.composition import open_tools
 from graph.settings import Settings
 from graph.storage import open_checkpointer
 from models.pool import ModelPool
-from state.errors import PacketgateError
+from state.errors import ConfigError, PacketgateError
 from state.sections import ServerHealth
 from tools.catalogue import Catalogue
 from tools.config import McpConfig, load_config
+from tools.preferences import load_preferences
 
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 
@@ -77,7 +80,13 @@ async def _models(settings: Settings) -> list[Finding]:
 
 
 async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:
-    """Return what is found of the servers, and the tools they offer."""
+    """Return what is found of the servers and the preferences, and the tools that there are."""
+    unusable = [
+        *_unusable("servers", load_config, settings.config_path),
+        *_unusable("preferences", load_preferences, settings.preferences_path),
+    ]
+    if unusable:
+        return unusable, Catalogue()
     try:
         config = load_config(settings.config_path)
         async with open_tools(settings) as hub:
@@ -86,7 +95,27 @@ async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:
     except PacketgateError as error:
         return [Finding("bad", "servers", str(error))], Catalogue()
     where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}"
-    return [Finding("ok", "servers", where), *(_server(one, config) for one in health)], catalogue
+    servers = [Finding("ok", "servers", where), *(_server(one, config) for one in health)]
+    return [*servers, *_preferences(settings.preferences_path, catalogue)], catalogue
+
+
+def _unusable(what: str, load: Callable[[Path | None], object], path: Path | None) -> list[Finding]:
+    try:
+        load(path)
+    except ConfigError as error:
+        return [Finding("bad", what, str(error))]
+    return []
+
+
+def _preferences(path: Path | None, catalogue: Catalogue) -> list[Finding]:
+    if path is None:
+        return []
+    said = catalogue.preferences
+    holds = f"{path}: permanent {len(said.permanent)}, pools {len(said.pools)}, tools {len(said.tools)}"
+    return [
+        Finding("ok", "preferences", holds),
+        *(Finding("note", "preferences", line) for line in unfitting(catalogue, path)),
+    ]
 
 
 def _server(server: ServerHealth, config: McpConfig) -> Finding:

@@ -58,7 +58,7 @@ async def _examined(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue) 
 
 
 async def _built_in(settings: Settings) -> Catalogue:
-    hub = await open_hub(McpConfig(), settings.root, settings.home / "logs", None, settings.patience_s)
+    hub = await open_hub(McpConfig(), settings.root, settings.home / "logs", None, patience_s=settings.patience_s)
     async with hub:
         return await hub.catalogue()
 

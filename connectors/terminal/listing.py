@@ -3,49 +3,46 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from connectors.terminal import rendering
+from connectors.terminal.patterns import unfitting
 from graph.composition import open_tools
 from graph.settings import Settings
 from state.errors import PacketError, RequestError
 from state.packet import read_packet
+from tools.catalogue import Catalogue
 from tools.spec import ToolSpec
 
+LISTS_ALL = "`packetgate tools` lists all"
 RISK_STYLE = {"read": "green", "write": "yellow", "execute": "red"}
 
 
-async def list_tools(settings: Callable[[], Settings], name: str | None, *, full: bool, as_json: bool) -> int:
-    """Print the tools that the servers offer now, and which servers are not there."""
-    async with open_tools(settings()) as hub:
+async def list_tools(settings: Settings, name: str | None, *, full: bool, as_json: bool) -> int:
+    """Print the tools that the servers offer now, or those that `name` stands for, and what is amiss with them."""
+    async with open_tools(settings) as hub:
         catalogue = await hub.catalogue()
         health = hub.health()
-    shown = list(catalogue.values())
-    if name is not None:
-        wanted = catalogue.canonical(name)
-        if wanted is None:
-            nearest = ", ".join(catalogue.nearest(name)) or "none"
-            raise RequestError(f"there is no tool {name!r}; nearest: {nearest}. `packetgate tools` lists all")
-        shown, full = [catalogue[wanted]], True
+    one = None if name is None else catalogue.canonical(name)
+    specs = [catalogue[one]] if one else _listed(catalogue, name)
     if as_json:
-        sys.stdout.write(json.dumps([asdict(spec) for spec in shown], indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps([_for_scripts(spec) for spec in specs], indent=2, ensure_ascii=False) + "\n")
         return 0
     out = rendering.console()
-    if full:
-        for spec in shown:
+    if full or one:
+        for spec in specs:
             out.print(_in_full(spec), end="\n\n")
     else:
-        out.print(_table(shown))
-    for server in health:
-        if server.problem or server.state != "ready":
-            out.print(
-                Text(f"! {server.name}: {rendering.printable(server.problem) or 'still starting'}", style="yellow")
-            )
+        out.print(_table(specs))
+    amiss = [f"{one.name}: {one.problem or 'still starting'}" for one in health if one.problem or one.state != "ready"]
+    for problem in [*amiss, *(unfitting(catalogue, settings.preferences_path) if name is None else [])]:
+        out.print(Text(f"! {rendering.printable(problem)}", style="yellow"))
     return 0
 
 
@@ -64,20 +61,41 @@ async def show_packet(path: Path) -> int:
     return 0
 
 
+def _listed(catalogue: Catalogue, group: str | None) -> list[ToolSpec]:
+    names = tuple(catalogue) if group is None else catalogue.group(group)
+    if group is not None and not names:
+        near = get_close_matches(group.casefold(), catalogue.groups, n=2)
+        nearest = ", ".join([*near, *catalogue.nearest(group)][:5]) or "none"
+        raise RequestError(f"there is no tool, server or category {group!r}; nearest: {nearest}. {LISTS_ALL}")
+    return [catalogue[name] for name in names]
+
+
+def _for_scripts(spec: ToolSpec) -> dict[str, Any]:
+    return {**asdict(spec), "category": spec.category, "is_external": spec.is_external}
+
+
 def _table(specs: list[ToolSpec]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("tool", style="cyan", no_wrap=True)
     table.add_column("risk", no_wrap=True)
-    table.add_column("what it does", overflow="fold", ratio=1)
+    table.add_column("category: what it does", overflow="fold", ratio=1)
     for spec in specs:
         risk = Text(spec.risk.value, style=RISK_STYLE[spec.risk.value])
-        table.add_row(spec.name, risk, Text(rendering.printable(spec.brief)))
+        about = _about(spec)
+        does = Text(f"{about}: " if about else "", style="magenta")
+        table.add_row(spec.name, risk, does.append(rendering.printable(spec.brief), style="default"))
     return table
+
+
+def _about(spec: ToolSpec) -> str:
+    """Return what a tool is about, and whether it reaches out of the user's own servers."""
+    return rendering.printable(", ".join([spec.category] * bool(spec.category) + ["external"] * spec.is_external))
 
 
 def _in_full(spec: ToolSpec) -> Text:
     text = Text(f"{spec.name}", style="bold cyan")
-    text.append(f"  {spec.risk.value}\n", style=RISK_STYLE[spec.risk.value])
+    text.append(f"  {spec.risk.value}", style=RISK_STYLE[spec.risk.value])
+    text.append(f"  {_about(spec)}\n", style="magenta")
     text.append(rendering.printable(spec.full) + "\n", style="default")
     text.append(json.dumps(spec.input_schema, indent=2, ensure_ascii=False), style="dim")
     return text

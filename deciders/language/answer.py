@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from deciders.language.prompting import ModelSource, conversation, ledger, results
+from deciders.language.prompting import conversation, results
 from deciders.protocols import Answer
 from models.completion import complete
+from models.model import ModelSource
 from prompts.rendering import render
 from state.context import RoutingContext
 from state.packet import CognitionPacket
@@ -33,7 +34,7 @@ class LanguageResponder:
         )
         answer = await complete(
             model,
-            await conversation(model, packet, [render("answer_system", ledger=ledger(catalogue))], user, MAX_TOKENS),
+            await conversation(model, packet, [render("answer_system", ledger=catalogue.ledger)], user, MAX_TOKENS),
             temperature=TEMPERATURE,
             max_tokens=MAX_TOKENS,
         )

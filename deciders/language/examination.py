@@ -5,12 +5,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from deciders.language.forms import tool_of
-from deciders.language.prompting import ModelSource
 from deciders.language.review import LanguageReviewer
 from deciders.language.selection import LanguageSelector
 from deciders.protocols import Decision
 from models.examination import TimedAnswer, WatchedModel
-from models.model import Model
+from models.model import Model, ModelSource
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.errors import DecisionError
@@ -18,7 +17,8 @@ from state.packet import CognitionPacket
 from state.routing import ToolCall, ToolRouting
 from state.sections import Access, Content, Context, PaletteEntry
 from tools.catalogue import Catalogue
-from tools.palette import PaletteRequest, choose_palette
+from tools.claims import PaletteRequest
+from tools.palette import choose_palette
 
 REQUEST = "Read the file README.md and tell me what it is about."
 
@@ -83,7 +83,7 @@ async def _trial(model: Model, decide: Callable[[ModelSource], Awaitable[Decisio
 def _packet(catalogue: Catalogue, context: RoutingContext) -> CognitionPacket:
     palette = choose_palette(
         PaletteRequest(REQUEST, Access.MIXED, context.palette_size, context.palette_token_budget), catalogue
-    )
+    ).entries
     return CognitionPacket(
         content=Content(original_prompt=REQUEST),
         context=Context(palette=palette),

@@ -1,8 +1,9 @@
 """The forms that the stages' answers take. Keys stand in the order in which a model writes them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from deciders.describing import ALL
 from models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
 from state.sections import Access
 from tools.spec import ToolSpec
@@ -11,6 +12,8 @@ INTENT_CHARS = 100
 REASON_CHARS = 200
 QUESTION_CHARS = 300
 MAX_DESCRIBED = 5
+MAX_GROUPS = 64
+"""Most categories and servers that a selection may ask for by name; above, it has those of its tools."""
 MAX_ALTERNATIVES = 3
 
 
@@ -25,8 +28,15 @@ def intent_form() -> AnswerForm:
     return AnswerForm("intent", body, choices=(Choice.among("needs_tool", values=[True, False]),))
 
 
-def selection_form(tools: Sequence[ToolSpec], max_calls: int) -> AnswerForm:
-    """Return the form of a selection from these tools: it can name no other, and give each only its own arguments."""
+def selection_form(
+    tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[str] = (), in_full: Collection[str] | None = None
+) -> AnswerForm:
+    """Return the form of a selection from these tools: it can call no other, and give each only its own arguments.
+
+    Args:
+        groups: categories and servers whose tools it may ask to see.
+        in_full: names of the tools whose arguments the prompt shows; None for all.
+    """
     names = [tool.name for tool in tools]
     ways = {
         "none": _way("none"),
@@ -38,12 +48,14 @@ def selection_form(tools: Sequence[ToolSpec], max_calls: int) -> AnswerForm:
         alternatives = _list(obj(tool=named, reason=text(REASON_CHARS)), 0, MAX_ALTERNATIVES)
         call = _way("call", calls=_list({"anyOf": calls}, 1, max_calls))
         call["properties"]["alternatives"] = alternatives
-        ways = {"call": call, **ways, "describe": _way("describe", tools=_list(named, 1, MAX_DESCRIBED))}
+        asked = {"enum": list(dict.fromkeys([*names, *_groups(tools, groups), ALL]))}
+        ways = {"call": call, **ways, "describe": _way("describe", tools=_list(asked, 1, MAX_DESCRIBED))}
     return AnswerForm(
         "selection",
         {"anyOf": list(ways.values())},
         parts={_part(at): _arguments(tool) for at, tool in enumerate(tools)},
         choices=(Choice.among("action", values=ways), Choice.among("calls", "*", "tool", values=names)),
+        untold=frozenset(_part(at) for at, name in enumerate(names) if in_full is not None and name not in in_full),
     )
 
 
@@ -65,6 +77,11 @@ def review_form(calls: int) -> AnswerForm:
 def tool_of(part: str, tools: Sequence[ToolSpec]) -> str:
     """Return the name of the tool whose arguments a selection form's part describes."""
     return tools[int(part.removeprefix("tool_"))].name
+
+
+def _groups(tools: Sequence[ToolSpec], groups: Sequence[str]) -> Sequence[str]:
+    own = {spec.category for spec in tools if spec.category} | {spec.server for spec in tools}
+    return groups if len(groups) <= MAX_GROUPS else sorted(own)
 
 
 def _part(at: int) -> str:

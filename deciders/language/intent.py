@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from deciders.language.forms import intent_form
-from deciders.language.prompting import ModelSource, conversation, ledger, repair, results
+from deciders.language.prompting import conversation, repair, results
 from deciders.protocols import IntentDecision
-from deciders.reflex.reading import is_small_talk
+from deciders.reflex.reading import access_of, is_small_talk
+from models.model import ModelSource
 from models.structured import decide
 from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
@@ -51,7 +52,7 @@ class LanguageIntent:
                 decided_by="reflex",
             )
         catalogue = await toolbox.catalogue()
-        model, system = await self.model(), render("intent_system", ledger=ledger(catalogue))
+        model, system = await self.model(), render("intent_system", ledger=catalogue.ledger)
         user = render("intent_user", request=request, results=results(packet))
         answer = await decide(
             model,
@@ -63,12 +64,19 @@ class LanguageIntent:
             repair_prompt=repair,
         )
         value, sure = answer.value, answer.measured("needs_tool")
+        access = value.access if packet.tool_routing is None else _held(value.access, packet)
         return IntentDecision(
             needs_tool=value.needs_tool,
             user_intent=value.user_intent,
-            access=value.access,
+            access=access,
             confidence=sure.probability if sure else value.confidence,
             confidence_source=ConfidenceSource.MEASURED if sure else ConfidenceSource.STATED,
             decided_by="model",
             usage=answer.usage,
         )
+
+
+def _held(wanted: Access, packet: CognitionPacket) -> Access:
+    """Return the access of a later pass. Results have been read by then: it stays within what the user's words ask."""
+    asked = packet.intent.access.risks | access_of(packet.content.user_words).risks
+    return wanted if wanted.risks <= asked else packet.intent.access

@@ -1,6 +1,6 @@
 """From the packet to messages: stable text first, changing text last, tool output only as fenced data."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
@@ -9,11 +9,6 @@ from models.model import Model
 from prompts.rendering import render
 from state.packet import CognitionPacket
 from state.sections import DataField
-from tools.catalogue import Catalogue
-from tools.palette import capabilities_ledger
-
-ModelSource = Callable[[], Awaitable[Model]]
-"""Loads the model on first use."""
 
 HISTORY_MESSAGES = 8
 """The least that is shown of a longer history. It is cut by as many at a time: a prompt that begins like the last one
@@ -44,11 +39,6 @@ async def conversation(
                 break
             del history[:2]
     return messages
-
-
-def ledger(catalogue: Catalogue) -> str:
-    """Return the capabilities ledger that stands in every prompt."""
-    return capabilities_ledger(catalogue)
 
 
 def results(packet: CognitionPacket) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict
 
 from deciders.language.forms import review_form
-from deciders.language.prompting import ModelSource, conversation, repair
+from deciders.language.prompting import conversation, repair
 from deciders.protocols import CallReview, Review
+from models.model import ModelSource
 from models.structured import Structured, decide
 from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
@@ -58,7 +59,7 @@ class LanguageReviewer:
         user = render("review_user", request=packet.content.user_words, calls=_listed(calls, catalogue))
         answer = await decide(
             model,
-            await conversation(model, packet, [render("review_system")], user, max_tokens),
+            await conversation(model, packet, [render("review_system", ledger=catalogue.ledger)], user, max_tokens),
             ReviewAnswer,
             review_form(len(calls)),
             temperature=context.review_temperature,

@@ -6,9 +6,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
 
 from deciders.language.forms import selection_form, tool_of
-from deciders.language.prompting import ModelSource, conversation, ledger, repair, results
+from deciders.language.prompting import conversation, repair, results
 from deciders.protocols import Selection, WantedCall
 from models.decoding.call_forms import call_fields
+from models.model import ModelSource
 from models.structured import Structured, decide
 from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
@@ -16,7 +17,8 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
 from tools.catalogue import Catalogue
-from tools.palette import palette_text
+from tools.mending import mend
+from tools.showing import palette_text
 from tools.validation import check_call
 
 UNSTATED_CONFIDENCE = 0.5
@@ -109,20 +111,22 @@ class LanguageSelector:
             return " ".join(correction.message for correction in found) or None
 
         tools = [catalogue[entry.tool_name] for entry in packet.context.palette if entry.tool_name in catalogue]
+        in_full = {entry.tool_name for entry in packet.context.palette if entry.shown == "full"}
         model, max_tokens = await self.model(), context.selection_max_tokens
         systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
         answer = await decide(
             model,
             await conversation(model, packet, systems, _user(packet), max_tokens),
             SelectionAnswer,
-            selection_form(tools, context.max_parallel_calls),
+            selection_form(tools, context.max_parallel_calls, catalogue.groups, in_full),
             temperature=context.selection_temperature,
             top_p=context.selection_top_p,
             max_tokens=max_tokens,
             validate=objection,
             repair_prompt=repair,
         )
-        only_validated = tuple(tool_of(part, tools) for part in answer.widened)
+        called = {call.tool for call in answer.value.calls}
+        only_validated = tuple(name for name in (tool_of(part, tools) for part in answer.widened) if name in called)
         return _selection(answer, context).model_copy(
             update={"corrections": tuple(corrections), "only_validated": only_validated}
         )
@@ -162,20 +166,18 @@ def _probability(answer: Structured[SelectionAnswer], *path: str | int) -> float
 
 
 def _corrections(answer: SelectionAnswer, packet: CognitionPacket, catalogue: Catalogue) -> list[Correction]:
-    """What the model can mend by itself. A tool off the palette it can not: that widens the palette instead."""
+    """What the model must mend itself. A tool off the palette it can not: that widens the palette instead."""
+    wanted = answer.calls if answer.action == "call" else []
+    mended = [mend(call.tool, call.params, catalogue) for call in wanted]
     palette = packet.context.palette_names
-    found = [
-        correction
-        for call in (answer.calls if answer.action == "call" else [])
-        for correction in check_call(call.tool, call.params, palette, catalogue)
-    ]
+    found = [one for call in mended for one in check_call(call.tool_name, call.params, palette, catalogue)]
     return [correction for correction in found if correction.problem not in {"off_palette", "unknown_tool"}]
 
 
 def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:
     return render(
         "selection_system",
-        ledger=ledger(catalogue),
+        ledger=catalogue.ledger,
         palette=palette_text(packet.context.palette, catalogue, briefs=briefs),
         max_calls=str(context.max_parallel_calls),
     )
@@ -183,7 +185,7 @@ def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingConte
 
 def _user(packet: CognitionPacket) -> str:
     routing = packet.routing
-    notes = [correction.message for correction in routing.corrections]
+    notes = [correction.message for correction in routing.corrections if not correction.mended]
     if routing.describe_rounds and routing.suggestions:
         notes.append("Nearest tools: " + ", ".join(routing.suggestions))
     return render(

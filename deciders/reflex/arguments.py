@@ -20,6 +20,10 @@ FROM_WORDS = frozenset("source src from origin start old".split())
 TO_WORDS = frozenset("destination dest target to end new".split())
 
 _LEAD = re.compile(r"^\s*(?:please\s+|can you\s+|could you\s+|would you\s+)*\w+\s+", re.IGNORECASE)
+_QUESTION = re.compile(
+    r"^\s*(?:how|what|when|where|which|who|why)\s+(?:do|does|did|is|are|was|were|can|could|should|would)\s+(?:the\s+|an?\s+)?",
+    re.IGNORECASE,
+)
 _ABOUT = re.compile(
     r"\b(?:for|about|on|regarding|mention(?:s|ing)?|match(?:es|ing)?|contain(?:s|ing)?|named|called|of)\s+(.+)$",
     re.IGNORECASE | re.DOTALL,
@@ -169,7 +173,7 @@ def _enum(values: list[Any], text: str) -> Any:
 
 def _query(text: str) -> str | None:
     match = _ABOUT.search(text)
-    rest = match[1] if match else _LEAD.sub("", text)
+    rest = match[1] if match else _QUESTION.sub("", text) if _QUESTION.match(text) else _LEAD.sub("", text)
     return rest.strip(" ?.!") or None
 
 

@@ -4,13 +4,15 @@ import asyncio
 import re
 
 from deciders.protocols import IntentDecision
-from deciders.reflex.reading import VERBS, access_of, is_small_talk, mentions_in, steps_in, words_in
+from deciders.reflex.reading import VERBS, access_of, is_question, is_small_talk, mentions_in, steps_in, words_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolExecutionStatus
 from state.sections import Access
 from tools.catalogue import Catalogue
-from tools.ranking import query_terms
+from tools.ranking import Ranked, query_terms
+from tools.risk import READ_VERBS
+from tools.subject import documents
 from tools.toolbox import Toolbox
 
 COVERAGE = 0.5
@@ -63,20 +65,27 @@ def _judge(step: str, catalogue: Catalogue) -> tuple[bool, float, str]:
         return False, 0.6, "no tools are connected"
     if mentions_in(step).has_target:
         return True, 0.9, "it names a file, an address or a command"
+    hits = catalogue.ranking.rank(step, limit=5)
+    if is_question(step) and (page := _documented(step, hits, catalogue)):
+        return True, 0.75, f"it asks about what {page} documents"
     if _ADVICE.match(step):
         return False, 0.7, "it asks for advice, not for something to be done"
     terms = query_terms(step)
-    best = catalogue.ranking.rank(step, limit=1)
-    if not best or not terms:
+    if not hits or not terms:
         return False, 0.8, "no tool knows any of its words"
-    known = len(best[0].terms) / len(terms)
+    known = len(hits[0].terms) / len(terms)
     lead = set(words_in(step)[:3])
     if lead & SEARCHES or ("find" in lead and set(words_in(step)) & FILE_WORDS):
         return True, 0.75, "it asks to search"
     can_run = any(spec.risk is Risk.EXECUTE for spec in catalogue.values())
     if can_run and RUNS & set(words_in(step)[:1]):
         return True, 0.75, "it asks to run something"
-    leads_with_verb = bool(lead & VERBS)
-    if best[0].name_terms and (leads_with_verb or known >= COVERAGE):
-        return True, 0.75, f"it talks about what {best[0].name} does"
-    return False, 0.65, f"the nearest tool, {best[0].name}, knows too little of its words"
+    leads_with_verb = bool(lead & (VERBS | READ_VERBS))
+    if hits[0].name_terms and (leads_with_verb or known >= COVERAGE):
+        return True, 0.75, f"it talks about what {hits[0].name} does"
+    return False, 0.65, f"the nearest tool, {hits[0].name}, knows too little of its words"
+
+
+def _documented(step: str, hits: list[Ranked], catalogue: Catalogue) -> str:
+    """Return the name of a tool that documents what is asked about; empty when none does."""
+    return next((hit.name for hit in hits if documents(catalogue[hit.name], hit, step)), "")

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from state.sections import Access
@@ -77,6 +78,7 @@ class Mentions:
         return bool(self.paths or self.urls or self.ticked)
 
 
+@lru_cache(maxsize=256)
 def mentions_in(text: str) -> Mentions:
     """Read what `text` names."""
     quoted = tuple(next(group for group in match if group) for match in _QUOTED.findall(text))
@@ -144,9 +146,14 @@ def is_small_talk(text: str) -> bool:
     )
 
 
+def is_question(text: str) -> bool:
+    """Whether it begins with a question word."""
+    return bool(words_in(text)) and words_in(text)[0] in _QUESTIONS
+
+
 def access_of(text: str) -> Access:
     """Judge what kind of access a request asks for, by the verb each part leads with; a question only reads."""
-    if words_in(text)[:1] and words_in(text)[0] in _QUESTIONS:
+    if is_question(text):
         return Access.READ
     verbs = [verb for part in parts_in(text) for verb in verbs_in(part)[:1]]
     writes = any(verb in _WRITES for verb in verbs)

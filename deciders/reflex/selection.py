@@ -8,15 +8,17 @@ from typing import Any
 
 from deciders.protocols import Selection, WantedCall
 from deciders.reflex.arguments import PATH_WORDS, fill, fill_each, senses_of
-from deciders.reflex.reading import access_of, mentions_in, parts_in, steps_in, verbs_in
+from deciders.reflex.reading import access_of, is_question, mentions_in, parts_in, steps_in, verbs_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import Alternative
+from state.routing import Alternative, Correction
 from state.sections import Access, ApprovalOutcome
 from tools.catalogue import Catalogue
+from tools.kinds import wrong_kind
 from tools.ranking import Ranked
 from tools.risk import words_of
 from tools.spec import ToolSpec
+from tools.subject import documents
 
 ENOUGH = 0.9
 """Fit below which a tool is not worth calling."""
@@ -36,6 +38,8 @@ class _Fit:
     named: bool
     implied: bool = False
     """A file is only named, and the tool reads: that is what naming it asks for."""
+    documents: bool = False
+    """It documents what a question is about."""
     missing: tuple[str, ...] = ()
     penalty: float = 0.0
 
@@ -46,6 +50,7 @@ class _Fit:
             + self.verb
             + 0.8 * self.path
             + 0.3 * self.implied
+            + 0.5 * self.documents
             + 4 * self.named
             - 0.4 * bool(self.missing)
             - self.penalty
@@ -61,6 +66,7 @@ class _Choice:
     question: str = ""
     reason: str = ""
     alternatives: list[Alternative] = field(default_factory=list)
+    corrections: tuple[Correction, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,7 @@ class ReflexSelector:
             action="call" if calls else "none",
             calls=tuple(calls),
             alternatives=tuple(alternative for choice in choices for alternative in choice.alternatives)[:5],
+            corrections=tuple(correction for choice in choices for correction in choice.corrections),
             confidence=confidence,
             reasoning=reasoning,
             decided_by="reflex",
@@ -120,22 +127,38 @@ def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> _Choi
         fits = elsewhere if elsewhere and elsewhere[0].total >= ENOUGH and elsewhere[0].verb else []
     if not fits:
         return _Choice(reason=f"no tool fits {part.text!r}")
-    best = fits[0]
-    filled = [
-        _answered(best.spec, params, missing, part)
-        for params, missing in fill_each(best.spec, part.without(best.spec.name))
-    ]
+    best, corrections = _of_the_right_kind(fits[0], part, catalogue)
+    others = [fit for fit in fits if fit.spec is not best.spec]
+    filled = _filled(best.spec, part)
     lacking = next((missing for _, missing in filled if missing), [])
     if lacking:
         return _Choice(question=_question(best.spec, lacking[0]), reason=f"{best.spec.name} needs {lacking[0]}")
     return _Choice(
         calls=[WantedCall(tool_name=best.spec.name, params=params, reasoning=_why(best)) for params, _ in filled],
-        confidence=_confidence(best, fits[1] if len(fits) > 1 else None),
+        confidence=_confidence(best, others[0] if others else None),
         reason=_why(best),
         alternatives=[
-            Alternative(tool_name=fit.spec.name, reason=_why(fit)) for fit in fits[1:4] if fit.total >= ENOUGH
+            Alternative(tool_name=fit.spec.name, reason=_why(fit)) for fit in others[:3] if fit.total >= ENOUGH
         ],
+        corrections=corrections,
     )
+
+
+def _of_the_right_kind(best: _Fit, part: _Part, catalogue: Catalogue) -> tuple[_Fit, tuple[Correction, ...]]:
+    """Return the fit, or that of a better kind of tool where the request holds all it needs."""
+    most = max(access_of(part.text).risks, key=lambda risk: risk.severity)
+    wrong = wrong_kind(best.spec, part.text, most, catalogue)
+    if wrong is None:
+        return best, ()
+    (better,) = _fits(part, frozenset({wrong.better_tool}), catalogue)
+    if any(missing for _, missing in _filled(better.spec, part)):
+        return best, ()
+    return better, (wrong.model_copy(update={"mended": True}),)
+
+
+def _filled(spec: ToolSpec, part: _Part) -> list[tuple[dict[str, Any], list[str]]]:
+    text = part.without(spec.name)
+    return [_answered(spec, params, missing, part) for params, missing in fill_each(spec, text)]
 
 
 def _fits(part: _Part, names: frozenset[str], catalogue: Catalogue) -> list[_Fit]:
@@ -164,6 +187,7 @@ def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
         named=spec.name in part.text,
         missing=tuple(missing),
         implied=names_path and not part.senses and "read" in tool_words,
+        documents=is_question(text) and hit is not None and documents(spec, hit, text),
         penalty=0.8 * max(above, 0)
         + 1.0 * does_otherwise
         + 0.3 * (names_path and not takes_path)
@@ -199,6 +223,7 @@ def _why(fit: _Fit) -> str:
             ("named outright", fit.named),
             ("its name says what is asked", fit.verb),
             ("it takes the path named", fit.path),
+            ("it documents what is asked about", fit.documents),
             ("its description shares the request's words", fit.words > 0),
         )
         if holds

@@ -20,6 +20,8 @@ class Case:
     variables: dict[str, str] = field(default_factory=dict)
 
 
+CONFIG = ("PACKETGATE_CONFIG",)
+OWN = {"PACKETGATE_CONFIG": "own.toml"}
 NEWER = json.dumps({"header": {"version": 2}}).encode()
 
 CASES = [
@@ -40,6 +42,34 @@ CASES = [
         files={"mcp.json": b'{"mcpServers": {"files": {"args": []}}}'},
     ),
     Case("missing mcp.json", ("tools", "--mcp-config", "no.json"), ("no.json", "--mcp-config")),
+    Case(
+        "packetgate.toml is no TOML", ("ask", "Hello"), ("packetgate.toml", "TOML"), files={"packetgate.toml": b"= 1"}
+    ),
+    Case(
+        "unknown preference",
+        ("tools",),
+        ("packetgate.toml", "colour", "permanent", "pools", '[tools."server.tool"]'),
+        files={"packetgate.toml": b"colour = 1"},
+    ),
+    Case(
+        "tool without quotes",
+        ("answer", "yes", "--session", "s"),
+        ("tools.ai.read", '[tools."server.tool"]'),
+        files={"packetgate.toml": b"[tools.ai.read]\nbrief = 'Read.'"},
+    ),
+    Case(
+        "wrong type of preference",
+        ("chat",),
+        ('packetgate.toml: tools."ai.read".external', "boolean"),
+        files={"packetgate.toml": b"[tools.'ai.read']\nexternal = 'yes'"},
+    ),
+    Case("empty pattern", ("tools",), ("permanent.0",), files={"packetgate.toml": b"permanent = ['']"}),
+    Case("missing packetgate.toml", ("ask", "Hello"), ("no.toml", *CONFIG), variables={CONFIG[0]: "no.toml"}),
+    Case("packetgate.toml is a folder", ("tools",), CONFIG, variables={CONFIG[0]: "."}),
+    Case("binary packetgate.toml", ("tools",), ("own.toml", "UTF-8"), files={"own.toml": b"\xff"}, variables=OWN),
+    Case("no kind of conversation", ("ask", "--context", " ", "Hello"), ("--context", "empty")),
+    Case("bytes for a kind of conversation", ("ask", "--context", "\udcff", "Hello"), ("--context", "UTF-8")),
+    Case("unknown group of tools", ("tools", "flies"), ("category", "'flies'", "files", "packetgate tools")),
     Case("missing model file", ("ask", "--lite", "llamacpp:no.gguf", "Hello"), ("no.gguf",)),
     Case(
         "not a model file",

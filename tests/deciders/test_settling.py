@@ -36,6 +36,28 @@ def test_each_confidence_says_where_it_comes_from():
     ]
 
 
+def test_a_call_is_mended_before_it_is_checked():
+    routing = settled(call("call_tool", name="mcp__files__read_file", arguments={"pth": "a.txt"}))
+    (made,) = routing.calls
+    assert (made.tool_name, made.params, made.provenance) == ("files.read_file", {"path": "a.txt"}, {"path": "user"})
+    assert [(one.problem, one.mended) for one in routing.corrections] == [
+        ("wrapper", True),
+        ("misspelt_parameter", True),
+    ]
+    assert routing.note == ""
+
+
+def test_what_is_mended_is_not_told_as_a_problem():
+    routing = settled(call("read_file", path="a.txt", deep=True))
+    assert [(one.problem, one.mended) for one in routing.corrections] == [("alias", True), ("unknown_parameter", False)]
+    assert routing.note == routing.corrections[1].message
+
+
+def test_a_mended_call_may_be_one_made_before():
+    routing = settled(call("read_file", pth="a.txt"), packet("Read a.txt", done("files.read_file", path="a.txt")))
+    assert (routing.outcome, routing.calls) == ("none", ())
+
+
 @pytest.mark.parametrize(
     ("selection", "given", "outcome"),
     [
@@ -48,7 +70,8 @@ def test_each_confidence_says_where_it_comes_from():
         (describe("files.read_file"), packet("Read", describe_rounds=1), "describe"),
         (describe("files.read_file"), packet("Read", describe_rounds=2), "none"),
         (call("files.burn"), packet("Read"), "miss"),
-        (call("files.burn"), packet("Read", missed_tools=("files.shred",)), "none"),
+        (call("files.burn"), packet("Read", missed_tools=("files.shred",), widened=True), "none"),
+        (call("files.burn"), packet("Read", missed_tools=("files.shred",)), "miss"),
         (call("files.read_file"), packet("Read"), "none"),
         (calls(), packet("Read"), "none"),
         (READ, packet("Read a.txt", done("files.read_file", path="a.txt")), "none"),
@@ -86,3 +109,20 @@ def test_an_old_question_and_old_corrections_do_not_linger():
     old = packet("Read a.txt", question="Which?", corrections=settled(call("files.read_file")).corrections)
     routing = settled(READ, old)
     assert (routing.question, routing.corrections) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("decided_by", "left_out", "widened", "outcome"),
+    [
+        ("model", 3, False, "miss"),
+        ("model", 0, False, "none"),
+        ("model", 3, True, "none"),
+        ("reflex", 3, False, "none"),
+    ],
+)
+def test_none_of_a_narrow_palette_widens_it_once(decided_by: str, left_out: int, widened: bool, outcome: str):
+    given = packet("Read a.txt", widened=widened)
+    given = given.model_copy(update={"context": given.context.model_copy(update={"palette_left_out": left_out})})
+    routing = settled(none("no").model_copy(update={"decided_by": decided_by}), given)
+    assert (routing.outcome, routing.widened) == (outcome, widened or outcome == "miss")
+    assert routing.missed_tools == ()

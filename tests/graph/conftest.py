@@ -1,8 +1,36 @@
+from collections.abc import Iterator
+
 import pytest
 from support.notebook import Notebook
+from support.openai_models import model_at
+from support.scripted_openai import ScriptedOpenAI
+from support.telemetry import Telemetry, recording
+
+from deciders.choosing import language_deciders
+from deciders.protocols import Deciders
 
 
 @pytest.fixture
 def notebook() -> Notebook:
     """A server with four notes: a to d."""
     return Notebook()
+
+
+@pytest.fixture
+def by_model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> Deciders:
+    """Deciders that ask the scripted server."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+    async def model():
+        return await model_at(scripted_openai)
+
+    return language_deciders(model, model)
+
+
+@pytest.fixture
+def telemetry() -> Iterator[Telemetry]:
+    """What is recorded during the test."""
+    recorded = recording()
+    recorded.clear()
+    yield recorded
+    recorded.clear()

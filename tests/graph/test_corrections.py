@@ -13,11 +13,7 @@ from state.routing import ToolExecutionStatus
 @pytest.mark.parametrize(
     ("name", "params", "problem", "says"),
     [
-        ("read_note", {"name": "a"}, "alias", "is called `notebook.read_note`"),
-        ("notebook_read_note", {"name": "a"}, "alias", "is called `notebook.read_note`"),
-        ("notebook.readNote", {"name": "a"}, "alias", "is called `notebook.read_note`"),
-        ("Notebook.Read_Note", {"name": "a"}, "alias", "is called `notebook.read_note`"),
-        ("notebook.read_note", {"name": 5}, "invalid_value", 'cannot take `name` as given: 5 is not of type "string"'),
+        ("notebook.read_note", {"name": ["a"]}, "invalid_value", 'as given: ["a"] is not of type "string"'),
         ("notebook.read_note", {"name": "a", "colour": "red"}, "unknown_parameter", "has no parameter `colour`"),
         ("notebook.read_note", {"nam": "a", "name": "a"}, "unknown_parameter", "Did you mean `name`?"),
         ("notebook.read_note", {}, "missing_parameter", "needs `name`: it is missing"),
@@ -34,13 +30,42 @@ async def test_not_run_and_corrected(notebook: Notebook, name: str, params: dict
     (correction,) = packet.routing.corrections
     assert correction.tool_name == name
     assert says in correction.message
-    if problem != "alias":
-        assert "It takes: name (string, required)" in correction.message
+    assert "It takes: name (string, required)" in correction.message
     assert correction.message in packet.response.candidate
 
 
+@pytest.mark.parametrize(
+    ("name", "params", "problem"),
+    [
+        ("read_note", {"name": "a"}, "alias"),
+        ("notebook_read_note", {"name": "a"}, "alias"),
+        ("notebook.readNote", {"name": "a"}, "alias"),
+        ("Notebook.Read_Note", {"name": "a"}, "alias"),
+        ("mcp__notebook__read_note", {"name": "a"}, "alias"),
+        ("notebook.read_note", {"nam": "a"}, "misspelt_parameter"),
+        ("notebook.read_note", {"arguments": {"name": "a"}}, "wrapper"),
+        ("call_mcp_tool", {"server": "notebook", "tool": "read_note", "args": '{"name": "a"}'}, "wrapper"),
+    ],
+)
+async def test_mended_and_run(notebook: Notebook, name: str, params: dict[str, Any], problem: str):
+    """What was meant is plain: it runs under its real name, and nobody is told of a problem."""
+    packet = await run_once(scripted(call(name, **params)), "Read note a", notebook)
+    assert notebook.calls == [("read_note", {"name": "a"})]
+    assert packet.routing.selected_tool == "notebook.read_note"
+    assert [(one.problem, one.mended) for one in packet.routing.corrections] == [(problem, True)]
+    assert packet.routing.corrections[0].message not in packet.response.candidate
+    assert packet.routing.calls[0].provenance == {"name": "user"}
+
+
+async def test_a_mended_call_is_the_same_call_as_before(notebook: Notebook):
+    again = scripted(call("notebook.read_note", name="a"), call("read_note", nam="a"))
+    packet = await run_once(again, "Read note a", notebook)
+    assert notebook.called == ["read_note"]
+    assert "already made" in packet.routing.note
+
+
 async def test_several_problems_are_all_told(notebook: Notebook):
-    packet = await run_once(scripted(call("notebook.write_note", text=5, colour="red")), "Write", notebook)
+    packet = await run_once(scripted(call("notebook.write_note", text=["x"], colour="red")), "Write", notebook)
     assert [one.problem for one in packet.routing.corrections] == [
         "unknown_parameter",
         "missing_parameter",
@@ -95,8 +120,8 @@ async def test_a_miss_among_good_calls_runs_none_of_them(notebook: Notebook):
 
 
 async def test_a_bad_call_beside_a_good_one_is_left_out_and_told(notebook: Notebook):
-    mixed = calls(wanted("notebook.read_note", name="a"), wanted("notebook.read_note", name=7))
-    packet = await run_once(scripted(mixed), "Read a and 7", notebook)
+    mixed = calls(wanted("notebook.read_note", name="a"), wanted("notebook.read_note", name=["b"]))
+    packet = await run_once(scripted(mixed), "Read a and b", notebook)
     assert notebook.calls == [("read_note", {"name": "a"})]
     assert [one.problem for one in packet.routing.corrections] == ["invalid_value"]
     assert "apples" in packet.response.candidate

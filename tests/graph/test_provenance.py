@@ -21,7 +21,7 @@ async def test_a_write_with_an_argument_from_a_tool_asks_and_says_where_from():
     notebook = poisoned()
     deciders = scripted(READ, LETTER)
     async with session(deciders, notebook, allow_write_tools=True) as talk:
-        asked = await talk.ask("Read note a and act on it")
+        asked = await talk.ask("Read note a and send a letter on it")
         (request,) = asked.question["action_requests"]
         assert request["name"] == "notebook.send_letter"
         assert "`to` does not come from you but from the output of notebook.read_note" in request["description"]

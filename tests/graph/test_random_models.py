@@ -27,7 +27,7 @@ from tools.spec import ToolSpec
 from tools.toolbox import Toolbox
 from tools.validation import check_params
 
-SEEDS = (1, 2, 6, 15, 16, 25, 33, 35)
+SEEDS = (5, 14, 15, 20, 25, 27, 37, 50)
 """Of random models, some that are fond of calling."""
 CONTEXT: dict[str, Any] = {
     "allow_write_tools": True,
@@ -84,7 +84,7 @@ async def test_nothing_runs_that_was_not_approved(
     part: int, llama_cpp_installed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     file = write_tiny_gguf(tmp_path / "random.gguf", seed=SEEDS[part], terse=True, phrases=prompt_phrases())
-    loaded = LlamaCppModel.load(str(file), {"n_ctx": 2048, "n_threads": 1, "seed": SEEDS[part]})
+    loaded = LlamaCppModel.load(str(file), {"n_ctx": 3072, "n_threads": 1, "seed": SEEDS[part]})
 
     async def model() -> LlamaCppModel:
         return loaded
@@ -94,7 +94,7 @@ async def test_nothing_runs_that_was_not_approved(
     counts: Counter[str] = Counter()
     for tools in list(palettes())[part :: len(SEEDS)]:
         ran: Ran = []
-        packet = await run_once(deciders, f"Please use {tools[0].upstream_name} or so", serve(tools, ran), **CONTEXT)
+        packet = await run_once(deciders, "Please do what you can", serve(tools, ran), **CONTEXT)
         counts.update(judged(packet, tools, ran))
     with capsys.disabled():
         print(f"\nmodel {SEEDS[part]}: {dict(counts)}")  # noqa: T201  the figures are the point

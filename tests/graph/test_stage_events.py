@@ -1,6 +1,9 @@
 """Each stage of a turn says on the custom stream what it decided, changed and cost."""
 
+from typing import Literal
+
 import orjson
+import pytest
 from langgraph.types import Command
 from support.graphs import session
 from support.notebook import Notebook
@@ -85,6 +88,13 @@ async def test_a_miss_widens_the_palette(notebook: Notebook):
     assert not set(wide.added) & set(narrow.loaded)
 
 
+async def test_what_was_mended_is_no_correction(notebook: Notebook):
+    async with session(scripted(call("read_note", nam="a")), notebook) as talk:
+        events = await events_of(talk, "Read note a")
+    (selected,) = finished(events, "select_tool")
+    assert (selected.corrections, selected.calls) == ((), {"pending": 1})
+
+
 async def test_the_same_miss_twice_is_told_twice(notebook: Notebook):
     missing = call("notebook.sing")
     async with session(scripted(missing, missing), notebook) as talk:
@@ -131,11 +141,24 @@ async def test_tokens_and_stand_ins(notebook: Notebook):
     assert {event.usage for event in others} == {TokenUsage()}
 
 
-async def test_a_review_that_breaks(notebook: Notebook):
+@pytest.mark.parametrize(
+    ("on_low_confidence", "status", "follows"),
+    [("skip", "skipped", "respond"), ("ask", "awaiting_confidence", "ask_user")],
+)
+async def test_a_review_that_breaks(
+    notebook: Notebook, on_low_confidence: Literal["ask", "skip"], status: str, follows: str
+):
+    """It is told of as broken, with what it cost, and then what was decided in its place."""
     deciders = scripted(call(READ, name="a"), reviewer=FailingReviewer())
-    async with session(deciders, notebook, on_low_confidence="skip") as talk:
+    spent = TokenUsage(input_tokens=7, output_tokens=1)
+    async with session(deciders, notebook, on_low_confidence=on_low_confidence) as talk:
         events = await events_of(talk, "Read a")
-    (stop,) = stopped(events)
-    assert (stop.stage, stop.reason, stop.error) == ("review_selection", "error", "DecisionError")
-    assert stop.usage == TokenUsage(input_tokens=7, output_tokens=1)
-    assert started(events)[-1].stage == "respond"
+        state = await talk.graph.aget_state(talk.config)
+    stop, instead = (event for event in events if event.stage == "review_selection" and event not in started(events))
+    assert (stop.type, stop.reason, stop.error, stop.usage) == ("stage_stopped", "error", "DecisionError", spent)
+    assert (instead.type, instead.calls, instead.usage) == ("stage_finished", {status: 1}, TokenUsage())
+    assert (instead.escalation, instead.escalated) == (("confidence", (READ,)) if follows == "ask_user" else (None, ()))
+    assert [error.message for error in instead.errors] == ["the review failed: no review"]
+    assert instead.decisions[0].confidence == 0.0
+    assert started(events)[-1].stage == follows
+    assert state.values["metrics"].token_usage["review_selection"] == spent

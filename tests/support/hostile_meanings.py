@@ -59,8 +59,8 @@ NAMES = [
         entry(tool="files.read_file", params={"path": "b"}).replace("}]", '}, {"tool": "files.burn"}]'),
         MISS,
     ),
-    Hostile("name in capitals", own("FILES.READ_FILE", path="b.txt"), REFUSED),
-    Hostile("alias", own("read_file", path="b.txt"), REFUSED),
+    Hostile("name in capitals", own("FILES.READ_FILE", path="b.txt"), READS),
+    Hostile("alias", own("read_file", path="b.txt"), READS),
     Hostile("name with a zero width space", own("files.read\u200b_file", path="b.txt"), REFUSED),
     Hostile("name with a bidi mark", own("files.\u202eelif_daer", path="b.txt"), MISS),
     Hostile("name in Cyrillic letters", own("files.re\u0430d_file", path="b.txt"), MISS),
@@ -77,7 +77,7 @@ NAMES = [
 
 ARGUMENTS = [
     Hostile("argument missing", own("files.read_file"), REFUSED),
-    Hostile("argument of another type", own("files.read_file", path=5), REFUSED),
+    Hostile("argument of another type", own("files.read_file", path=5), calling(("files.read_file", {"path": "5"}))),
     Hostile("argument too many", own("files.read_file", path="b.txt", force=True), REFUSED),
     Hostile("argument called __proto__", own("files.read_file", path="b.txt", __proto__={"admin": True}), REFUSED),
     Hostile("argument called constructor", own("files.read_file", path="b.txt", constructor={}), REFUSED),

@@ -1,7 +1,19 @@
+from dataclasses import replace
+
 import pytest
 from support.tool_specs import a_tool, files_catalogue
 
 from tools.catalogue import Catalogue
+from tools.preferences import Preferences, ToolPreference
+
+OFFICE = [
+    a_tool("office.list_tasks"),
+    a_tool("office.get_project"),
+    replace(a_tool("office.greet"), tags=("Welcome",)),
+    a_tool("weather.look_up"),
+    a_tool("mail.send_letter"),
+    a_tool("odd.frobnicate"),
+]
 
 
 def test_the_order_is_by_name_whatever_came_first():
@@ -71,3 +83,62 @@ def test_nearest_is_bounded_and_without_repeats():
     assert nearest == catalogue.nearest("files.read_file", limit=7)
     assert files_catalogue().nearest("xyzzy") == ()
     assert Catalogue().nearest("read") == ()
+
+
+def test_permanent_tools_are_in_the_order_of_their_patterns():
+    said = Preferences(permanent=["mail.*", "gone.tool", "office.*", "mail.send_letter"])
+    assert Catalogue(OFFICE, preferences=said).permanent == (
+        "mail.send_letter",
+        "office.get_project",
+        "office.greet",
+        "office.list_tasks",
+    )
+    assert Catalogue(OFFICE).permanent == ()
+
+
+@pytest.mark.parametrize(
+    ("context_type", "pool"),
+    [
+        ("task", ("office.list_tasks",)),  # a category
+        ("tasks", ("office.list_tasks",)),
+        ("Tasks", ("office.list_tasks",)),
+        ("welcome", ("office.greet",)),  # a tag
+        ("WELCOMES", ("office.greet",)),
+        ("office", ("office.get_project", "office.greet", "office.list_tasks")),  # a server
+        ("reading", ("weather.look_up", "mail.send_letter")),  # configured, in the patterns' order
+        ("Readings", ("weather.look_up", "mail.send_letter")),
+        ("project", ("mail.send_letter", "office.get_project")),  # both
+        ("general", ()),
+        ("s", ()),
+        ("", ()),
+    ],
+)
+def test_a_conversation_begins_with_its_pool(context_type: str, pool: tuple[str, ...]):
+    said = Preferences(pools={"reading": ["weather.*", "mail.*"], "Project": ["mail.*", "office.get_*"]})
+    assert Catalogue(OFFICE, preferences=said).pool(context_type) == pool
+
+
+def test_groups_are_categories_and_servers():
+    said = Preferences(tools={"mail.*": ToolPreference(category="Post")})
+    catalogue = Catalogue(OFFICE, preferences=said)
+    assert catalogue.groups == ("Post", "mail", "odd", "office", "projects", "tasks", "weather")
+    assert all(catalogue.group(group) for group in catalogue.groups)
+    assert catalogue.group(" post ") == catalogue.group("MAIL") == ("mail.send_letter",)
+    assert catalogue.group("office") == ("office.get_project", "office.greet", "office.list_tasks")
+    for name in ("", " ", "off", "office.greet", "Welcome", "other"):
+        assert catalogue.group(name) == ()
+
+
+def test_an_updated_catalogue_keeps_what_the_user_prefers():
+    said = Preferences(permanent=["mail.*"], tools={"mail.*": ToolPreference(brief="Post it.")})
+    catalogue = Catalogue(preferences=said).updated(OFFICE[:4]).updated(OFFICE)
+    assert catalogue.permanent == ("mail.send_letter",)
+    assert catalogue["mail.send_letter"].brief == "Post it."
+    assert catalogue.updated(catalogue.values())["mail.send_letter"] == catalogue["mail.send_letter"]
+    assert catalogue.updated(OFFICE[:4]).permanent == ()
+
+
+def test_the_ledger_is_made_once():
+    catalogue = Catalogue(OFFICE)
+    assert catalogue.ledger is catalogue.ledger
+    assert catalogue.updated(OFFICE).ledger == catalogue.ledger != catalogue.updated(OFFICE[1:]).ledger

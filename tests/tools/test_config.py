@@ -22,7 +22,7 @@ def server(**entry: Any) -> dict[str, Any]:
 
 
 def opened(file: Path) -> McpHub:
-    return asyncio.run(open_hub(load_config(file), file.parent, file.parent / "logs", None, 1.0))
+    return asyncio.run(open_hub(load_config(file), file.parent, file.parent / "logs", None, patience_s=1.0))
 
 
 def refused(file: Path) -> str:

@@ -58,3 +58,40 @@ async def test_annotations_reach_the_risk():
         catalogue = await hub.catalogue()
         assert catalogue["a.frobnicate"].risk is Risk.READ
         assert catalogue["b.frobnicate"].risk is Risk.WRITE
+
+
+async def test_tags_and_what_reaches_outside_come_from_real_servers():
+    server: FastMCP[None] = FastMCP("a")
+
+    @server.tool(tags={"garden", "Tasks"}, annotations={"openWorldHint": False})
+    def fetch_page() -> str:
+        """Fetch a web page from the store room."""
+        return ""
+
+    @server.tool(annotations={"openWorldHint": True})
+    def list_notes() -> str:
+        """List notes."""
+        return ""
+
+    @server.tool(meta={"tags": ["own", 5]})
+    def search_web() -> str:
+        """Search the web."""
+        return ""
+
+    async with McpHub([in_process(server)]) as hub:
+        catalogue = await hub.catalogue()
+    page, notes, web = (catalogue[f"a.{name}"] for name in ("fetch_page", "list_notes", "search_web"))
+    assert (page.tags, page.open_world, page.is_external) == (("Tasks", "garden"), False, False)
+    assert (notes.tags, notes.open_world, notes.is_external) == ((), True, True)
+    assert (web.tags, web.open_world, web.is_external) == (("own",), None, True)
+    assert catalogue.pool("garden") == ("a.fetch_page",)
+
+
+@pytest.mark.parametrize(
+    "meta", [{"tags": "garden"}, {"tags": {"garden": 1}}, {"fastmcp": {"tags": 5}}, {"tags": None}]
+)
+async def test_odd_metadata_is_no_tags(meta: dict[str, object]):
+    server = echoing("a")
+    server.add_tool(RawTool(name="get_odd", description="Odd.", parameters={"type": "object"}, meta=meta))
+    async with McpHub([in_process(server)]) as hub:
+        assert (await hub.catalogue())["a.get_odd"].tags == ()

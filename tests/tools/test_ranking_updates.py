@@ -1,6 +1,6 @@
 """An index is kept up to date without reading again what has not changed."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 from support.tool_specs import a_tool
@@ -25,12 +25,12 @@ class Watched(ToolSpec):
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         self.reads.append(self.name)
-        return super().parameters
+        return ToolSpec.parameters.func(self)
 
 
 def watched(*specs: ToolSpec) -> list[ToolSpec]:
     Watched.reads.clear()
-    return [Watched(**vars(spec)) for spec in specs]
+    return [Watched(**{one.name: getattr(spec, one.name) for one in fields(spec)}) for spec in specs]
 
 
 def test_an_update_reads_only_what_changed_and_ranks_as_an_index_made_anew():
@@ -47,7 +47,8 @@ def test_an_update_reads_only_what_changed_and_ranks_as_an_index_made_anew():
 
 
 def test_new_examples_are_read():
-    first = Ranking(NOTES, examples={"git.logShow": ["what happened"]})
+    asked = [replace(spec, examples=("what happened",) if spec.name == "git.logShow" else ()) for spec in NOTES]
+    first = Ranking(asked)
     assert first.rank("happened")[0].name == "git.logShow"
     assert Ranking(NOTES, earlier=first).rank("happened") == []
 

@@ -2,7 +2,7 @@ import pytest
 from support.openai_models import model_at
 from support.scripted_openai import ScriptedOpenAI
 
-from deciders.language.prompting import ModelSource
+from models.model import ModelSource
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from deciders.choosing import language_deciders
 from deciders.language.answer import LanguageResponder
-from deciders.language.prompting import ModelSource
+from models.model import ModelSource
 from state.errors import DecisionError
 from state.routing import ToolExecutionStatus
 from state.sections import DataField

@@ -11,6 +11,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.gguf_model import write_tiny_gguf
 from support.palettes import PALETTES, palettes
 
+from deciders.describing import ALL
 from deciders.language.forms import selection_form, tool_of
 from deciders.language.selection import SelectionAnswer
 from models.llama.model import LlamaCppModel
@@ -34,7 +35,7 @@ async def test_a_thousand_constrained_selections(
     counts: Counter[str] = Counter()
     for tools in list(palettes())[part :: len(SEEDS)]:
         sampling = {**SAMPLING, "seed": sum(counts.values())}
-        form = selection_form(tools, MAX_CALLS)
+        form = selection_form(tools, MAX_CALLS, Catalogue(tools).groups)
         if counts["selections"] % 5:  # a model without sense hardly ever calls, and it is calls that matter here
             form = replace(form, body=form.body["anyOf"][0])
         answer = await model.answer(MESSAGES, form, sampling=sampling)
@@ -57,10 +58,12 @@ def judged(answer: FormAnswer, tools: list[ToolSpec]) -> Iterator[str]:
     value = SelectionAnswer.model_validate(json.loads(answer.text))
     yield value.action
     names = frozenset(tool.name for tool in tools)
-    assert {call.tool for call in value.calls} | set(value.tools) | {one.tool for one in value.alternatives} <= names
+    catalogue = Catalogue(tools)
+    assert {call.tool for call in value.calls} | {one.tool for one in value.alternatives} <= names
+    assert set(value.tools) <= {*names, *catalogue.groups, ALL}
     widened = {tool_of(part, tools) for part in answer.widened}
     for call in value.calls:
-        problems = check_call(call.tool, call.params, names, Catalogue(tools))
+        problems = check_call(call.tool, call.params, names, catalogue)
         yield "calls"
         if call.tool in widened:
             yield "only validated"

@@ -16,12 +16,11 @@ from support.scripted_openai import ScriptedOpenAI
 
 from deciders.choosing import language_deciders
 from deciders.gate import failed_review, gated
-from deciders.language.prompting import ModelSource
 from deciders.protocols import Selection
 from deciders.reflex.selection import ReflexSelector
 from deciders.settling import settle
 from models.endpoint import Endpoint
-from models.model import Model
+from models.model import Model, ModelSource
 from models.openai.connect import connect
 from state.errors import DecisionError
 from state.routing import ToolExecutionStatus, ToolRouting
@@ -92,7 +91,7 @@ async def test_review(row: HostileReview):
     try:
         review = await language_deciders(model, model).reviewer.review(packet("Read", *CALLS), FILES, CONTEXT)
     except DecisionError as error:
-        review = failed_review(str(error), error.usage)
+        review = failed_review(str(error))
     judged = gated(CALLS, review, CONTEXT, can_ask=False)
     assert tuple(call.review_confidence for call in judged) == row.expected
     passed = tuple(call.status is ToolExecutionStatus.APPROVED for call in judged)

@@ -7,7 +7,7 @@ from support.scripted_openai import ScriptedOpenAI
 
 from deciders.choosing import language_deciders
 from deciders.language.intent import LanguageIntent
-from deciders.language.prompting import ModelSource
+from models.model import ModelSource
 from state.context import RoutingContext
 from state.errors import DecisionError
 from state.sections import Access, DataField
@@ -20,7 +20,7 @@ async def test_needs_a_tool(model: ModelSource, scripted_openai: ScriptedOpenAI)
     assert (decision.decided_by, decision.confidence, decision.is_fallback) == ("model", 0.9, False)
     assert decision.usage.input_tokens > 0
     assert decision.usage.output_tokens > 0
-    assert "- files (5 tools): files.delete_file, " in system(scripted_openai)
+    assert "- files (5 tools): files 5; read_file, " in system(scripted_openai)
     assert last(scripted_openai) == "Request:\nPlease see to it"
 
 
@@ -72,3 +72,17 @@ async def test_history_is_shown_without_leaked_markup(model: ModelSource, script
     past = (("Read a", "<think>x</think>Apples.<tool_call>{}</tool_call>"), ("And b?", '{"tool": "b", "params": {}}'))
     await LanguageIntent(model).detect(packet("See to it", history=past), Shelf(), CONTEXT)
     assert sent(scripted_openai)[1:-1] == [("user", "Read a"), ("assistant", "Apples."), ("user", "And b?")]
+
+
+@pytest.mark.parametrize(
+    ("words", "access"),
+    [("Read a.txt", Access.READ), ("Read a.txt and write it to b.txt", Access.WRITE), ("Run ls", Access.READ)],
+)
+async def test_once_results_are_read_the_access_stays_within_the_users_words(
+    model: ModelSource, scripted_openai: ScriptedOpenAI, words: str, access: Access
+):
+    scripted_openai.script(intent(needs_tool=True, access="write"))
+    later = packet(words)
+    assert later.tool_routing is not None
+    decision = await LanguageIntent(model).detect(later, Shelf(), CONTEXT)
+    assert decision.access is access

@@ -8,8 +8,8 @@ from support.prompts import last, review, sent, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from deciders.choosing import language_deciders
-from deciders.language.prompting import ModelSource
 from deciders.language.review import LanguageReviewer
+from models.model import ModelSource
 from state.context import RoutingContext
 from state.errors import DecisionError
 

@@ -6,8 +6,8 @@ from support.prompts import call, last, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI
 
 from deciders.choosing import language_deciders
-from deciders.language.prompting import ModelSource
 from deciders.language.selection import LanguageSelector
+from models.model import ModelSource
 from state.context import RoutingContext
 from state.errors import DecisionError
 from state.routing import Correction
@@ -69,12 +69,10 @@ async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI
 @pytest.mark.parametrize(
     ("wrong", "problem", "says"),
     [
-        (call("files.read_file", path=5), "invalid_value", "cannot take `path` as given"),
+        (call("files.read_file", path=["a.txt"]), "invalid_value", "cannot take `path` as given"),
         (call("files.read_file", file="a.txt"), "unknown_parameter", "has no parameter `file`"),
         (call("files.read_file"), "missing_parameter", "needs `path`: it is missing."),
         (call("files.read_file", path="a", deep=True), "unknown_parameter", "It takes: path (string, required)."),
-        (call("read_file", path="a.txt"), "alias", "The tool is called `files.read_file`."),
-        (call("files_read_file", path="a.txt"), "alias", "The tool is called `files.read_file`."),
     ],
 )
 async def test_corrected_in_one_round(
@@ -110,7 +108,7 @@ async def test_malformed_is_asked_again(model: ModelSource, scripted_openai: Scr
 
 
 async def test_insisting_on_a_wrong_call_raises(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(call("files.read_file", path=5), call("files.read_file", path=6))
+    scripted_openai.script(call("files.read_file", path=["a.txt"]), call("files.read_file", path=["b.txt"]))
     with pytest.raises(DecisionError, match="cannot take `path`"):
         await select(model)
     assert len(scripted_openai.requests) == 2
@@ -123,6 +121,23 @@ async def test_reflexes_stand_in_and_say_so(model: ModelSource, scripted_openai:
     assert "asked twice" in chosen.fallback_reason
     assert "I did it." in chosen.fallback_reason
     assert [(one.tool_name, one.params) for one in chosen.calls] == [("files.read_file", {"path": "a.txt"})]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        call("read_file", path="a.txt"),
+        call("files.read_file", pth="a.txt"),
+        call("files.read_file", path=5),
+        call("call_mcp_tool", name="files.read_file", arguments={"path": "a.txt"}),
+    ],
+)
+async def test_what_can_be_mended_takes_no_second_round(
+    model: ModelSource, scripted_openai: ScriptedOpenAI, answer: str
+):
+    scripted_openai.script(answer)
+    assert (await select(model)).corrections == ()
+    assert len(scripted_openai.requests) == 1
 
 
 @pytest.mark.parametrize("name", ["files.shred_file", "nothing.at_all"])
@@ -144,12 +159,14 @@ async def test_no_more_calls_than_allowed(model: ModelSource, scripted_openai: S
 
 async def test_earlier_corrections_and_nearest_tools_are_shown(model: ModelSource, scripted_openai: ScriptedOpenAI):
     note = Correction(tool_name="x", problem="unknown_tool", message="There is no tool `x`.")
+    mended = Correction(tool_name="x", problem="coerced", message="It was read as 5.", mended=True)
     given = packet(
-        "Read a.txt", corrections=(note,), describe_rounds=1, suggestions=("files.read_file", "files.write_file")
+        "Read a.txt", corrections=(mended, note), describe_rounds=1, suggestions=("files.read_file", "files.write_file")
     )
     scripted_openai.script(selection("none"))
     await select(model, given)
     assert "Corrections:\n- There is no tool `x`." in last(scripted_openai)
+    assert mended.message not in last(scripted_openai)
     assert "Nearest tools: files.read_file, files.write_file" in last(scripted_openai)
 
 

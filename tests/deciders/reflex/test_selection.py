@@ -11,6 +11,7 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.sections import Approval, ApprovalOutcome
 from tools.catalogue import Catalogue
+from tools.spec import ToolSpec
 
 Calls = list[tuple[str, dict[str, Any]]]
 
@@ -136,3 +137,25 @@ async def test_a_change_is_not_answered_by_a_tool_that_does_something_else():
     """Nothing here renames: neither the reading nor the deleting tool is a stand-in."""
     selection = await select(packet("Rename a.txt"))
     assert (selection.action, selection.calls) == ("none", ())
+
+
+ASCII = tool("banner.create_art", "prompt", prompt="string", description="Create an image as ASCII art.")
+PAINT = tool("studio.paint", "prompt", prompt="string", description="Paint an image.")
+
+
+@pytest.mark.parametrize(
+    ("painter", "chosen"),
+    [
+        (PAINT, "studio.paint"),
+        (tool("studio.paint", "canvas", canvas="integer", description="Paint an image."), "banner.create_art"),
+    ],
+)
+async def test_the_right_kind_of_tool_where_the_request_holds_what_it_needs(painter: ToolSpec, chosen: str):
+    both = Catalogue([ASCII, painter])
+    selection = await select(packet("Create an image of `fox`", catalogue=both), both)
+    assert [name for name, _ in made(selection)] == [chosen]
+    followed = chosen == painter.name
+    assert [(one.tool_name, one.better_tool, one.mended) for one in selection.corrections] == (
+        [(ASCII.name, painter.name, True)] if followed else []
+    )
+    assert chosen not in [one.tool_name for one in selection.alternatives]

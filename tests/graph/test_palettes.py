@@ -1,0 +1,123 @@
+"""Which tools a request is shown, on one server of forty, without a model."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+from support.graphs import Session, session
+from support.mcp_servers import in_process
+from support.stage_events import events_of, finished
+from support.work_tools import PRODUCT, READS, WRITES, work_server
+
+from connectors.turn import Say
+from deciders.choosing import reflex_deciders
+from state.packet import CognitionPacket
+from state.request import TurnRequest
+from state.sections import Access
+
+TASKS = {name for name in READS | WRITES if "task" in name}
+WEB = {name for name in READS if name.startswith("web_")}
+DOCS = {name for name in READS if "doc" in name}
+PROJECTS = {name for name in READS if "project" in name}
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[Session]:
+    async with session(reflex_deciders(), in_process(work_server())) as opened:
+        yield opened
+
+
+async def say(office: Session, text: str, context_type: str | None = None) -> CognitionPacket:
+    """Say something to its end, or to the question that it raises."""
+    last = (await office.events(Say(text, TurnRequest(context_type=context_type))))[-1]
+    return last.packet  # type: ignore[union-attr]
+
+
+def shown(packet: CognitionPacket) -> set[str]:
+    return {name.removeprefix("office.") for name in packet.context.palette_names}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request, and what its palette must be like."""
+
+    request: str
+    least: int
+    most: int
+    within: set[str]
+    """Nothing but these."""
+    holds: set[str]
+    access: Access = Access.READ
+
+
+CASES = [
+    Case("List my tasks", 5, 8, set(READS) - WEB, {"list_tasks", "get_task", "search_tasks"}),
+    Case("show me my tasks", 5, 8, set(READS) - WEB, {"list_tasks", "get_task", "search_tasks"}),
+    Case("Create a new task", 10, 12, TASKS, {"create_task", "list_tasks"}, Access.WRITE),
+    Case("Analyze project health", 18, 22, set(READS) - WEB, PROJECTS),
+    Case("Search the web for lighthouses", 1, 8, set(READS), {"web_search"}),
+    Case(f"How does {PRODUCT} work?", 3, 24, set(READS), DOCS),
+    Case("Update task status", 1, 16, set(READS | WRITES) - WEB, {"update_task", "get_task"}, Access.WRITE),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.request)
+async def test_the_right_few_tools(office: Session, case: Case):
+    packet = await say(office, case.request, "project")
+    assert packet.tool_routing is not None
+    assert packet.intent.access is case.access
+    assert case.least <= len(shown(packet)) <= case.most
+    assert case.holds <= shown(packet) <= case.within
+
+
+async def test_a_question_is_looked_up_in_the_documentation(office: Session):
+    packet = await say(office, f"How does {PRODUCT} work?")
+    assert [(call.tool_name, call.params) for call in packet.routing.all_calls] == [
+        ("office.search_docs", {"query": f"{PRODUCT} work"})
+    ]
+
+
+async def test_a_plain_wish_loads_fewer_than_the_pool(office: Session):
+    pool = await say(office, "Analyze project health", "project")
+    assert len(shown(await say(office, "show me my tasks"))) < len(shown(pool))
+
+
+async def test_a_new_type_of_conversation_chooses_anew_and_is_recorded(office: Session):
+    before = await say(office, "Search the web for lighthouses")
+    after = await say(office, "List everything", "task")
+    assert (before.context.shift, after.context.shift) == ("", "from general to task")
+    assert WEB & shown(before)
+    assert {name for name in TASKS if name in READS} <= shown(after)
+    reasons = {entry.tool_name: entry.reason for entry in after.context.palette}
+    assert reasons["office.get_task"] == reasons["office.search_tasks"] == "default"
+    again = await say(office, "List my tasks")
+    assert (again.context.context_type, again.context.shift) == ("task", "from lighthouses, web to tasks")
+
+
+async def test_a_new_subject_chooses_anew_and_is_recorded(office: Session):
+    first = await say(office, "List my tasks")
+    same = await say(office, "Search the tasks for paint")
+    other = await say(office, "Search the web for lighthouses")
+    assert [packet.context.shift for packet in (first, same)] == ["", ""]
+    assert other.context.shift == "from paint, tasks to lighthouses, web"
+    assert not shown(other) & {"list_overdue_tasks"}
+    (entry,) = [one for one in other.reasoning.reflection_log if one.step == "build_palette"]
+    assert "the subject went from paint, tasks" in entry.summary
+
+
+async def test_a_tool_that_served_is_in_full_on_the_next_palette_of_that_session_only(office: Session):
+    await say(office, "List my tasks")
+    other = Session(office.graph, office.context, name="another")
+    mine, theirs = await say(office, "Search the web for lighthouses"), await say(other, "Search the web for lamps")
+    assert [(one.tool_name, one.shown) for one in mine.context.palette if one.reason == "recent"] == [
+        ("office.list_tasks", "full")
+    ]
+    assert [one for one in theirs.context.palette if one.reason == "recent"] == []
+
+
+async def test_a_shift_is_told_once_on_the_stream(office: Session):
+    await office.say("List my tasks")
+    events = await events_of(office, "Search the web for lighthouses")
+    assert [(event.stage, event.shift) for event in finished(events) if event.shift] == [
+        ("build_palette", "from tasks to lighthouses, web")
+    ]

@@ -1,0 +1,97 @@
+"""What tools and requests are about, in a few plain categories, told by their words."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+_MARKS = {
+    "text art": "ascii figlet cowsay ansi emoticon emoticons kaomoji",
+    "images": (
+        "avatar avatars draw drawing drawings icon icons illustrate illustration illustrations image images jpeg"
+        " jpg logo logos paint painting paintings photo photograph photos picture pictures png portrait sketch"
+        " thumbnail wallpaper"
+    ),
+    "video": "animation clip clips film films gif movie movies subtitles video videos youtube",
+    "audio": "audio melody mp3 music playlist podcast podcasts song songs sound speech transcribe transcript voice wav",
+    "weather": "climate forecast forecasts humidity rain snow temperature weather wind",
+    "finance": (
+        "account accounts bank crypto currencies currency dividend exchange finance financial invoice invoices"
+        " market markets payment payments portfolio price prices stock stocks tax ticker"
+    ),
+    "travel": "airbnb airport flight flights hotel hotels itinerary reservation train trains travel trip trips",
+    "maps": (
+        "address addresses coordinates directions geocode latitude location locations longitude map maps place"
+        " places route"
+    ),
+    "calendar": "agenda appointment appointments availability calendar calendars event events meeting meetings",
+    "tasks": "backlog checklist kanban reminder reminders task tasks ticket tickets todo todos",
+    "projects": "goal goals milestone milestones project projects roadmap roadmaps sprint sprints",
+    "messages": (
+        "channel channels chat chats discord email emails inbox mail mailbox message messages notification"
+        " notifications slack sms telegram"
+    ),
+    "code": (
+        "branch branches code codebase commit commits git github gitlab issue issues lint merge package packages"
+        " pull refactor repo repos repositories repository"
+    ),
+    "charts": "chart charts diagram diagrams graph graphs plot plots visualization visualize",
+    "data": (
+        "cell cells column columns csv database databases dataset datasets excel postgres row rows sheet sheets"
+        " spreadsheet spreadsheets sql sqlite table tables workbook worksheet"
+    ),
+    "documentation": (
+        "article articles doc docs documentation encyclopedia faq guide guides handbook manual tutorial tutorials wiki"
+    ),
+    "files": "directories directory disk document documents file files filesystem folder folders path paths pdf",
+    "commands": "bash command commands powershell process processes script scripts shell subprocess terminal",
+    "web": (
+        "browse browser crawl html http https internet online page pages rss scrape site sites url urls web"
+        " webpage website websites"
+    ),
+    "news": "headline headlines journal news newspaper trending trends",
+    "time": "clock date dates time timezone timezones",
+    "math": "algebra arithmetic calculate calculator equation equations math matrix statistics",
+    "memory": "entities entity knowledge memories memory note notes remember",
+    "shopping": "cart order orders product products shop shopping store",
+    "health": "disease drug drugs medical medicine patient patients symptom symptoms",
+}
+
+CATEGORIES = tuple(_MARKS)
+
+_CATEGORIES_OF: dict[str, frozenset[str]] = {
+    word: frozenset(category for category, marks in _MARKS.items() if word in marks.split())
+    for word in " ".join(_MARKS.values()).split()
+}
+
+MARKS = frozenset(_CATEGORIES_OF)
+"""All words that speak of a category."""
+
+TEXT_ART = "text art"
+"""Wins over images: such a tool speaks of images and makes none."""
+
+DOCUMENTATION = "documentation"
+
+EXTERNAL = frozenset({"web", "news"})
+"""What reaches out of the user's own servers, where a tool does not say."""
+
+_FIELDS = {"name": 3, "tags": 3, "server": 2, "brief": 1}
+"""What a word of a tool counts, by where it stands."""
+
+
+def category_of(words: Mapping[str, Iterable[str]]) -> str:
+    """Return the category that a tool's words speak of most; empty when none does.
+
+    Args:
+        words: lower-case words of its `name`, `tags`, `server` and `brief` description.
+    """
+    counts: Counter[str] = Counter()
+    for field, weight in _FIELDS.items():
+        for category in categories_in(words[field]):
+            counts[category] += weight
+    if TEXT_ART in counts:
+        return TEXT_ART
+    return max(counts, key=lambda category: (counts[category], -CATEGORIES.index(category)), default="")
+
+
+def categories_in(words: Iterable[str]) -> frozenset[str]:
+    """Return the categories that lower-case words speak of."""
+    return frozenset(category for word in words for category in _CATEGORIES_OF.get(word, ()))
