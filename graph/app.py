@@ -14,6 +14,7 @@ from state.sections import ServerHealth
 from tools.catalogue import Catalogue
 from tools.config import McpConfig, load_config
 from tools.hub import McpHub
+from tools.preferences import load_preferences
 
 
 class ServerTools:
@@ -64,6 +65,7 @@ class ServerTools:
 
 
 _settings = Settings()
+load_preferences(_settings.preferences_path)  # what is wrong with the file is told at the start, not at the first turn
 _models = ModelPool(_settings.lite, _settings.prime)
 graph = ServedGraph.of(
     build_graph(

@@ -40,6 +40,7 @@ async def build_palette(
         ),
         catalogue,
     )
+    shift = packet.context.shift or palette.shift
     servers = toolbox.health()
     problems = [StageError(stage=STAGE, message=f"{one.name}: {one.problem}") for one in servers if one.problem]
     waiting = [
@@ -54,22 +55,21 @@ async def build_palette(
                 "palette_tokens": palette.tokens,
                 "palette_left_out": palette.left_out,
                 "subject": tuple(sorted(palette.subject.terms)) or packet.context.subject,
-                "shift": packet.context.shift or palette.shift,
+                "shift": shift,
             }
         ),
         "metrics": packet.metrics.failed(*problems, *waiting),
         "reasoning": packet.reasoning.noted(
-            Reflection(step=STAGE, summary=_summary(palette, len(catalogue), exact=counter.is_exact))
+            Reflection(step=STAGE, summary=_summary(palette, len(catalogue), shift, exact=counter.is_exact))
         ),
     }
 
 
-def _summary(palette: Palette, known: int, *, exact: bool) -> str:
+def _summary(palette: Palette, known: int, shift: str, *, exact: bool) -> str:
     if not palette.entries:
         return "no tool is there to choose from"
     names = ", ".join(entry.tool_name for entry in palette.entries[:4])
     more = ", …" if len(palette.entries) > 4 else ""
     about = "" if exact else "about "
-    shift = palette.shift and f"the subject went {palette.shift}"
-    notes = "".join(f"; {note}" for note in (shift, palette.note) if note)
+    notes = "".join(f"; {note}" for note in (shift and f"the conversation went {shift}", palette.note) if note)
     return f"{len(palette.entries)} of {known} tools, {about}{palette.tokens:,} tokens: {names}{more}{notes}"

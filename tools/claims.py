@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Literal
 
+from state.routing import Risk
 from state.sections import Access
 from tools.catalogue import Catalogue
 from tools.ledger import primary_tools
@@ -13,6 +14,8 @@ from tools.subject import Subject
 from tools.tokens import ESTIMATE, TokenCounter
 
 RECENT_TOOLS = 6
+GENERAL = "general"
+"""The type of a conversation on nothing in particular."""
 
 Reason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
 
@@ -25,7 +28,7 @@ class PaletteRequest:
     access: Access
     size: int
     token_budget: int
-    context_type: str = "general"
+    context_type: str = GENERAL
     subject: Sequence[str] = ()
     """What the session was last about: it goes on where the words tell nothing."""
     recent: Sequence[str] = ()
@@ -51,7 +54,7 @@ class Claims:
         self._best_inside = max((hit.score for hit in hits if not catalogue[hit.name].is_external), default=0.0)
         near = subject.near(hits) if self._clear else list(hits)
         fitting = [hit for hit in near if self._fits(hit.name, hit.score)]
-        self.note = ""
+        self.note = self._of_unknown_type()
         """What is out of the ordinary."""
         if self._clear and near and not fitting:
             risks = " and ".join(sorted({catalogue[hit.name].risk.value for hit in near}))
@@ -92,8 +95,14 @@ class Claims:
         if self._wanted.widened:
             return True
         spec = self._catalogue[name]
-        called_for = self._subject.outside or not spec.is_external or score > self._best_inside
+        inside = not spec.is_external or spec.risk is Risk.EXECUTE  # to run something is never asked for by the way
+        called_for = inside or self._subject.outside or score > self._best_inside
         return spec.risk in self._wanted.access.risks and called_for
+
+    def _of_unknown_type(self) -> str:
+        context = self._wanted.context_type
+        known = context == GENERAL or self._catalogue.pool(context)
+        return "" if known else f"no tool is there for a conversation on {context!r}"
 
     def _pool(self) -> list[str]:
         context = self._wanted.context_type.casefold()

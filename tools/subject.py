@@ -69,7 +69,7 @@ def subject_of(request: str) -> Subject:
     words = words_in(request)
     categories, telling = categories_in(words), frozenset(query_terms(request))
     return Subject(
-        terms=telling - _VERBS - VAGUE,
+        terms=frozenset(term for term in telling - _VERBS - VAGUE if not term.isdigit()),
         verbs=telling & _VERBS,
         categories=categories,
         outside=bool(categories & EXTERNAL) or bool(_ADDRESS.search(request)),

@@ -102,7 +102,7 @@ async def test_a_new_subject_chooses_anew_and_is_recorded(office: Session):
     assert other.context.shift == "from paint, tasks to lighthouses, web"
     assert not shown(other) & {"list_overdue_tasks"}
     (entry,) = [one for one in other.reasoning.reflection_log if one.step == "build_palette"]
-    assert "the subject went from paint, tasks" in entry.summary
+    assert "the conversation went from paint, tasks" in entry.summary
 
 
 async def test_a_tool_that_served_is_in_full_on_the_next_palette_of_that_session_only(office: Session):
