@@ -32,6 +32,10 @@ class Settings(BaseSettings):
         default=USAGE_DAYS, ge=0, le=36_500, description="Days for which turns are kept on record; 0 records none."
     )
     embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
+    url: str | None = Field(
+        default=None, description="http(s)://... of a LangGraph-API server that runs the turns instead of this process."
+    )
+    assistant: str = Field(default="packetgate", description="Whose turns they are there: a graph's name, or an id.")
     patience_s: float = Field(default=20.0, gt=0, description="Longest wait for servers that are starting, in seconds.")
 
     @property

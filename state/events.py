@@ -85,10 +85,10 @@ StageEvent = StageStarted | StageFinished | StageStopped
 _EVENTS: TypeAdapter[StageEvent] = TypeAdapter(Annotated[StageEvent, Field(discriminator="type")])
 
 
-def read_event(data: str | bytes) -> StageEvent:
-    """Read an event that a server sent as JSON.
+def read_event(data: object) -> StageEvent:
+    """Read an event as the stream carries it: itself in the graph's own process; from a server JSON, or its object.
 
     Raises:
         ValidationError: it is no such event.
     """
-    return _EVENTS.validate_json(data)
+    return _EVENTS.validate_json(data) if isinstance(data, str | bytes) else _EVENTS.validate_python(data)

@@ -186,13 +186,13 @@ def _turn(
 ) -> None:
     async def run() -> int:
         turn, made = start(), _checked(settings())
+        from connectors.opening import open_sessions
         from connectors.terminal.reading import at_a_terminal
         from connectors.terminal.turns import Terminal
-        from graph.composition import open_graph
 
-        async with open_graph(made) as graph:
+        async with open_sessions(made) as sessions:
             terminal = Terminal(
-                graph=graph,
+                sessions=sessions,
                 session=_session_name(session),
                 context=context,
                 as_json=as_json,

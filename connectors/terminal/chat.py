@@ -6,11 +6,10 @@ from collections.abc import Coroutine
 from typing import Any
 
 from connectors.asking import Say
+from connectors.opening import open_sessions
 from connectors.terminal import rendering
 from connectors.terminal.reading import InterruptedReadError, reader
 from connectors.terminal.turns import Terminal
-from connectors.turn import pending_question
-from graph.composition import open_graph
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.errors import InputError
@@ -25,11 +24,11 @@ HELP = (
 async def chat(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
     """Read words until the end, each put as `request`; what goes wrong with one leaves the session as it was."""
     read = reader(settings.home / "history")
-    async with open_graph(settings) as graph:
-        terminal = Terminal(graph, session, context, interactive=True, read=read, show_journey=False)
+    async with open_sessions(settings) as sessions:
+        terminal = Terminal(sessions, session, context, interactive=True, read=read, show_journey=False)
         out = rendering.console()
         out.print(f"session {session}; /help for help")
-        pending = pending_question(await graph.aget_state({"configurable": {"thread_id": session}}))
+        pending = (await sessions.state(session)).question
         if pending is not None:
             await _guarded(terminal.ask_again(pending))
         while True:

@@ -8,10 +8,10 @@ from typing import Any
 from rich.status import Status
 
 from connectors.asking import Reply, Turn
+from connectors.sessions import Sessions
 from connectors.terminal import rendering
 from connectors.terminal.reading import Reader, reader
 from connectors.turn import Asked, Finished, StageFinished, StageStarted, run_turn
-from graph.composition import Graph
 from state.context import RoutingContext
 from state.errors import RequestError
 
@@ -25,7 +25,7 @@ HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 class Terminal:
     """Shows turns and takes replies; without somebody at the keyboard a question stays pending."""
 
-    graph: Graph
+    sessions: Sessions
     session: str
     context: RoutingContext
     as_json: bool = False
@@ -51,7 +51,7 @@ class Terminal:
 
     async def _until_end(self, turn: Turn) -> Asked | Finished:
         with Status("…", console=rendering.console(stderr=True)) as status:
-            async for event in run_turn(self.graph, turn, self.session, self.context):
+            async for event in run_turn(self.sessions, turn, self.session, self.context):
                 match event:
                     case StageStarted(stage):
                         status.update(f"{stage} …")

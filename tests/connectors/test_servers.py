@@ -12,8 +12,9 @@ from support.command_line import CommandLine
 from support.programs import descendants, require
 
 from connectors.asking import Say
+from connectors.opening import open_sessions
+from connectors.sessions import Sessions
 from connectors.turn import Finished, run_turn
-from graph.composition import Graph, open_graph
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.packet import CognitionPacket
@@ -51,8 +52,8 @@ def settings(cli: CommandLine, config: Path) -> Settings:
     return Settings(mcp_config=config, root=cli.folder, home=cli.home, patience_s=15)
 
 
-async def ask(graph: Graph, text: str) -> CognitionPacket:
-    async for event in run_turn(graph, Say(text), "s", RoutingContext()):
+async def ask(sessions: Sessions, text: str) -> CognitionPacket:
+    async for event in run_turn(sessions, Say(text), "s", RoutingContext()):
         if isinstance(event, Finished):
             return event.packet
     raise AssertionError("the turn asked instead of answering")
@@ -61,9 +62,9 @@ async def ask(graph: Graph, text: str) -> CognitionPacket:
 async def test_plain_requests_reach_the_right_server_and_the_packet_says_which_are_not_there(
     cli: CommandLine, config: Path
 ) -> None:
-    async with open_graph(settings(cli, config)) as graph:
-        read = await ask(graph, f"Read {cli.folder / 'plan.txt'}")
-        told = await ask(graph, "What is the current time in timezone=UTC?")
+    async with open_sessions(settings(cli, config)) as sessions:
+        read = await ask(sessions, f"Read {cli.folder / 'plan.txt'}")
+        told = await ask(sessions, "What is the current time in timezone=UTC?")
     assert read.routing.selected_tool == "files.read_text_file"
     assert "The gate opens at seven." in read.response.candidate
     assert told.routing.selected_tool == "time.get_current_time"
@@ -76,14 +77,14 @@ async def test_plain_requests_reach_the_right_server_and_the_packet_says_which_a
 async def test_a_server_killed_in_mid_session_takes_no_other_with_it_and_comes_back(
     cli: CommandLine, config: Path
 ) -> None:
-    async with open_graph(settings(cli, config)) as graph:
-        await ask(graph, f"Read {cli.folder / 'plan.txt'}")
+    async with open_sessions(settings(cli, config)) as sessions:
+        await ask(sessions, f"Read {cli.folder / 'plan.txt'}")
         for pid, command in descendants().items():
             if "server-filesystem" in command:
                 os.kill(pid, signal.SIGKILL)
-        told = await ask(graph, "What is the current time in timezone=UTC?")
+        told = await ask(sessions, "What is the current time in timezone=UTC?")
         assert told.routing.execution_status is ToolExecutionStatus.EXECUTED
-        again = await ask(graph, f"Read {cli.folder / 'todo.txt'}")
+        again = await ask(sessions, f"Read {cli.folder / 'todo.txt'}")
         assert again.routing.execution_status is ToolExecutionStatus.EXECUTED
         assert "Buy milk." in again.response.candidate
 

@@ -8,8 +8,9 @@ from langgraph.types import Command
 from support.killed_turn import KilledTurn, dies
 
 from connectors.asking import Continue, Reply
-from connectors.turn import Asked, Finished, packet_of, pending_question, run_turn
-from graph.composition import Graph, open_graph
+from connectors.opening import open_sessions
+from connectors.sessions import Sessions
+from connectors.turn import Asked, Finished, run_turn
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.packet import CognitionPacket, TurnInput
@@ -37,28 +38,27 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", root=root)
 
 
-async def last_event(graph: Graph, turn: Continue | Reply) -> Asked | Finished:
-    end = [event async for event in run_turn(graph, turn, "s", WRITES)][-1]
+async def last_event(sessions: Sessions, turn: Continue | Reply) -> Asked | Finished:
+    end = [event async for event in run_turn(sessions, turn, "s", WRITES)][-1]
     assert isinstance(end, Asked | Finished)
     return end
 
 
 async def resume(settings: Settings) -> Asked | Finished:
     """Go on in this process: to the pending question, or to the end."""
-    async with open_graph(settings) as graph:
-        state = await graph.aget_state({"configurable": {"thread_id": "s"}})
-        question = pending_question(state)
-        if question is not None:
-            return Asked(question, packet_of(state))
-        return await last_event(graph, Continue()) if state.next else Finished(packet_of(state))
+    async with open_sessions(settings) as sessions:
+        state = await sessions.state("s")
+        if state.question is not None:
+            return Asked(state.question, state.packet)
+        return await last_event(sessions, Continue()) if state.is_unfinished else Finished(state.packet)
 
 
 async def finish(settings: Settings) -> CognitionPacket:
     """Go on to the answer, saying yes to what is asked."""
     end = await resume(settings)
     if isinstance(end, Asked):
-        async with open_graph(settings) as graph:
-            end = await last_event(graph, Reply("yes"))
+        async with open_sessions(settings) as sessions:
+            end = await last_event(sessions, Reply("yes"))
     assert isinstance(end, Finished)
     return end.packet
 

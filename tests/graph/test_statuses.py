@@ -9,7 +9,7 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
 
-from connectors.turn import packet_of
+from connectors.sessions import SessionState
 from state.packet import CognitionPacket
 from state.routing import ToolExecutionStatus
 
@@ -121,7 +121,7 @@ async def test_the_checkpoint_keeps_every_step_of_a_call(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
         await talk.ask("Write avocado to a")
         await talk.reply("yes")
-        history = [packet_of(one) async for one in talk.graph.aget_state_history(talk.config)]
+        history = [SessionState.of(one).packet async for one in talk.graph.aget_state_history(talk.config)]
     routings = [packet.tool_routing for packet in reversed(history) if packet.tool_routing]
     seen = dict.fromkeys(routing.calls[0].status.value for routing in routings if routing.calls)
     assert [*seen] == ["pending", "awaiting_approval", "approved", "executed"]

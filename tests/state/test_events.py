@@ -28,6 +28,7 @@ FULL = StageFinished(
     loaded=("a.b",),
     added=("a.b",),
     removed=("a.c",),
+    shift="from tasks to web",
     used=("a.b",),
     missed=("a.d",),
     escalated=("a.b",),

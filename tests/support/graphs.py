@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 from support.notebook import Notebook
 
+from connectors.sessions import Sessions
 from connectors.turn import Asked, Finished, Reply, Say, StageFinished, TurnEvent, run_turn
 from deciders.protocols import Deciders
 from graph.building import build_graph
@@ -31,7 +32,7 @@ class Session:
 
     async def events(self, turn: Say | Reply) -> list[TurnEvent]:
         """Run a turn and return all that was told of it."""
-        return [event async for event in run_turn(self.graph, turn, self.name, self.context)]
+        return [event async for event in run_turn(Sessions(self.graph), turn, self.name, self.context)]
 
     async def say(self, text: str, **context: Any) -> CognitionPacket:
         """Run a turn to its answer, with other settings if given."""
