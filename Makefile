@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 PIP := $(UV) pip install --quiet --python $(BIN)/python --constraints constraints.txt
-EXTRAS := dev,studio,postgres,notebooks
+EXTRAS := dev,studio,postgres,notebooks,discord
 TESTS ?= tests
 WORKERS ?= auto
 export UV_NO_PROGRESS := 1
@@ -28,8 +28,8 @@ test: $(VENV)/.dev ## Set up, and run all tests
 check: lint types notebooks ## Lint, types, imports between rooms, notebooks
 	@$(BIN)/lint-imports
 
-notebooks: $(VENV)/.dev ## Execute the notebooks from top to bottom
-	@for notebook in notebooks/*.ipynb; do $(BIN)/jupyter execute --timeout=120 "$$notebook" || exit 1; done
+notebooks: $(VENV)/.dev ## Execute the notebooks; NOTEBOOK_ARGS=--keep keeps their outputs
+	@$(BIN)/python notebooks/run.py $(NOTEBOOK_ARGS)
 
 lint: $(VENV)/.dev ## Lint and format
 	@$(BIN)/ruff check .
@@ -41,8 +41,9 @@ types: $(VENV)/.dev ## Check types, strictly
 bench: $(VENV)/.dev ## Measure start-up and a packet's own cost
 	@$(BIN)/python -m benchmarks
 
-studio: $(VENV)/.dev ## Start the LangGraph server on this graph
-	@LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser $(STUDIO_ARGS)
+studio: $(VENV)/.studio ## Start the LangGraph server on this graph, and say where Studio is
+	@# no reload: tools write below this folder, and a reload would end their turn
+	@LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser --no-reload --n-jobs-per-worker 10 $(STUDIO_ARGS)
 
 diagram: $(VENV)/.run ## Print the graph as Mermaid text
 	@$(BIN)/python -m graph.diagram
@@ -63,6 +64,11 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(UV)
 	@$(PIP) --editable .
 	@touch $@
 
+$(VENV)/.studio: pyproject.toml constraints.txt | $(UV)
+	@echo "setting up $(VENV) for Studio ..."
+	@$(PIP) --editable '.[studio]'
+	@touch $@ $(VENV)/.run
+
 $(VENV)/.dev: pyproject.toml constraints.txt | $(UV)
 	@echo "setting up $(VENV) for development ..."
 	@$(PIP) --editable '.[$(EXTRAS)]'
@@ -72,4 +78,4 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(UV)
 		echo "!! no C++ compiler: llama.cpp is left out and its tests are skipped (Debian: apt install g++ cmake)"; \
 	fi
 	@command -v npx > /dev/null || echo "!! no Node.js: the tests with npm servers are skipped (Debian: apt install nodejs npm)"
-	@touch $@ $(VENV)/.run
+	@touch $@ $(VENV)/.run $(VENV)/.studio

@@ -11,7 +11,7 @@ from benchmarks.ratio import Ratio, arguments, show
 
 GOAL = 1.5
 RUNS = 10
-ASK = [sys.executable, "-c", "from connectors.terminal.app import main; main()", "ask", "Read pyproject.toml"]
+ASK = [sys.executable, "-c", "from connectors.command_line import main; main()", "ask", "Read pyproject.toml"]
 IMPORTS = [sys.executable, "-c", "from langgraph.graph import StateGraph; from fastmcp import Client, FastMCP"]
 REPOSITORY = Path(__file__).parents[1]
 

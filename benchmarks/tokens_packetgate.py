@@ -7,23 +7,18 @@ from typing import Any
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 
+from benchmarks.stand_ins import NeedsTool, Shelf
 from benchmarks.tokens_counting import compact, count
 from deciders.choosing import language_deciders, reflex_deciders
-from deciders.protocols import IntentDecision
-from deciders.reflex.intent import ReflexIntent
 from graph.building import build_graph
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model
 from models.openai.means import Means
 from state.base import TokenUsage
 from state.context import RoutingContext
-from state.errors import CallRefusedError
 from state.packet import CognitionPacket, TurnInput
-from state.routing import ToolResult
-from state.sections import ServerHealth
 from tools.catalogue import Catalogue
 from tools.showing import describe, palette_text
-from tools.toolbox import Toolbox
 
 NOTHING = '{"action": "none", "reasoning": "", "confidence": 1}'
 
@@ -57,8 +52,8 @@ async def selections(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIter
         return model
 
     reflex = reflex_deciders()
-    deciders = replace(language_deciders(source, source), intent=_NeedsTool(), responder=reflex.responder)
-    graph = build_graph(deciders, _Shelf(catalogue)).compile(interrupt_after=["select_tool"])
+    deciders = replace(language_deciders(source, source), intent=NeedsTool(), responder=reflex.responder)
+    graph = build_graph(deciders, Shelf(catalogue)).compile(interrupt_after=["select_tool"])
     for request in requests:
         model.asked.clear()
         state = await graph.ainvoke(TurnInput(messages=[HumanMessage(request)]), context=RoutingContext())
@@ -100,28 +95,3 @@ class _Recorder(Model):
         """Answer with no tool."""
         self.asked.append((messages, form))
         return FormAnswer(NOTHING, TokenUsage())
-
-
-class _NeedsTool(ReflexIntent):
-    """Reads the access out of the request, and takes for granted that it needs a tool."""
-
-    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        """Judge the request."""
-        decision = await super().detect(packet, toolbox, context)
-        return decision.model_copy(update={"needs_tool": True})
-
-
-@dataclass(frozen=True)
-class _Shelf:
-    """A toolbox whose tools are only looked at."""
-
-    known: Catalogue
-
-    async def catalogue(self) -> Catalogue:
-        return self.known
-
-    def health(self) -> tuple[ServerHealth, ...]:
-        return ()
-
-    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
-        raise CallRefusedError(f"{tool_name} is not to be called")

@@ -1,0 +1,78 @@
+"""Results that are kept in `benchmarks/results/`: what was printed, when, on which machine, by which commands."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from state.errors import ConfigError
+
+FOLDER = Path(__file__).parent / "results"
+
+
+class Run(BaseModel):
+    """One command and the lines that it printed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str
+    origin: str | None = None
+    """Where the data set is published."""
+    licence: str | None = None
+    command: str
+    """As typed at the top of the checkout; `$NAME` stands for a variable of the environment."""
+    printed: tuple[dict[str, Any], ...]
+
+    def again(self) -> "Run":
+        """Run the command, and return it with what it prints now.
+
+        Raises:
+            ConfigError: a variable is not set, or the command failed.
+        """
+        command = os.path.expandvars(self.command)
+        if "$" in command:
+            raise ConfigError(f"{self.title}: set the variables of `{self.command}`")
+        words = [sys.executable if word == "python" else word for word in shlex.split(command)]
+        done = subprocess.run(words, cwd=FOLDER.parents[1], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ConfigError(f"{self.title}: `{command}` failed: {done.stderr.strip()[-400:]}")
+        return self.model_copy(update={"printed": tuple(map(json.loads, done.stdout.splitlines()))})
+
+
+class Result(BaseModel):
+    """What one benchmark measured on one day."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    date: str
+    machine: str
+    versions: dict[str, str]
+    """Of the libraries that are measured beside."""
+    runs: tuple[Run, ...]
+
+    def again(self, machine: str) -> "Result":
+        """Run everything again, on a machine described in words."""
+        return Result(
+            date=f"{datetime.now(UTC):%Y-%m-%d}",
+            machine=machine,
+            versions={name: version(name) for name in self.versions},
+            runs=tuple(run.again() for run in self.runs),
+        )
+
+
+def read(name: str) -> Result:
+    """Return a kept result."""
+    return Result.model_validate_json((FOLDER / f"{name}.json").read_bytes())
+
+
+def keep(name: str, result: Result) -> None:
+    """Keep a result."""
+    written = json.dumps(result.model_dump(mode="json", exclude_none=True), indent=2, ensure_ascii=False)
+    (FOLDER / f"{name}.json").write_text(written + "\n")

@@ -1,0 +1,71 @@
+"""Stand-ins that benchmarks put into the real graph: tools without servers, and deciders who do too much."""
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from deciders.protocols import IntentDecision, Selection, WantedCall
+from deciders.reflex.arguments import fill
+from deciders.reflex.intent import ReflexIntent
+from state.context import RoutingContext
+from state.errors import CallRefusedError
+from state.packet import CognitionPacket
+from state.routing import ToolResult
+from state.sections import ServerHealth
+from tools.catalogue import Catalogue
+from tools.spec import type_name
+from tools.toolbox import Toolbox
+
+INVENTED: dict[str, Any] = {"string": "something", "integer": 7, "number": 0.5, "boolean": True}
+"""What the careless selector gives for what the request does not hold, by type."""
+
+
+@dataclass
+class Shelf:
+    """A toolbox that only shows its tools; another catalogue may be put on it between turns."""
+
+    known: Catalogue
+
+    async def catalogue(self) -> Catalogue:
+        """Return what is on it."""
+        return self.known
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        """Return nothing: there are no servers."""
+        return ()
+
+    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
+        """Refuse.
+
+        Raises:
+            CallRefusedError: always.
+        """
+        raise CallRefusedError(f"{tool_name} is not to be called")
+
+
+class NeedsTool(ReflexIntent):
+    """Reads the access out of the request, and takes for granted that it needs a tool."""
+
+    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+        """Judge the request."""
+        decision = await super().detect(packet, toolbox, context)
+        return decision.model_copy(update={"needs_tool": True})
+
+
+class CarelessSelector:
+    """Calls one of the first four tools of the palette, whichever, and makes up what the request does not hold."""
+
+    async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+        """Choose by the request's checksum: the same every time."""
+        text = packet.content.user_words
+        offered = packet.context.palette[:4]
+        spec = catalogue[offered[zlib.crc32(text.encode()) % len(offered)].tool_name]
+        params, missing = fill(spec, text)
+        invented = {name: INVENTED.get(type_name(spec.parameters[name]), "something") for name in missing}
+        return Selection(
+            action="call",
+            calls=(WantedCall(tool_name=spec.name, params={**params, **invented}),),
+            confidence=1.0,
+            reasoning="why not",
+            decided_by="model",
+        )

@@ -1,0 +1,159 @@
+"""The tables of README.md and docs/benchmarks.md, written from the results kept in benchmarks/results/.
+
+A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`. With --measure, what is kept of a benchmark
+is measured anew first; the data sets are those of the folder that PACKETGATE_DATA names.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results_kept import Result, keep, read
+from state.errors import ConfigError
+
+ROOT = Path(__file__).parents[1]
+FILES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+SHORT = ", short"
+"""How the name of a table ends that leaves out the commands it is made by."""
+
+RANKERS = {"packetgate": "Packetgate", "fastmcp": "FastMCP"}
+TEXTS = {
+    "full catalogue": "every tool in full",
+    "packetgate, tool part": "Packetgate: the tools' part of the prompt",
+    "packetgate, whole selection prompt": "Packetgate: the whole prompt, and the answer's schema",
+    "langchain LLMToolSelectorMiddleware": "LangChain: the whole prompt, and the answer's schema",
+    "fastmcp BM25SearchTransform": "FastMCP: the tools listed, and the result of one search",
+}
+SETS = {"livemcpbench": "LiveMCPBench", "filesystem": "npm filesystem server"}
+COSTS = {
+    "startup": "`packetgate ask` from start to exit, beside a process that only imports LangGraph and FastMCP",
+    "journey": "a packet's journey with one tool call, beside a bare LangGraph of as many empty nodes",
+}
+
+
+def ranking(result: Result) -> Iterator[str]:
+    """Yield, for each data set, what each ranker reached."""
+    yield from _head("data set", "requests", "tools", "ranking", "R@1", "R@5", "R@10", "nDCG@10", "p50 ms", "p95 ms")
+    for run in result.runs:
+        for line in run.printed:
+            first = line is run.printed[0]
+            size = (f"[{run.title}]({run.origin})", f"{line['queries']:,}", f"{line['tools']:,}")
+            found = (f"{line[figure]:.3f}" for figure in ("recall@1", "recall@5", "recall@10", "ndcg@10"))
+            took = (f"{line[figure]:.2f}" for figure in ("p50_ms", "p95_ms"))
+            yield _row(*(size if first else ("", "", "")), RANKERS[line["name"]], *found, *took)
+
+
+def ranking_short(result: Result) -> Iterator[str]:
+    """Yield, for each data set, the right tools among the first five, and the time."""
+    yield from _head("data set", "tools", "Packetgate, first five", "FastMCP", "Packetgate, median ms", "FastMCP")
+    for run in result.runs:
+        ours, theirs = run.printed
+        found = [_percent(line["recall@5"]) for line in (ours, theirs)]
+        took = [f"{line['p50_ms']:.1f}" for line in (ours, theirs)]
+        yield _row(f"[{run.title}]({run.origin})", f"{ours['tools']:,}", *found, *took)
+
+
+def tokens(result: Result) -> Iterator[str]:
+    """Yield what choosing among the tools takes, median and largest."""
+    lines = _by_text(result)
+    names = [f"{SETS[of]}, {one['tools']:,} tools" for of, one in lines["full catalogue"].items()]
+    yield from _head("tokens to choose among", *(part for name in names for part in (name, "largest")))
+    for text, shown in TEXTS.items():
+        yield _row(shown, *(part for one in lines[text].values() for part in _spent(one)))
+
+
+def tokens_short(result: Result) -> Iterator[str]:
+    """Yield the medians alone."""
+    lines = _by_text(result)
+    names = [f"{SETS[of]}, {one['tools']:,} tools" for of, one in lines["full catalogue"].items()]
+    yield from _head("tokens to choose among", *names)
+    for text, shown in TEXTS.items():
+        yield _row(shown, *(_spent(one)[0] for one in lines[text].values()))
+
+
+def cost(result: Result) -> Iterator[str]:
+    """Yield the ratios."""
+    yield from _head("what", "median ratio", "quartiles", "goal")
+    for line in (line for run in result.runs for line in run.printed if line["name"] in COSTS):
+        met = "met" if line["ratio"] < line["goal"] else "missed"
+        spread = " to ".join(f"{one:.2f}" for one in line.get("spread", ()))
+        yield _row(COSTS[line["name"]], f"{line['ratio']:.2f}", spread, f"{line['goal']}, {met}")
+
+
+TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
+    "ranking": ("ranking", ranking),
+    "ranking, short": ("ranking", ranking_short),
+    "tokens": ("tokens", tokens),
+    "tokens, short": ("tokens", tokens_short),
+    "cost": ("cost", cost),
+}
+"""Each table by name: the result that it is made of, and how."""
+
+
+def filled(text: str) -> str:
+    """Return a page with its tables as the results are now."""
+    return TABLE.sub(lambda found: f"{found[1]}{_table(found[2])}{found[3]}", text)
+
+
+def _table(name: str) -> str:
+    of, make = TABLES[name]
+    result = read(of)
+    beside = ", ".join(f"{library} {number}" for library, number in result.versions.items())
+    measured = f"Measured on {result.date} with {beside}, on {result.machine}."
+    made_by = [] if name.endswith(SHORT) else ["", "```", *(run.command for run in result.runs), "```"]
+    return "\n".join([*make(result), "", measured, *made_by, ""])
+
+
+def _by_text(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
+    lines: dict[str, dict[str, dict[str, Any]]] = {}
+    for line in (line for run in result.runs for line in run.printed):
+        lines.setdefault(line["name"], {})[line["set"]] = line
+    return lines
+
+
+def _spent(line: Mapping[str, Any]) -> list[str]:
+    if line["median"] == line["max"] and line["median_share"] == 1:
+        return [f"{line['median']:,.0f}", ""]
+    return [f"{line[one]:,.0f} ({_percent(line[f'{one}_share'])})" for one in ("median", "max")]
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}".replace("%", "\N{NO-BREAK SPACE}%")
+
+
+def _head(*cells: str) -> Iterator[str]:
+    yield _row(*cells)
+    yield _row("---", *("---:" for _ in cells[1:]))
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Write the tables, after measuring where that is asked for."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.tables", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--measure", choices=sorted({of for of, _ in TABLES.values()}), help="what to measure anew")
+    parser.add_argument("--machine", help="with --measure: the machine in words: cores, processor, what else it does")
+    given = parser.parse_args(words)
+    if bool(given.measure) != bool(given.machine):
+        parser.error("--measure and --machine go together")
+    try:
+        if given.measure:
+            keep(given.measure, read(given.measure).again(given.machine))
+    except ConfigError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        sys.exit(2)
+    for file in FILES:
+        file.write_text(filled(file.read_text()))
+
+
+if __name__ == "__main__":
+    main()

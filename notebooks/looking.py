@@ -1,0 +1,93 @@
+"""What the notebooks show with: plain tables, and what a stage changed in a packet."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+from IPython.display import HTML
+from pydantic import BaseModel
+
+from state.packet import CognitionPacket
+
+LONGEST = 300
+NEW_EACH_TIME = frozenset(
+    {"packet_id", "session_id", "call_id", "created_at", "at", "latency_ms", "subject"}
+)
+"""Ids and times: they would only make noise."""
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> HTML:
+    """Return a table whose cells are plain text, aligned to the left."""
+    style = "text-align: left; vertical-align: top; white-space: pre-wrap"
+
+    def row(tag: str, cells: Sequence[object]) -> str:
+        shown = (f'<{tag} style="{style}">{escape(_short(cell))}</{tag}>' for cell in cells)
+        return f"<tr>{''.join(shown)}</tr>"
+
+    return HTML(
+        f"<table>{row('th', header)}{''.join(row('td', cells) for cells in rows)}</table>"
+    )
+
+
+def changes(before: CognitionPacket, after: CognitionPacket) -> HTML:
+    """Return the fields that differ, as they are now; of lists, only what is new in them."""
+    found = []
+    for section in CognitionPacket.model_fields:
+        old, new = (
+            dict(_fields(getattr(before, section))),
+            dict(_fields(getattr(after, section))),
+        )
+        found += [
+            (section, field, _new(old.get(field), new[field]))
+            for field in new
+            if new[field] != old.get(field)
+        ]
+    return table(("section", "field", "now"), found)
+
+
+def _fields(section: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a section's fields that are set, as JSON; of the messages, who said what."""
+    if isinstance(section, BaseModel):
+        yield from _quiet(section.model_dump(mode="json", exclude_defaults=True)).items()
+    elif section:
+        yield "", [f"{message.type}: {message.text}" for message in section]
+
+
+def _quiet(value: Any) -> Any:
+    """Return JSON without noise: ids, times, what is empty, a third place after the point."""
+    if isinstance(value, dict):
+        kept = {key: _quiet(held) for key, held in value.items() if key not in NEW_EACH_TIME}
+        return {key: held for key, held in kept.items() if held not in ({}, [], "", None)}
+    if isinstance(value, list):
+        return [_quiet(held) for held in value]
+    return round(value, 2) if isinstance(value, float) else value
+
+
+def _new(old: Any, new: Any) -> Any:
+    """Return what was added to a list, or what changed in its objects; else the value."""
+    if not isinstance(old, list) or not isinstance(new, list):
+        return new
+    if new[: len(old)] == old:
+        return new[len(old) :]
+    both = zip(old, new, strict=False)
+    return [
+        {key: held for key, held in now.items() if held != was.get(key)} for was, now in both
+    ]
+
+
+def _short(cell: object) -> str:
+    """Return a cell's text, one entry of a list a line, cut after a word when it is long."""
+    text = (
+        "\n".join(_plain(entry) for entry in cell) if isinstance(cell, list) else _plain(cell)
+    )
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(maxsplit=1)[0]} …"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{key}: {held if isinstance(held, str) else json.dumps(held)}"
+            for key, held in value.items()
+        )
+    return str(value)

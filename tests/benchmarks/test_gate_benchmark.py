@@ -1,0 +1,188 @@
+"""The benchmark of the gate: real routing of small catalogues, and its figures by hand."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.tool_specs import files_catalogue
+
+from benchmarks import gate
+from benchmarks.gate import main
+from benchmarks.gate_figures import Bin, Point, calibration_error, outcomes, reliability, sweep
+from benchmarks.gate_runs import Run, Selector, read_runs, routed, write_runs
+from benchmarks.gate_sets import Labelled, bfcl, own_requests
+from deciders.choosing import reflex_deciders
+from state.errors import InputError
+from state.routing import Risk
+
+REPOSITORY = Path(__file__).parents[2]
+FILES = files_catalogue()
+
+
+def ran(*chosen: str, wanted: str = "a", review: float = 0.0, **more: Any) -> Run:
+    return Run(selector="packetgate", request="x", wanted=tuple(wanted.split()), chosen=chosen, review=review, **more)
+
+
+async def only(request: str, selector: Selector, *wanted: str) -> Run:
+    asked = Labelled(request, FILES, frozenset(wanted))
+    (run,) = [run async for run in routed([asked], reflex_deciders(), selector)]
+    return run
+
+
+def rows(path: Path, *objects: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, objects)) + "\n")
+
+
+async def test_a_request_is_routed_up_to_the_gate():
+    run = await only("Read plan.txt", "packetgate", "files.read_file")
+    assert (run.chosen, run.outcome, run.right, run.risk) == (("files.read_file",), "passed", True, Risk.READ)
+    assert run.selection >= 0.7
+    assert run.review >= 0.7
+
+
+async def test_without_a_tool_or_without_what_it_needs_there_is_no_call():
+    greeting = await only("Hello!", "packetgate")
+    assert (greeting.chosen, greeting.outcome, greeting.right) == ((), "no call", False)
+    unclear = await only("Read a file", "packetgate", "files.read_file")
+    assert (unclear.chosen, unclear.outcome) == ((), "unclear")
+
+
+async def test_the_careless_selector_always_calls_and_the_review_holds_back_what_it_makes_up():
+    run = await only("Hello!", "careless")
+    assert run.chosen
+    assert (run.selection, run.right) == (1.0, False)
+    assert run.review < 0.7
+    assert run.outcome in {"asked", "skipped"}
+    assert run == await only("Hello!", "careless")
+
+
+def test_several_calls_are_right_only_together():
+    assert ran("a", "a").right
+    assert not ran("a", "b").right
+    assert not ran().right
+    assert ran("b", wanted="a b").right
+
+
+def test_bins_hold_calls_alone_and_their_share_of_right_ones():
+    runs = [ran("a", review=0.7), ran("b", review=0.75), ran("a", review=1.0), ran("a", review=0.95), ran(review=0.7)]
+    low, high = reliability(runs, "review")
+    assert low == Bin(0.7, 0.8, 2, 0.725, 0.5)
+    assert (high.low, high.high, high.count, high.right) == (0.9, 1.0, 2, 1.0)
+    assert high.confidence == pytest.approx(0.975)
+    assert calibration_error([low, high]) == pytest.approx((2 * 0.225 + 2 * 0.025) / 4)
+    assert calibration_error([]) == 0.0
+
+
+def test_a_threshold_lets_through_what_reaches_it():
+    runs = [ran("a", review=0.7), ran("b", review=0.69), ran("a", review=0.95), ran()]
+    assert sweep(runs, thresholds=(0.0, 0.7, 0.96)) == [
+        Point(0.0, 0.75, 2 / 3), Point(0.7, 0.5, 1.0), Point(0.96, 0.0, None)
+    ]  # fmt: skip
+    assert sweep([], thresholds=(0.5,)) == [Point(0.5, 0.0, None)]
+
+
+def test_what_should_have_happened_is_told_from_what_should_not():
+    runs = [
+        ran("a", outcome="passed"), ran("b", outcome="passed"), ran("b", outcome="asked"), ran("a", outcome="skipped"),
+        ran(outcome="unclear"), ran(outcome="unclear", wanted=""), ran(outcome="no call", wanted=""), ran(),
+    ]  # fmt: skip
+    assert outcomes(runs) == {
+        "asked": (1, 0), "no call": (1, 1), "passed": (1, 1), "skipped": (0, 1), "unclear": (1, 1)
+    }  # fmt: skip
+
+
+def test_the_recorded_runs_are_of_our_requests_by_both_selectors():
+    runs = read_runs(REPOSITORY / "notebooks" / "data" / "gate_runs.jsonl")
+    own = own_requests()
+    for selector in ("packetgate", "careless"):
+        kept = [(run.request, set(run.wanted)) for run in runs if run.selector == selector]
+        assert kept == [(one.text, set(one.wanted)) for one in own]
+    assert all(one.wanted <= set(one.catalogue) for one in own)
+    assert sum(not one.wanted for one in own) == 24
+
+
+def test_runs_are_kept_and_what_is_none_is_named(tmp_path: Path):
+    path = tmp_path / "runs.jsonl"
+    runs = [ran("a", outcome="asked", review=0.5), ran()]
+    write_runs(path, runs)
+    assert read_runs(path) == runs
+    path.write_text('{"selector": "nobody"}\n')
+    with pytest.raises(InputError, match=r"runs\.jsonl: not a file of recorded runs"):
+        read_runs(path)
+
+
+def test_bfcl_is_read_with_its_types_spread_over_the_file(tmp_path: Path):
+    sides = {"side": {"type": "float"}, "unit": {"type": "any"}}
+    parameters = {"type": "dict", "required": ["side"], "properties": sides}
+    tool = {"name": "area.get", "description": "The area.", "parameters": parameters}
+    questions = [
+        {"id": str(n), "question": [[{"role": "user", "content": f"Area {n}"}]], "function": [tool]} for n in range(9)
+    ]
+    rows(tmp_path / "bfcl_v4" / "multiple.jsonl", *questions)
+    rows(tmp_path / "bfcl_v4" / "possible_answer" / "multiple.jsonl",
+         *({"id": str(n), "ground_truth": [{"area.get": {"side": [n]}}]} for n in range(9)))  # fmt: skip
+    for name in ("live_multiple", "irrelevance"):
+        rows(tmp_path / "bfcl_v4" / f"{name}.jsonl", questions[0])
+    taken = bfcl(tmp_path, each=3)
+    assert [one.text for one in taken] == ["Area 0", "Area 3", "Area 6", "Area 0", "Area 0"]
+    assert [set(one.wanted) for one in taken] == [{"bfcl.area.get"}] * 3 + [set(), set()]
+    schema = taken[0].catalogue["bfcl.area.get"].input_schema
+    assert (schema["type"], schema["properties"]) == ("object", {"side": {"type": "number"}, "unit": {}})
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """One right call by Packetgate, one wrong by the careless selector."""
+    path = tmp_path / "runs.jsonl"
+    right = ran("a", outcome="passed", review=0.95, selection=0.9)
+    write_runs(path, [right, right.model_copy(update={"selector": "careless", "chosen": ("b",)})])
+    return path
+
+
+def call_main(monkeypatch: pytest.MonkeyPatch, *args: object) -> None:
+    monkeypatch.delenv("PACKETGATE_DATA", raising=False)
+    monkeypatch.setattr(sys, "argv", ["gate", *map(str, args)])
+    main()
+
+
+def test_it_prints_for_people(recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    call_main(monkeypatch, "--runs", recorded)
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "gate, runs.jsonl, packetgate selector: 1 requests, 1 of them need a tool"
+    assert "    0.9 to 1.0      1 calls  100.0% right" in lines
+    assert "  at 0.70  100.0% pass, 100.0% of them right  <- the gate" in lines
+    assert lines[-1].split() == ["passed", "0", "rightly", "1", "wrongly"]
+
+
+def test_it_prints_for_scripts(recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    call_main(monkeypatch, "--runs", recorded, "--json")
+    packetgate, careless = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (packetgate["selector"], packetgate["outcomes"]) == ("packetgate", {"passed": [1, 0]})
+    assert (careless["selector"], careless["outcomes"]) == ("careless", {"passed": [0, 1]})
+    assert packetgate["calibration_error"] == {"selection": 0.1, "review": 0.05}
+    assert len(packetgate["thresholds"]) == 21
+
+
+def test_our_own_requests_are_routed_and_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    few = own_requests()[::40]
+    monkeypatch.setattr(gate, "own_requests", lambda: few)
+    call_main(monkeypatch, "--record", tmp_path / "new.jsonl")
+    runs = read_runs(tmp_path / "new.jsonl")
+    assert [(run.selector, run.request) for run in runs] == [
+        (selector, one.text) for selector in ("packetgate", "careless") for one in few
+    ]
+    assert f"gate, our own requests, careless selector: {len(few)} requests" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("args", [["nowhere"], ["--runs", "nowhere"]])
+def test_bad_input_gets_one_line(args: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        call_main(monkeypatch, *args)
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("benchmarks.gate: nowhere")

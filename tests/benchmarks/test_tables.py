@@ -1,0 +1,69 @@
+"""Tables are written from kept results, and results can be measured anew."""
+
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.results_kept import FOLDER, Result, Run, read
+from benchmarks.tables import ROOT, TABLES, cost, ranking
+from state.errors import ConfigError
+
+LINE = {"queries": 1200, "tools": 7, "recall@1": 0.5, "recall@5": 0.75, "recall@10": 1, "ndcg@10": 0.8, "p50_ms": 1}
+SET = Run(
+    title="A set",
+    origin="https://example.com/set",
+    command="python -m benchmarks.ranking",
+    printed=({"name": "packetgate", "p95_ms": 2.5, **LINE}, {"name": "fastmcp", "p95_ms": 3, **LINE}),
+)
+
+
+def result(*runs: Run) -> Result:
+    return Result(date="2026-01-02", machine="an abacus", versions={"pytest": "0"}, runs=runs)
+
+
+def test_a_row_says_what_was_printed() -> None:
+    _, _, ours, theirs = ranking(result(SET))
+    size = "[A set](https://example.com/set) | 1,200 | 7"
+    assert ours == f"| {size} | Packetgate | 0.500 | 0.750 | 1.000 | 0.800 | 1.00 | 2.50 |"
+    assert theirs.startswith("|  |  |  | FastMCP | 0.500 |")
+
+
+@pytest.mark.parametrize(("ratio", "met"), [(1.99, "2.0, met"), (2.0, "2.0, missed"), (2.24, "2.0, missed")])
+def test_a_missed_goal_is_told(ratio: float, met: str) -> None:
+    line = {"name": "journey", "ratio": ratio, "spread": [1.5, 2.5], "goal": 2.0}
+    run = Run(title="cost", command="python -m benchmarks", printed=(line,))
+    (row,) = (row for row in cost(result(run)) if "journey" in row)
+    assert row.endswith(f"| {ratio:.2f} | 1.50 to 2.50 | {met} |")
+
+
+def test_every_kept_result_is_shown() -> None:
+    assert {file.stem for file in FOLDER.glob("*.json")} == {of for of, _ in TABLES.values()}
+    for name, (of, make) in TABLES.items():
+        assert len(list(make(read(of)))) > 2, name
+
+
+def test_measuring_runs_the_commands_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACKETGATE_DATA", "here")
+    code = "import json, sys; print(json.dumps({'name': sys.argv[1]}))"
+    again = result(Run(title="x", command=f'python -c "{code}" $PACKETGATE_DATA', printed=())).again("a quipu")
+    assert (again.machine, again.versions["pytest"]) == ("a quipu", pytest.__version__)
+    assert again.date > "2026-01-02"
+    assert again.runs[0].printed == ({"name": "here"},)
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [("python -m benchmarks.tokens $NO_SUCH_FOLDER", "set the variables of"), ("python -c 1/0", "ZeroDivisionError")],
+)
+def test_a_command_that_cannot_run_is_told(command: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        Run(title="x", command=command, printed=()).again()
+
+
+def test_kept_commands_are_the_ones_that_print_json() -> None:
+    commands = [run.command.split() for of in {of for of, _ in TABLES.values()} for run in read(of).runs]
+    assert all("--json" in words for words in commands)
+    for module in {words[2] for words in commands}:
+        told = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, check=True)
+        assert b"--json" in told.stdout

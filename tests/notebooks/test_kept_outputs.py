@@ -1,0 +1,59 @@
+"""The notebooks as they lie in the repository: what a reader sees without running them."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from notebooks.run import FOLDER, METADATA, cleaned, kinds, machine_paths
+
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+PICTURES = {
+    "01_packet_journey": ["image/svg+xml"],
+    "02_your_models_and_servers": ["image/png"],
+    "03_trust_the_gate": ["image/png", "image/png", "image/png"],
+}
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def path(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def test_all_three_are_there():
+    assert [path.stem for path in NOTEBOOKS] == list(PICTURES)
+
+
+def test_it_was_kept_after_one_run_from_top_to_bottom(path: Path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell.outputs]
+    assert {output.output_type for output in outputs} <= {"stream", "display_data", "execute_result"}
+    assert {output.name for output in outputs if output.output_type == "stream"} <= {"stdout"}
+
+
+def test_most_cells_show_something_and_the_pictures_are_there(path: Path):
+    notebook = nbformat.read(path, as_version=4)
+    shown = [kinds(cell) for cell in notebook.cells if cell.cell_type == "code"]
+    assert shown.count("nothing") <= 2, shown
+    assert re.findall(r"image/[a-z+]*(?=\+text|$)", "\n".join(shown), re.MULTILINE) == PICTURES[path.stem]
+
+
+def test_it_holds_nothing_of_the_machine_or_the_run(path: Path):
+    notebook = nbformat.read(path, as_version=4)
+    assert machine_paths(notebook) == set()
+    assert notebook.metadata == METADATA
+    before = nbformat.writes(notebook)
+    assert nbformat.writes(cleaned(notebook)) == before
+
+
+def test_its_text_is_short_and_its_links_lead_somewhere(path: Path):
+    notebook = nbformat.read(path, as_version=4)
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    assert texts[0].startswith("# ")
+    assert sum(len(text.split()) for text in texts) < 600
+    for target in re.findall(r"\]\(([^)]+)\)", "\n".join(texts)):
+        assert (FOLDER / target).is_file(), target

@@ -1,0 +1,40 @@
+"""The tables that the notebooks show."""
+
+from notebooks.looking import changes, table
+from state.packet import CognitionPacket
+from state.routing import ToolCall, ToolRouting
+from state.sections import Content, Reasoning, Reflection
+
+
+def test_cells_are_text_and_lists_stand_one_below_the_other():
+    shown = table(("a", "b"), [("<b>", ["x", {"k": "v", "n": [1]}]), (0.5, "word " * 99)]).data
+    assert "&lt;b&gt;" in shown
+    assert "x\nk: v, n: [1]" in shown
+    assert "word …</td>" in shown
+    assert shown.count("<tr>") == 3
+    assert shown.count("<th ") == 2
+
+
+def test_only_what_changed_is_shown_without_ids_and_times():
+    first = Reflection(step="one", summary="first")
+    call = ToolCall(tool_name="files.read_file", params={"path": "a.txt"})
+    before = CognitionPacket(
+        reasoning=Reasoning(reflection_log=(first,)),
+        content=Content(original_prompt="Read a.txt"),
+        tool_routing=ToolRouting(calls=(call,)),
+    )
+    second = Reflection(step="two", summary="second", confidence=2 / 3)
+    judged = call.model_copy(update={"review_reasoning": "it fits"})
+    after = before.merged(
+        {"reasoning": before.reasoning.noted(second), "tool_routing": ToolRouting(calls=(judged,))},
+    )
+    shown = changes(before, after).data
+    assert "step: two, summary: second, confidence: 0.67" in shown
+    assert ">review_reasoning: it fits<" in shown
+    for absent in ("first", "Read a.txt", "files.read_file", "created_at", first.at.isoformat()):
+        assert absent not in shown
+
+
+def test_nothing_changed_is_an_empty_table():
+    packet = CognitionPacket()
+    assert changes(packet, packet).data.count("<tr>") == 1
