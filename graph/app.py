@@ -72,5 +72,6 @@ graph = ServedGraph.of(
         deciders_for(_models, _settings),
         ServerTools(_settings, load_config(_settings.config_path)),
         _settings.usage_days,
+        _settings.prompt_days,
     ).compile(name="packetgate")
 )

@@ -9,10 +9,10 @@ from langgraph.graph import END, START, StateGraph
 from deciders.protocols import Deciders
 from graph.failures import review_failed
 from graph.instruments import recovering, routed, staged
-from graph.recording import recorded
+from graph.recording import heard, recorded
 from graph.routes import after_asking, after_intent, after_review, after_selection
-from graph.settings import USAGE_DAYS
-from models.model import ModelSource
+from graph.settings import PROMPT_DAYS, USAGE_DAYS
+from models.endpoint import Role
 from nodes.ask_user import ask_user
 from nodes.build_palette import build_palette
 from nodes.detect_intent import detect_intent
@@ -38,25 +38,32 @@ LAST = "respond"
 """The stage that ends a turn."""
 
 
-def build_graph(deciders: Deciders, toolbox: Toolbox, usage_days: int = USAGE_DAYS) -> Builder:
+def build_graph(
+    deciders: Deciders, toolbox: Toolbox, usage_days: int = USAGE_DAYS, prompt_days: int = PROMPT_DAYS
+) -> Builder:
     """Return the graph, not yet compiled: with a checkpointer it can ask the user, with a store it records turns."""
     graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
 
     def add(
-        name: str, stage: Callable[..., Awaitable[PacketUpdate]], model: ModelSource | None = None, **needs: object
+        name: str, stage: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object
     ) -> None:
+        model = getattr(deciders, role) if role else None
         node = staged(name, partial(stage, **needs), model)
-        graph.add_node(name, recorded(node, usage_days) if name == LAST else node, **_SPECIAL.get(name, {}))
+        if role and model and prompt_days:
+            node = heard(name, role, node)
+        if name == LAST:
+            node = recorded(node, usage_days, prompt_days)
+        graph.add_node(name, node, **_SPECIAL.get(name, {}))
 
     add("open_packet", open_packet)
-    add("detect_intent", detect_intent, deciders.lite, decider=deciders.intent, toolbox=toolbox)
+    add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
     add("build_palette", build_palette, toolbox=toolbox, tokens=deciders.tokens)
-    add("select_tool", select_tool, deciders.lite, decider=deciders.selector, toolbox=toolbox)
-    add("review_selection", review_selection, deciders.prime, decider=deciders.reviewer, toolbox=toolbox)
+    add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
+    add("review_selection", review_selection, "prime", decider=deciders.reviewer, toolbox=toolbox)
     add("ask_user", ask_user, toolbox=toolbox)
     add("execute_tool", execute_tool, toolbox=toolbox)
     add("inject_result", inject_result)
-    add("respond", respond, deciders.prime, decider=deciders.responder, toolbox=toolbox)
+    add("respond", respond, "prime", decider=deciders.responder, toolbox=toolbox)
 
     graph.add_edge(START, "open_packet")
     graph.add_edge("open_packet", "detect_intent")

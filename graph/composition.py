@@ -11,6 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
 from graph.building import build_graph
+from graph.exchanges import prune_exchanges
 from graph.settings import Settings
 from graph.storage import open_checkpointer, open_store
 from models.embeddings import open_embeddings
@@ -86,5 +87,7 @@ async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
     ):
         if settings.usage_days:
             await prune(store, settings.usage_days)
-        graph = build_graph(deciders_for(models, settings), hub, settings.usage_days)
+        if settings.prompt_days:
+            await prune_exchanges(store, settings.prompt_days)
+        graph = build_graph(deciders_for(models, settings), hub, settings.usage_days, settings.prompt_days)
         yield graph.compile(checkpointer=checkpointer, store=store, name="packetgate")

@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 DEFAULT_CONFIG = Path("mcp.json")
 DEFAULT_PREFERENCES = Path("packetgate.toml")
 USAGE_DAYS = 90
+PROMPT_DAYS = 7
 
 
 class Settings(BaseSettings):
@@ -30,6 +31,9 @@ class Settings(BaseSettings):
     )
     usage_days: int = Field(
         default=USAGE_DAYS, ge=0, le=36_500, description="Days for which turns are kept on record; 0 records none."
+    )
+    prompt_days: int = Field(
+        default=PROMPT_DAYS, ge=0, le=36_500, description="Days for which prompts are kept as sent; 0 keeps none."
     )
     embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
     url: str | None = Field(

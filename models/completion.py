@@ -10,8 +10,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
+from models.exchanges import exchange, usage_of
 from models.markup.stripping import NOTHING_LEFT, MarkupFilter, strip_markup
-from models.model import HIDDEN, Model, ask, usage_of, without_refused
+from models.model import HIDDEN, Model, ask, without_refused
 from models.transport import check_answered, model_label, named_errors, patience
 from state.base import TokenUsage
 from state.errors import DecisionError
@@ -115,9 +116,11 @@ async def _chunks(
     accepted, begun = dict(options), False
     while not begun:
         try:
-            async for chunk in _stream(chat, messages, accepted):
-                begun = True
-                yield chunk
+            with exchange(chat, messages, accepted) as answered:
+                async for chunk in _stream(chat, messages, accepted):
+                    begun = True
+                    answered(chunk)
+                    yield chunk
             break
         except DecisionError as error:
             if begun:

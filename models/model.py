@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
 from models.choices import Measured
+from models.exchanges import exchange, usage_of
 from models.facts import LocalFacts, Pace
 from models.forms import AnswerForm
 from models.transport import check_answered, model_label, named_errors, patience
@@ -126,23 +127,15 @@ async def ask_once(chat: BaseChatModel, messages: Sequence[BaseMessage], options
     Raises:
         DecisionError: the model cannot be asked, or refuses to answer.
     """
-    with named_errors(chat):
-        async with asyncio.timeout(patience(chat)):
-            answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options)
-        if not isinstance(answer, AIMessage):  # the endpoint chooses the role
-            raise TypeError(f"a message of type {answer.type}")
-    check_answered(chat, answer)
-    return answer
-
-
-def usage_of(*answers: AIMessage) -> TokenUsage:
-    """Add up what the answers took."""
-    known = [answer.usage_metadata for answer in answers if answer.usage_metadata]
-    return TokenUsage(
-        input_tokens=sum(usage["input_tokens"] for usage in known),
-        output_tokens=sum(usage["output_tokens"] for usage in known),
-        cached_tokens=sum(usage.get("input_token_details", {}).get("cache_read", 0) for usage in known),
-    )
+    with exchange(chat, messages, options) as answered:
+        with named_errors(chat):
+            async with asyncio.timeout(patience(chat)):
+                answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options)
+            if not isinstance(answer, AIMessage):  # the endpoint chooses the role
+                raise TypeError(f"a message of type {answer.type}")
+        answered(answer)
+        check_answered(chat, answer)
+        return answer
 
 
 def was_cut_off(answer: AIMessage) -> bool:

@@ -5,13 +5,14 @@ import asyncio
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from state.context import RoutingContext
+from state.context import RoutingContext, routing_context
 from state.errors import RequestError
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolExecutionStatus
 from state.sections import PacketState, Reflection, Status
 from tools.approval import approval_payload, parse_answer, question_payload
 from tools.asking import has_expired
+from tools.preview import previews
 from tools.replies import answered, apply_replies, expired
 from tools.toolbox import Toolbox
 
@@ -24,9 +25,12 @@ async def ask_user(packet: CognitionPacket, runtime: Runtime[RoutingContext], *,
     expires = packet.governance.ask_expires_at
     question = packet.routing.question if packet.routing.outcome == "clarify" else None
     waiting = [call for call in packet.routing.calls if call.status.awaits_user]
+    shown = await previews(waiting, toolbox, routing_context(runtime.context))
     while True:
         reply = interrupt(
-            question_payload(question, expires, problem) if question else approval_payload(waiting, expires, problem)
+            question_payload(question, expires, problem)
+            if question
+            else approval_payload(waiting, shown, expires, problem)
         )
         if has_expired(packet):
             return _told(packet, expired(packet), "the question lapsed unanswered")

@@ -22,6 +22,7 @@ async def build_palette(
     context, routing = routing_context(runtime.context), packet.routing
     guarded = routing.reinjection_count > 0
     catalogue, counter = await toolbox.catalogue(), await tokens()
+    offered = await asyncio.to_thread(catalogue.limited, context.allows_tool)
     palette = await asyncio.to_thread(
         choose_palette,
         PaletteRequest(
@@ -38,7 +39,7 @@ async def build_palette(
             guarded=guarded,
             tokens=counter,
         ),
-        catalogue,
+        offered,
     )
     shift = packet.context.shift or palette.shift
     servers = toolbox.health()
@@ -49,7 +50,7 @@ async def build_palette(
     return {
         "context": packet.context.model_copy(
             update={
-                "available_mcp_tools": tuple(catalogue),
+                "available_mcp_tools": tuple(offered),
                 "servers": servers,
                 "palette": palette.entries,
                 "palette_tokens": palette.tokens,
@@ -60,7 +61,7 @@ async def build_palette(
         ),
         "metrics": packet.metrics.failed(*problems, *waiting),
         "reasoning": packet.reasoning.noted(
-            Reflection(step=STAGE, summary=_summary(palette, len(catalogue), shift, exact=counter.is_exact))
+            Reflection(step=STAGE, summary=_summary(palette, len(offered), shift, exact=counter.is_exact))
         ),
     }
 

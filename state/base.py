@@ -50,6 +50,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def storable(text: str) -> str:
+    """Return a text with what no database takes replaced: NUL, and half a surrogate pair."""
+    return text.encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
 def new_id() -> str:
     """Return a fresh identifier: 32 hexadecimal digits."""
     return uuid4().hex

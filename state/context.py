@@ -1,6 +1,7 @@
 """The settings of one run, shown by Studio as a form."""
 
-from typing import Any, Literal
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,6 +35,9 @@ class RoutingContext(BaseModel):
         le=31_536_000.0,
         description="Seconds until a question to the user lapses, and its calls with it; at most a year.",
     )
+    allowed_tools: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        default=(), description="Patterns such as notes.*: only tools that fit one may be used; none given: all may."
+    )
     palette_size: int = Field(default=24, ge=1, le=128, description="Most tools shown to selection in a turn.")
     palette_token_budget: int = Field(
         default=2_000, ge=100, le=100_000, description="Tokens the palette's tool texts may take."
@@ -46,6 +50,10 @@ class RoutingContext(BaseModel):
             Risk.WRITE: self.allow_write_tools,
             Risk.EXECUTE: self.allow_execute_tools,
         }[risk]
+
+    def allows_tool(self, name: str) -> bool:
+        """Whether a tool of this canonical name may be used at all."""
+        return not self.allowed_tools or any(fnmatchcase(name, pattern) for pattern in self.allowed_tools)
 
 
 def routing_context(given: "RoutingContext | dict[str, Any] | None") -> RoutingContext:

@@ -40,6 +40,12 @@ class CognitionPacket(BaseModel):
             raise PacketError(f"packet {self.header.packet_id} has no tool routing: its turn needs no tool")
         return self.tool_routing
 
+    def _repr_html_(self) -> str:
+        """Return the packet as notebooks show it."""
+        from state.display.card import card
+
+        return card(self)
+
     def merged(self, update: "PacketUpdate") -> "CognitionPacket":
         """Return the packet as it stands after a node's update, the way the graph applies it."""
         changed: dict[str, Any] = dict(update)

@@ -44,11 +44,16 @@ class Reply:
     """For an edit: the new arguments."""
 
 
-def approval_payload(calls: Sequence[ToolCall], expires_at: datetime | None, problem: str = "") -> dict[str, Any]:
-    """Return the question about `calls`, in their order."""
+def approval_payload(
+    calls: Sequence[ToolCall], previews: Sequence[str], expires_at: datetime | None, problem: str = ""
+) -> dict[str, Any]:
+    """Return the question about `calls`, in their order, each with its preview: a unified diff, or nothing."""
     return {
         "kind": "approval",
-        "action_requests": [_request(call.tool_name, call.params, _about(call)) for call in calls],
+        "action_requests": [
+            _request(call.tool_name, call.params, _about(call), preview)
+            for call, preview in zip(calls, previews, strict=True)
+        ],
         "review_configs": [_config(call.tool_name, "approve", "edit", "reject", "respond") for call in calls],
         **_frame(expires_at, problem),
     }
@@ -99,10 +104,10 @@ def parse_answer(reply: Any) -> str | None:
     if isinstance(reply, str):
         return reply.strip() or None
     decision = parse_replies(reply, 1)[0]
+    if decision.outcome in {ApprovalOutcome.ANSWERED, ApprovalOutcome.DENIED} and decision.comment.strip():
+        return decision.comment.strip()  # agent-chat-ui knows no `respond`: words come as the reason of a rejection
     if decision.outcome in {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}:
         return None
-    if decision.outcome is ApprovalOutcome.ANSWERED and decision.comment.strip():
-        return decision.comment.strip()
     raise RequestError('the question wants words for an answer: send them as text, or as {"type": "respond"}')
 
 
@@ -146,8 +151,8 @@ def _edit(decision: dict[str, Any]) -> Reply:
     raise RequestError('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
 
 
-def _request(name: str, args: dict[str, Any], description: str) -> dict[str, Any]:
-    return {"name": name, "args": args, "arguments": args, "description": description}
+def _request(name: str, args: dict[str, Any], description: str, preview: str = "") -> dict[str, Any]:
+    return {"name": name, "args": args, "arguments": args, "description": description, "preview": preview}
 
 
 def _config(name: str, *decisions: str) -> dict[str, Any]:

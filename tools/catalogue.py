@@ -1,7 +1,7 @@
 """Every tool of every server, under canonical names."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from tools.ledger import capabilities_ledger
@@ -36,6 +36,15 @@ class Catalogue(Mapping[str, ToolSpec]):
         new = Catalogue(specs, earlier=self, preferences=self.preferences)
         _ = new.ledger  # here, where it holds up nobody
         return new
+
+    def limited(self, allowed: Callable[[str], bool]) -> "Catalogue":
+        """Return the catalogue of the tools whose names are allowed: itself, where all are. Blocking."""
+        kept = [spec for name, spec in self.items() if allowed(name)]
+        if len(kept) == len(self):
+            return self
+        fewer = Catalogue(kept, earlier=self)  # what stands in it is as the user prefers it already
+        fewer.preferences = self.preferences
+        return fewer
 
     def __getitem__(self, name: str) -> ToolSpec:
         return self._specs[name]

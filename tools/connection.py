@@ -242,6 +242,7 @@ def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
         has_dry_run=schema is not None,
         has_output_schema=tool.output_schema is not None,
         tags=_tags(tool.meta),
+        preview=_preview(server, tool.meta) if trusted else "",
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
     )
 
@@ -251,6 +252,12 @@ def _tags(meta: dict[str, Any] | None) -> tuple[str, ...]:
     places = [meta, *((meta or {}).get(key) for key in ("fastmcp", "_fastmcp"))]
     found = [place["tags"] for place in places if isinstance(place, dict) and isinstance(place.get("tags"), list)]
     return tuple(sorted({tag for tags in found for tag in tags if isinstance(tag, str)}))
+
+
+def _preview(server: str, meta: dict[str, Any] | None) -> str:
+    """Return the tool that reads what this one would replace, by its server's own name under `preview`."""
+    name = (meta or {}).get("preview")
+    return f"{server}.{name}" if isinstance(name, str) else ""
 
 
 def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:

@@ -17,17 +17,22 @@ Said = Annotated[str, Field(min_length=1)]
 Pattern = Said
 """A canonical name, in which `*` stands for any part."""
 
+ELSEWHERE = frozenset({"discord"})
+"""Tables of the file that say nothing of tools: who needs one reads it."""
+
 SETTINGS = (
     "not known: the file may hold `permanent`, `[pools]` and, with the name in quotes, "
-    '`[tools."server.tool"]` with brief, category, external, examples'
+    '`[tools."server.tool"]` with brief, category, external, examples, preview'
 )
 
 
-class _Table(BaseModel):
+class Table(BaseModel):
+    """A table of the file: nothing unknown stands in it, and every value is of its own type."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, str_strip_whitespace=True)
 
 
-class ToolPreference(_Table):
+class ToolPreference(Table):
     """What the user says of one tool; None where they leave it to its server."""
 
     brief: Said | None = None
@@ -37,6 +42,8 @@ class ToolPreference(_Table):
     """Whether it reaches out of the user's own servers, so that it is offered only when a request calls for it."""
     examples: list[Said] = []
     """Requests that it is for."""
+    preview: Said | None = None
+    """The canonical name of the server's tool that reads what this one would replace, to show the difference."""
 
     @field_validator("brief")
     @classmethod
@@ -47,7 +54,7 @@ class ToolPreference(_Table):
         return " ".join(words) or None
 
 
-class Preferences(_Table):
+class Preferences(Table):
     """The whole file."""
 
     permanent: list[Pattern] = []
@@ -66,6 +73,7 @@ class Preferences(_Table):
                     given_category=said.category or spec.given_category,
                     open_world=spec.open_world if said.external is None else said.external,
                     examples=(*spec.examples, *said.examples),
+                    preview=said.preview or spec.preview,
                 )
         return spec
 
@@ -76,6 +84,7 @@ class Preferences(_Table):
             *(("permanent", pattern) for pattern in self.permanent),
             *((f"pools.{context}", pattern) for context, patterns in self.pools.items() for pattern in patterns),
             *(("tools", pattern) for pattern in self.tools),
+            *((f'tools."{name}".preview', said.preview) for name, said in self.tools.items() if said.preview),
         ]
         return tuple((where, pattern) for where, pattern in written if not matching([pattern], known))
 
@@ -94,17 +103,28 @@ def load_preferences(path: Path | None) -> Preferences:
     """
     if path is None:
         return Preferences()
+    said = {name: value for name, value in read_file(path).items() if name not in ELSEWHERE}
     try:
-        return Preferences.model_validate(_read(path))
+        return Preferences.model_validate(said)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        parts = [str(part) for part in first["loc"] if part != "[key]"]
-        where = ".".join(part if part.isidentifier() or part.isdigit() else f'"{part}"' for part in parts)
-        what = SETTINGS if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"{path}: {where}: {what}") from error
+        raise misunderstood(path, error, SETTINGS) from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def misunderstood(path: Path, error: ValidationError, settings: str, table: str = "") -> ConfigError:
+    """Return the error that names the first place that is not understood; `settings` is said of one that is unknown."""
+    first = error.errors(include_url=False)[0]
+    parts = [table] * bool(table) + [str(part) for part in first["loc"] if part != "[key]"]
+    where = ".".join(part if part.isidentifier() or part.isdigit() else f'"{part}"' for part in parts)
+    what = settings if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+    return ConfigError(f"{path}: {where}: {what}")
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Read the whole of `packetgate.toml`, whatever stands in it.
+
+    Raises:
+        ConfigError: the file is missing, or is not TOML.
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:

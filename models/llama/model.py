@@ -7,10 +7,11 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from models.exchanges import usage_of
 from models.facts import LocalFacts
 from models.forms import AnswerForm
 from models.llama.chat import LlamaCppChat
-from models.model import FormAnswer, Model, ask, usage_of, was_cut_off
+from models.model import FormAnswer, Model, ask, was_cut_off
 
 COUNTS = 2048
 """Texts whose length is remembered: most of a turn's are the last turn's tools again."""

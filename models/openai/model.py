@@ -10,8 +10,9 @@ from jsonschema_rs import validator_for
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
+from models.exchanges import usage_of
 from models.forms import AnswerForm, compact
-from models.model import FormAnswer, Model, ask_once, usage_of, was_cut_off
+from models.model import FormAnswer, Model, ask_once, was_cut_off
 from models.openai.logprobs import measure, whole_object
 from models.openai.means import Means
 from models.openai.schemas import shape_of

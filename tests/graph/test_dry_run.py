@@ -5,6 +5,7 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
 
+from connectors.turn import Reply
 from state.routing import ToolExecutionStatus
 
 SAVE = call("notebook.save_note", name="a", text="avocado")
@@ -84,7 +85,7 @@ async def test_approval_holds_for_exactly_these_arguments(notebook: Notebook):
         scripted(SAVE), notebook.connection(trusted=True), interrupt_before=["execute_tool"], allow_write_tools=True
     ) as talk:
         await talk.ask("Save avocado as a")
-        packet = await talk.reply("yes")
+        packet = await talk.until_stopped(Reply("yes"))
         (granted,) = packet.routing.calls
         forged = granted.model_copy(update={"params": {"name": "b", "text": "avocado"}})
         await talk.graph.aupdate_state(

@@ -10,6 +10,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
 
 from connectors.sessions import SessionState
+from connectors.turn import Reply, Say
 from state.packet import CognitionPacket
 from state.routing import ToolExecutionStatus
 
@@ -21,7 +22,7 @@ Scenario = Callable[[Notebook, Path], Awaitable[CognitionPacket]]
 async def pending(notebook: Notebook, tmp_path: Path) -> CognitionPacket:
     """The process stops between selection and review."""
     async with session(scripted(READ), notebook, interrupt_before=["review_selection"]) as talk:
-        return await talk.say("Read a")
+        return await talk.until_stopped(Say("Read a"))
 
 
 async def awaiting_confidence(notebook: Notebook, tmp_path: Path) -> CognitionPacket:
@@ -39,7 +40,7 @@ async def approved(notebook: Notebook, tmp_path: Path) -> CognitionPacket:
     """The process stops between the user's word and the call."""
     async with session(scripted(WRITE), notebook, interrupt_before=["execute_tool"], allow_write_tools=True) as talk:
         await talk.ask("Write avocado to a")
-        return await talk.reply("yes")
+        return await talk.until_stopped(Reply("yes"))
 
 
 async def executed(notebook: Notebook, tmp_path: Path) -> CognitionPacket:

@@ -64,6 +64,25 @@ def test_the_switches_allow_their_own_risk_only(write: bool, execute: bool, allo
     assert {risk for risk in Risk if context.allows(risk)} == allowed
 
 
+@pytest.mark.parametrize(
+    ("patterns", "allowed"),
+    [
+        ((), {"notes.read", "notes.write", "mail.send"}),
+        (("notes.*",), {"notes.read", "notes.write"}),
+        (("*.read", "mail.send"), {"notes.read", "mail.send"}),
+        (("notes",), set()),
+    ],
+)
+def test_only_tools_that_fit_a_pattern_are_allowed(patterns: tuple[str, ...], allowed: set[str]):
+    context = RoutingContext(allowed_tools=patterns)
+    assert {name for name in ("notes.read", "notes.write", "mail.send") if context.allows_tool(name)} == allowed
+
+
+def test_an_empty_pattern_is_refused():
+    with pytest.raises(ValidationError, match="allowed_tools"):
+        routing_context({"allowed_tools": [""]})
+
+
 def test_every_setting_says_what_it_is():
     """Studio shows the settings as a form."""
     fields = RoutingContext.model_json_schema()["properties"]

@@ -139,10 +139,11 @@ def test_the_payload_of_an_approval_suits_both_front_ends():
         review_confidence=0.66,
         review_reasoning="looks odd",
     )
-    payload = approval_payload([call, call], AT, problem="that was no reply")
+    payload = approval_payload([call, call], ["-x\n+y", ""], AT, problem="that was no reply")
     assert (payload["kind"], payload["problem"]) == ("approval", "that was no reply")
     assert datetime.fromisoformat(payload["expires_at"]) == AT
-    request, _ = payload["action_requests"]
+    request, other = payload["action_requests"]
+    assert (request["preview"], other["preview"]) == ("-x\n+y", "")
     assert request["name"] == "a.write"
     assert request["args"] == request["arguments"] == call.params
     for words in ("a.write (write)", "0.66", "looks odd", "`text`", "the output of mail.read"):

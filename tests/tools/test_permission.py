@@ -105,6 +105,13 @@ def test_the_tools_own_risk_counts_not_what_the_call_says(call: ToolCall):
     assert "no approval is on record" in (refusal(lying, packet(), FILES, ON) or "")
 
 
+@pytest.mark.parametrize("call", [READ, WRITE, RUN])
+def test_what_is_not_among_the_allowed_tools_does_not_run_even_approved_on_the_palette(call: ToolCall):
+    only = ON.model_copy(update={"allowed_tools": ("mail.*", "files.read")})
+    assert "not among the tools that may be used here" in (refusal(call, packet(approval(call)), FILES, only) or "")
+    assert refusal(call, packet(approval(call)), FILES, ON.model_copy(update={"allowed_tools": ("*.*",)})) is None
+
+
 def test_each_switch_is_for_its_own_risk():
     only_write = RoutingContext(allow_write_tools=True)
     assert refusal(WRITE, packet(), FILES, only_write)

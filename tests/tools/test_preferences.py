@@ -48,9 +48,15 @@ GOOD = [
     ),
     Good(
         "a tool",
-        '[tools."a.b"]\nbrief = """Do\n  it."""\ncategory = "c"\nexternal = false\nexamples = ["do it"]',
-        Preferences(tools={"a.b": ToolPreference(brief="Do it.", category="c", external=False, examples=["do it"])}),
+        '[tools."a.b"]\nbrief = """Do\n  it."""\ncategory = "c"\nexternal = false\n'
+        'examples = ["do it"]\npreview = "a.c"',
+        Preferences(
+            tools={
+                "a.b": ToolPreference(brief="Do it.", category="c", external=False, examples=["do it"], preview="a.c")
+            }
+        ),
     ),
+    Good("tables of others", "permanent = ['a']\n[discord]\nx = 1", Preferences(permanent=["a"])),
     Good("a byte order mark", "\ufeffpermanent = ['é.読む']", Preferences(permanent=["é.読む"])),
     Good("100 words", f"[tools.a]\nbrief = '{'w ' * 100}'", Preferences(tools={"a": ToolPreference(brief=LONG)})),
 ]

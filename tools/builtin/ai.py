@@ -42,6 +42,7 @@ def ai_server(root: Root) -> FastMCP[Any]:
         annotations=ToolAnnotations(
             read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False
         ),
+        meta={"preview": "read"},
     )
     def write(
         path: FilePath,

@@ -3,7 +3,6 @@
 import os
 import stat
 from contextlib import suppress
-from difflib import unified_diff
 from pathlib import Path
 from secrets import token_hex
 from typing import Literal
@@ -11,12 +10,11 @@ from typing import Literal
 from tools.builtin.failures import NotTextError, TooLargeError, ToolFailure, os_failures
 from tools.builtin.root import Root
 from tools.builtin.text import decode, lines_of, read_bytes
+from tools.differences import difference
 
 WriteMode = Literal["create", "overwrite", "append"]
 
 _MAX_DIFF_BYTES = 200_000
-_MAX_DIFF_LINES = 200
-_MAX_DIFF_WIDTH = 400
 _DONE = {"create": "Created", "overwrite": "Overwrote", "append": "Appended"}
 
 
@@ -45,7 +43,8 @@ def write_text(root: Root, path: str, content: str, mode: WriteMode, *, dry_run:
     if no_diff or len(data) > _MAX_DIFF_BYTES:
         return f"{told}\n[no difference shown: {no_diff or f'the new text has more than {_MAX_DIFF_BYTES:,} bytes'}]"
     old = before or ""
-    return f"{told}\n{_diff(name, old, old + content if doing == 'append' else content)}"
+    new = old + content if doing == "append" else content
+    return f"{told}\n{difference(old, new, f'{name} now', f'{name} then')}"
 
 
 def _encode(content: str, name: str) -> bytes:
@@ -99,20 +98,6 @@ def _put(folder: int, name: str, data: bytes, doing: WriteMode, *, may_replace: 
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=folder)
-
-
-def _diff(name: str, old: str, new: str) -> str:
-    if old == new:
-        return "[the text stays the same]"
-    lines = []
-    for line in unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), f"{name} now", f"{name} then"
-    ):
-        cut = f"{line[:_MAX_DIFF_WIDTH]} [cut]\n" if len(line) > _MAX_DIFF_WIDTH else line
-        lines.append(cut if cut.endswith("\n") else f"{cut}\n\\ No newline at end of file\n")
-    if len(lines) > _MAX_DIFF_LINES:
-        lines[_MAX_DIFF_LINES:] = [f"[{len(lines) - _MAX_DIFF_LINES:,} more lines of difference]"]
-    return "".join(lines).rstrip("\n")
 
 
 def _count(number: int, noun: str) -> str:

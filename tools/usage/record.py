@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from state.base import Confidence, ConfidenceSource, Section
+from state.base import Confidence, ConfidenceSource, Section, storable
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall, ToolExecutionStatus
 from state.sections import Access, ApprovalOutcome, DecidedBy
@@ -129,5 +129,5 @@ def _deciders(packet: CognitionPacket, calls: int) -> list[DecidedBy | None]:
 
 
 def _text(text: str, most: int = NAME_CHARS) -> str:
-    """Return the start of a text, with what no database takes replaced: NUL, and half a surrogate pair."""
-    return text[:most].encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    """Return the start of a text, fit to be stored."""
+    return storable(text[:most])

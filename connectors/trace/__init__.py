@@ -1,0 +1,1 @@
+"""`packetgate trace`: past packets found again, shown in the terminal or saved as a page."""

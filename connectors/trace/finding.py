@@ -1,0 +1,124 @@
+"""Finding a past packet: by the record of turns, then in its conversation's checkpoints."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.types import StateSnapshot
+
+from connectors.sessions import SessionState
+from connectors.trace.archive import Archive
+from graph.exchanges import StageExchanges, read_exchanges, recorded_turns
+from state.errors import PacketError, SessionError
+from state.packet import CognitionPacket
+from tools.usage.keeping import read_usage
+from tools.usage.record import UsageRecord
+
+LAST = "last"
+ID_LENGTH = 32
+SHORTEST = 8
+"""Characters of an id that a journey ends with."""
+NEAREST = 3
+
+_ID = re.compile(rf"[0-9a-f]{{{SHORTEST},{ID_LENGTH}}}")
+_OPENING = {"__start__", "open_packet"}
+"""A state with one of these before it has the last turn's packet, and the next turn's words."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """A packet, and what is known beside it."""
+
+    packet: CognitionPacket
+    question: dict[str, Any] | None = None
+    """What it waits with."""
+    heard: tuple[StageExchanges, ...] | None = None
+    """What its stages said to models; None where that was not looked up."""
+
+
+def is_packet_id(text: str) -> bool:
+    """Whether this is an id, or enough of one."""
+    return _ID.fullmatch(text) is not None
+
+
+async def find(archive: Archive, wanted: str, session: str | None) -> Past:
+    """Return the packet of that id, or the last one, of any conversation or of one.
+
+    Raises:
+        PacketError, SessionError: there is none, or several begin like this.
+    """
+    if session is not None:
+        state = await (_last_of(archive, session) if wanted == LAST else _in_session(archive, wanted, session))
+    else:
+        state = await _recorded(archive, wanted)
+    header = state.packet.header
+    heard = await read_exchanges(archive.store, header.session_id, header.packet_id)
+    return Past(state.packet, state.question, heard)
+
+
+async def _recorded(archive: Archive, wanted: str) -> SessionState:
+    """Return a packet of which only the id is known, or that it is the last."""
+    records = (await read_usage(archive.store)).records
+    if wanted == LAST:
+        if not records:
+            raise PacketError("no turn is on record yet: ask something with `packetgate ask`, or name a --session")
+        latest = records[-1]
+        return await _in_session(archive, latest.packet_id, latest.session_id)
+    known = {record.packet_id: record.session_id for record in records}
+    known |= {packet: session for session, packet in await recorded_turns(archive.store)}
+    fitting = {packet: session for packet, session in known.items() if packet.startswith(wanted)}
+    if not fitting:
+        raise PacketError(
+            f"no packet {wanted} is on record{_nearest(records)}; one that still waits, or was never recorded, "
+            "is found with --session NAME"
+        )
+    _check_single(wanted, list(fitting))
+    ((packet_id, session_id),) = fitting.items()
+    return await _in_session(archive, packet_id, session_id)
+
+
+async def _last_of(archive: Archive, session: str) -> SessionState:
+    state = await archive.sessions.state(session)
+    if not state.packet.content.original_prompt:
+        raise SessionError(f"session {session!r} has no turn: its name may be another, or it was reset")
+    return state
+
+
+async def _in_session(archive: Archive, wanted: str, session: str) -> SessionState:
+    """Return the newest state of the packet whose id begins so."""
+    found: dict[str, StateSnapshot] = {}
+    others: dict[str, None] = {}
+    async for snapshot in archive.history(session):
+        packet_id = _packet_id(snapshot)
+        if not packet_id or _OPENING & set(snapshot.next):
+            continue
+        if packet_id.startswith(wanted):
+            found.setdefault(packet_id, snapshot)
+            if packet_id == wanted:
+                break
+        else:
+            others[packet_id] = None
+    if not found:
+        there = ", ".join(one[:SHORTEST] for one in list(others)[:NEAREST])
+        near = f": its latest are {there}" if there else ", which has no turn: its name may be another, or it was reset"
+        raise PacketError(f"no packet {wanted[:SHORTEST]} is kept in session {session!r}{near}")
+    _check_single(wanted, list(found))
+    return SessionState.of(next(iter(found.values())))
+
+
+def _check_single(wanted: str, found: list[str]) -> None:
+    if len(found) > 1:
+        raise PacketError(
+            f"{len(found)} packets begin with {wanted}: {', '.join(found[:NEAREST])}; give more of the id"
+        )
+
+
+def _nearest(records: tuple[UsageRecord, ...]) -> str:
+    latest = [f"{one.packet_id[:SHORTEST]} ({' '.join(one.asked.split())[:40]!r})" for one in reversed(records)]
+    return f"; the latest are {', '.join(latest[:NEAREST])}" if latest else ""
+
+
+def _packet_id(snapshot: StateSnapshot) -> str:
+    """Return the id in a state's header, which comes over HTTP as JSON."""
+    header = (snapshot.values or {}).get("header")
+    return str(header.get("packet_id", "") if isinstance(header, dict) else getattr(header, "packet_id", ""))

@@ -1,0 +1,49 @@
+"""Past packets are found alike in this machine's database and on a server, with the prompts as they were sent."""
+
+import pytest
+from support.prompts import sent
+from support.turn_places import Place, answering, wanting
+
+from connectors.asking import Reply, Say
+from connectors.trace.finding import find
+from connectors.trace.opening import open_archive
+from state.errors import PacketError
+from state.sections import PacketState
+
+pytestmark = pytest.mark.xdist_group("langgraph")
+
+
+async def test_a_turn_is_found_while_it_waits_and_once_it_is_over(place: Place) -> None:
+    place.model.requests.clear()
+    place.model.script(*wanting("ai.write", "write", path="found.txt", content="owl"), *answering("Written."))
+    async with place.session(allow_write_tools=True) as talk:
+        question = await talk.question(Say("Write owl into found.txt"))
+        async with open_archive(place.settings) as archive:
+            waiting = await find(archive, "last", talk.name)
+        packet = await talk.answer(Reply("yes"))
+        later = await talk.answer(Say("Hello"))
+    assert waiting.packet.status.state is PacketState.AWAITING_USER
+    assert waiting.question == question
+    assert waiting.packet.header.packet_id == packet.header.packet_id
+    async with open_archive(place.settings) as archive:
+        for session in (None, talk.name):
+            found = await find(archive, packet.header.packet_id[:12], session)
+            assert found.packet == packet
+            assert found.question is None
+        assert (await find(archive, "last", None)).packet.header.packet_id == later.header.packet_id
+    assert found.heard is not None
+    exchanges = [(heard.stage, one) for heard in found.heard for one in heard.exchanges]
+    assert [stage for stage, _ in exchanges] == [
+        *("detect_intent", "select_tool", "review_selection", "detect_intent", "respond")
+    ]
+    for number, (_, one) in enumerate(exchanges):
+        assert [(message.role, message.text) for message in one.messages] == sent(place.model, number)
+    assert exchanges[-1][1].answer == "Written."
+
+
+async def test_what_is_nowhere_is_told(place: Place) -> None:
+    async with open_archive(place.settings) as archive:
+        with pytest.raises(PacketError, match="no packet 00000000 is on record"):
+            await find(archive, "00000000", None)
+        with pytest.raises(PacketError, match="no packet 00000000 is kept in session 'nobody', which has no turn"):
+            await find(archive, "00000000", "nobody")

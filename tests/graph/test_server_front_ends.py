@@ -1,0 +1,105 @@
+"""Questions are shown by agent-chat-ui and Agent Inbox, and what these send back is understood.
+
+What the two look at, and what they send, is put here in this project's own words.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from support.langgraph_server import LangGraphServer, ask, reply
+
+pytestmark = pytest.mark.xdist_group("langgraph")
+
+WRITE, UNCLEAR = 'Write "hello owl" to shown.txt', "Write shown.txt"
+EDITED = {"path": "shown.txt", "content": "edited"}
+
+
+def is_shown_by_chat_ui(interrupt: Any) -> bool:
+    """Whether agent-chat-ui takes an interrupt for a request for decisions, rather than printing it as JSON."""
+    value = interrupt.get("value")
+    requests, configs = value.get("action_requests"), value.get("review_configs")
+    return (
+        isinstance(requests, list)
+        and isinstance(configs, list)
+        and len(requests) > 0
+        and len(configs) > 0
+        and all(isinstance(one.get("name"), str) and isinstance(one.get("args"), dict) for one in requests)
+        and all(isinstance(one.get("action_name"), str) for one in configs)
+        and all(isinstance(one.get("allowed_decisions"), list) for one in configs)
+    )
+
+
+@dataclass(frozen=True)
+class InboxItem:
+    """An interrupt as Agent Inbox turns it into its own form: the first request alone, with `allow_` switches."""
+
+    action: str
+    args: dict[str, Any]
+    description: str
+    allows: frozenset[str]
+
+    @classmethod
+    def of(cls, value: Any) -> "InboxItem":
+        request, config = value["action_requests"][0], value["review_configs"][0]
+        switches = {"approve": "accept", "edit": "edit", "reject": "respond"}
+        allows = frozenset(name for decision, name in switches.items() if decision in config["allowed_decisions"])
+        return cls(request["name"], request.get("args", request.get("arguments")), request["description"], allows)
+
+
+async def interrupted(client: LangGraphClient, text: str) -> tuple[str, list[Any]]:
+    """Return a thread and its interrupts, as both front ends fetch them."""
+    thread, _ = await ask(client, text, allow_write_tools=True)
+    found = await client.threads.get(thread)
+    assert found["status"] == "interrupted"
+    return thread, [interrupt for interrupts in found["interrupts"].values() for interrupt in interrupts]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "allows"),
+    [(WRITE, "ai.write", {"accept", "edit", "respond"}), (UNCLEAR, "ask_user", {"respond"})],
+)
+def test_a_question_is_shown(langgraph_server: LangGraphServer, text: str, name: str, allows: set[str]) -> None:
+    _, (interrupt,) = langgraph_server.talk(lambda client: interrupted(client, text))
+    assert is_shown_by_chat_ui(interrupt)
+    value = interrupt["value"]
+    assert [one["name"] for one in value["action_requests"]] == [one["action_name"] for one in value["review_configs"]]
+    item = InboxItem.of(value)
+    assert (item.action, item.allows) == (name, allows)
+    assert item.args == value["action_requests"][0]["arguments"]
+    assert item.description
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "written"),
+    [
+        # agent-chat-ui: one decision for each request; a rejection always has a reason
+        ({"decisions": [{"type": "approve"}]}, "executed", "hello owl"),
+        ({"decisions": [{"type": "reject", "message": "not there"}]}, "user_denied", None),
+        (
+            {"decisions": [{"type": "edit", "edited_action": {"name": "ai.write", "args": EDITED}}]},
+            "executed",
+            "edited",
+        ),
+        # Agent Inbox: a list of one, whose `args` are null, the words, or the action
+        ([{"type": "accept", "args": None}], "executed", "hello owl"),
+        ([{"type": "accept", "args": {"action": "ai.write", "args": EDITED}}], "executed", "hello owl"),
+        ([{"type": "ignore", "args": None}], "skipped", None),
+        ([{"type": "edit", "args": {"action": "ai.write", "args": EDITED}}], "executed", "edited"),
+    ],
+    ids=str,
+)
+def test_what_they_send_is_understood(
+    langgraph_server: LangGraphServer, sent: Any, status: str, written: str | None
+) -> None:
+    file = langgraph_server.root / "shown.txt"
+    file.unlink(missing_ok=True)
+
+    async def conversation(client: LangGraphClient) -> Any:
+        thread, _ = await interrupted(client, WRITE)
+        return await reply(client, thread, sent, allow_write_tools=True)
+
+    packet = langgraph_server.talk(conversation)
+    assert packet["tool_routing"]["calls"][0]["status"] == status
+    assert (file.read_text() if file.exists() else None) == written

@@ -1,0 +1,165 @@
+"""Every form of a reply, sent with the LangGraph SDK to a running server, and what it really does on disk."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, said
+
+pytestmark = pytest.mark.xdist_group("langgraph")
+
+PATH = "written.txt"
+EDITED = {"path": PATH, "content": "an owl, edited"}
+GARBAGE: tuple[Any, ...] = (
+    *(17, [], {"decisions": []}, [{"type": "perhaps"}], {"decisions": [{"type": "edit"}]}),
+    {"decisions": [{"type": "approve"}, {"type": "approve"}]},
+    {"decisions": [{"type": "edit", "edited_action": {"name": "ai.wipe", "args": {}}}]},
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A reply to the question whether `PATH` may be written."""
+
+    reply: Any
+    status: str
+    written: str | None = None
+    """What the file holds then, None where there is none."""
+    said: tuple[str, ...] = ()
+    """What the user said instead."""
+
+
+CASES = [
+    Case({"decisions": [{"type": "approve"}]}, "executed", "hello owl"),
+    Case(
+        {"decisions": [{"type": "edit", "edited_action": {"name": "ai.write", "args": EDITED}}]},
+        "executed",
+        "an owl, edited",
+    ),
+    Case({"decisions": [{"type": "reject", "message": "not now"}]}, "user_denied"),
+    Case({"decisions": [{"type": "respond", "message": "call it b.txt"}]}, "skipped", said=("call it b.txt",)),
+    Case([{"type": "accept", "args": None}], "executed", "hello owl"),
+    Case([{"type": "ignore", "args": None}], "skipped"),
+    Case([{"type": "response", "args": "call it b.txt"}], "skipped", said=("call it b.txt",)),
+    Case([{"type": "edit", "args": {"action": "ai.write", "args": EDITED}}], "executed", "an owl, edited"),
+    Case("yes", "executed", "hello owl"),
+    Case("no", "user_denied"),
+    Case("skip", "skipped"),
+    Case("call it b.txt", "skipped", said=("call it b.txt",)),
+]
+
+
+def question(packet: Any) -> Any:
+    """Return what a run waits with."""
+    (interrupt,) = packet["__interrupt__"]
+    return interrupt["value"]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_written(langgraph_server: LangGraphServer) -> None:
+    for file in langgraph_server.root.iterdir():
+        file.unlink()
+
+
+async def asked(client: LangGraphClient, **context: Any) -> str:
+    """Return a thread that waits with the question."""
+    thread, packet = await ask(client, f'Write "hello owl" to {PATH}', allow_write_tools=True, **context)
+    (request,) = question(packet)["action_requests"]
+    assert (request["name"], request["args"]) == ("ai.write", {"path": PATH, "content": "hello owl"})
+    return thread
+
+
+def on_disk(server: LangGraphServer) -> dict[str, str]:
+    return {file.name: file.read_text() for file in server.root.iterdir()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.reply))
+def test_reply(langgraph_server: LangGraphServer, case: Case) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        return await reply(client, await asked(client), case.reply, allow_write_tools=True)
+
+    packet = langgraph_server.talk(conversation)
+    first = (packet["tool_routing"]["past_calls"] + packet["tool_routing"]["calls"])[0]
+    assert first["status"] == case.status
+    assert tuple(packet["content"]["clarifications"]) == case.said
+    assert on_disk(langgraph_server) == ({PATH: case.written} if case.written else {})
+
+
+@pytest.mark.parametrize("words", ["call it b.txt", [{"type": "response", "args": "call it b.txt"}]], ids=str)
+def test_what_was_said_instead_is_asked_about_in_turn(langgraph_server: LangGraphServer, words: Any) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        thread = await asked(client)
+        again = await reply(client, thread, words, allow_write_tools=True)
+        return question(again), await reply(client, thread, "yes", allow_write_tools=True)
+
+    again, packet = langgraph_server.talk(conversation)
+    assert [request["args"]["path"] for request in again["action_requests"]] == ["b.txt"]
+    assert packet["status"]["state"] == "completed"
+    assert on_disk(langgraph_server) == {"b.txt": "hello owl"}
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=str)
+def test_what_is_no_reply_is_asked_again(langgraph_server: LangGraphServer, garbage: Any) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        thread = await asked(client)
+        again = question(await reply(client, thread, garbage, allow_write_tools=True))
+        before = on_disk(langgraph_server)
+        return again, before, await reply(client, thread, "yes", allow_write_tools=True)
+
+    again, before, packet = langgraph_server.talk(conversation)
+    assert again["problem"]
+    assert before == {}
+    assert packet["tool_routing"]["calls"][0]["status"] == "executed"
+    assert on_disk(langgraph_server) == {PATH: "hello owl"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "hello",
+        [{"type": "response", "args": "hello"}],
+        {"decisions": [{"type": "respond", "message": "hello"}]},
+        {"decisions": [{"type": "reject", "message": "hello"}]},
+    ],
+    ids=str,
+)
+def test_a_question_is_answered_in_words(langgraph_server: LangGraphServer, answer: Any) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        thread, first = await ask(client, f"Write {PATH}", allow_write_tools=True)
+        again = await reply(client, thread, answer, allow_write_tools=True)
+        return question(first), question(again), await reply(client, thread, "yes", allow_write_tools=True)
+
+    asked_first, then, packet = langgraph_server.talk(conversation)
+    assert (asked_first["kind"], then["kind"]) == ("question", "approval")
+    assert packet["content"]["clarifications"] == ["hello"]
+    assert on_disk(langgraph_server) == {PATH: "hello"}
+
+
+@pytest.mark.parametrize("late", ["yes", {"decisions": [{"type": "approve"}]}], ids=str)
+def test_a_question_expires(langgraph_server: LangGraphServer, late: Any) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        return await reply(client, await asked(client, ask_timeout_s=1e-6), late, allow_write_tools=True)
+
+    packet = langgraph_server.talk(conversation)
+    assert [call["status"] for call in packet["tool_routing"]["calls"]] == ["skipped"]
+    assert "lapsed" in packet["messages"][-1]["content"]
+    assert on_disk(langgraph_server) == {}
+
+
+@pytest.mark.parametrize("how", ["state", "command"])
+def test_a_question_put_aside_in_an_inbox_bars_nothing(langgraph_server: LangGraphServer, how: str) -> None:
+    """Agent Inbox ends such a thread through its state, agent-chat-ui with a command."""
+
+    async def conversation(client: LangGraphClient) -> Any:
+        thread = await asked(client)
+        if how == "state":
+            await client.threads.update_state(thread, None, as_node="__end__")
+        else:
+            await client.runs.wait(thread, GRAPH, command={"goto": "__end__"})
+        return await client.runs.wait(thread, GRAPH, input=said("Hello"))
+
+    packet = langgraph_server.talk(conversation)
+    assert packet["status"]["state"] == "completed"
+    assert packet["governance"]["audit"][0]["event"] == "question_dropped"
+    assert on_disk(langgraph_server) == {}

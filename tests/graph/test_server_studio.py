@@ -1,0 +1,134 @@
+"""What LangGraph Studio fetches from a running server: forms, drawing, streams, and the packet in a thread's state."""
+
+from typing import Any
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from support.langgraph_server import GRAPH, LangGraphServer, ask, said
+from support.prompts import call, intent, review
+from support.scripted_openai import ScriptedOpenAI
+
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+
+pytestmark = pytest.mark.xdist_group("langgraph")
+
+STAGES = {
+    *("open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "ask_user"),
+    *("execute_tool", "inject_result", "respond"),
+}
+
+
+@pytest.fixture
+def schemas(langgraph_server: LangGraphServer) -> Any:
+    async def conversation(client: LangGraphClient) -> Any:
+        (assistant,) = await client.assistants.search(graph_id=GRAPH)
+        return await client.assistants.get_schemas(assistant["assistant_id"])
+
+    return langgraph_server.talk(conversation)
+
+
+def test_the_context_is_a_form(schemas: Any) -> None:
+    form = schemas["context_schema"]["properties"]
+    assert list(form) == list(RoutingContext.model_fields)
+    assert all(one["description"] and "default" in one for one in form.values())
+    threshold = form["confidence_threshold"]
+    assert (threshold["default"], threshold["minimum"], threshold["maximum"]) == (0.7, 0.0, 1.0)
+    assert form["on_low_confidence"]["enum"] == ["ask", "skip"]
+    numbers = [one for one in form.values() if one.get("type") in {"number", "integer"}]
+    assert all({"minimum", "exclusiveMinimum"} & one.keys() and "maximum" in one for one in numbers)
+
+
+def test_the_input_is_chat(schemas: Any) -> None:
+    """Studio offers chat where `messages` is a list of messages."""
+    messages = schemas["input_schema"]["properties"]["messages"]
+    assert messages["type"] == "array"
+    assert "HumanMessage" in str(messages["items"])
+    assert "messages" not in schemas["input_schema"].get("required", [])
+
+
+def test_the_output_is_the_packet(schemas: Any) -> None:
+    for schema in (schemas["output_schema"], schemas["state_schema"]):
+        assert set(CognitionPacket.model_fields) <= set(schema["properties"])
+
+
+@pytest.mark.parametrize("xray", [True, False])
+def test_the_drawing_has_the_nine_stages(langgraph_server: LangGraphServer, xray: bool) -> None:
+    drawn = langgraph_server.talk(lambda client: client.assistants.get_graph(GRAPH, xray=xray))
+    names = {node["id"] for node in drawn["nodes"]}
+    assert names == STAGES | {"__start__", "__end__"}
+    assert {end for edge in drawn["edges"] for end in (edge["source"], edge["target"])} == names
+
+
+def test_a_threads_state_is_its_packet(langgraph_server: LangGraphServer) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        thread, _ = await ask(client, 'Write "hello" to unwritten.txt', allow_write_tools=True)
+        return await client.threads.get_state(thread), await client.threads.get_history(thread)
+
+    state, history = langgraph_server.talk(conversation)
+    packet = CognitionPacket.model_validate({name: state["values"][name] for name in CognitionPacket.model_fields})
+    assert packet.routing.selected_tool == "ai.write"
+    assert state["next"] == ["ask_user"]
+    assert len(history) == len(packet.reasoning.reflection_log) + 2
+
+
+def test_a_threads_state_may_be_edited(langgraph_server: LangGraphServer) -> None:
+    """Studio forks a thread so: the edited packet goes on from there."""
+
+    async def conversation(client: LangGraphClient) -> Any:
+        thread, packet = await ask(client, 'Write "hello" to unwritten.txt', allow_write_tools=True)
+        spared = packet["intent"] | {"needs_tool": False}
+        await client.threads.update_state(thread, {"intent": spared}, as_node="detect_intent")
+        return await client.runs.wait(thread, GRAPH)
+
+    packet = langgraph_server.talk(conversation)
+    assert packet["status"]["state"] == "completed"
+    assert not (langgraph_server.root / "unwritten.txt").exists()
+
+
+@pytest.mark.parametrize("request_", ["Hello", 'Write "hello" to unwritten.txt'])
+def test_a_run_without_a_thread_asks_nobody(langgraph_server: LangGraphServer, request_: str) -> None:
+    packet = langgraph_server.talk(
+        lambda client: client.runs.wait(None, GRAPH, input=said(request_), context={"allow_write_tools": True})
+    )
+    assert packet["status"]["state"] == "completed"
+    assert "__interrupt__" not in packet
+    assert not (langgraph_server.root / "unwritten.txt").exists()
+
+
+def test_stages_are_streamed_as_they_go(langgraph_server: LangGraphServer) -> None:
+    async def conversation(client: LangGraphClient) -> list[tuple[str, str]]:
+        events = client.runs.stream(None, GRAPH, input=said("Hello"), stream_mode="custom")
+        return [(event.data["stage"], event.data["type"]) async for event in events if event.event == "custom"]
+
+    stages = ["open_packet", "detect_intent", "respond"]
+    expected = [(stage, kind) for stage in stages for kind in ("stage_started", "stage_finished")]
+    assert langgraph_server.talk(conversation) == expected
+
+
+@pytest.mark.parametrize("mode", ["messages", "messages-tuple"])
+def test_only_the_answer_is_streamed_as_messages(
+    langgraph_server_with_model: tuple[LangGraphServer, ScriptedOpenAI], mode: Any
+) -> None:
+    """Intent, selection and review are asked of the model as well, and nothing of that is shown."""
+    server, model = langgraph_server_with_model
+    (server.root / "notes.txt").write_text("the owl sleeps by day\n")
+    read = call("ai.read", path="notes.txt")
+    answer = "The owl sleeps by day, and that is all that the notes say."
+    model.script(intent(needs_tool=True), read, review(0.9), intent(needs_tool=False), answer)
+
+    async def conversation(client: LangGraphClient) -> list[Any]:
+        events = client.runs.stream(None, GRAPH, input=said("Read notes.txt"), stream_mode=mode)
+        return [
+            event.data[0] async for event in events if event.event.startswith("messages") and "meta" not in event.event
+        ]
+
+    told = [
+        message["content"]
+        for message in server.talk(conversation)
+        if message["type"].startswith("AI") or message["type"] == "ai"
+    ]
+    assert not model.replies
+    assert len(told) > 2
+    assert ("".join(told) if mode == "messages-tuple" else told[-1]) == answer
+    assert all(piece in answer for piece in told)

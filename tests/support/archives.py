@@ -1,0 +1,50 @@
+"""Turns that are past: run on the real graph, kept in a SQLite file, and found there again."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langgraph.store.base import BaseStore
+from support.graphs import Session
+from support.notebook import Notebook
+
+from connectors.sessions import Sessions
+from connectors.trace.archive import Archive
+from connectors.trace.finding import Past, find
+from deciders.protocols import Deciders
+from graph.building import build_graph
+from graph.settings import Settings
+from graph.storage import open_checkpointer, open_store
+from state.context import RoutingContext
+from tools.hub import McpHub
+
+
+@dataclass
+class Kept:
+    """A conversation to talk in, and the archive that keeps it."""
+
+    talk: Session
+    store: BaseStore
+
+    @property
+    def archive(self) -> Archive:
+        return Archive(Sessions(self.talk.graph), self.store)
+
+    async def find(self, wanted: str, session: str | None = None) -> Past:
+        """Return a past packet."""
+        return await find(self.archive, wanted, session)
+
+
+@asynccontextmanager
+async def keeping(home: Path, deciders: Deciders, notebook: Notebook, **context: Any) -> AsyncIterator[Kept]:
+    """Open a conversation; `context` are fields of `RoutingContext`."""
+    settings = Settings(home=home)
+    async with (
+        McpHub([notebook.connection()]) as hub,
+        open_checkpointer(settings) as checkpointer,
+        open_store(settings) as store,
+    ):
+        graph = build_graph(deciders, hub).compile(checkpointer=checkpointer, store=store)
+        yield Kept(Session(graph, RoutingContext(**context)), store)

@@ -1,0 +1,46 @@
+"""Reading HTML back as a browser would: its elements, its text, what it would load."""
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+@dataclass
+class Page(HTMLParser):
+    """What is on a page."""
+
+    tags: list[str] = field(default_factory=list)
+    attributes: list[tuple[str, str | None]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    _open: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open, f"</{tag}> without a beginning"
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self._open:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.texts)
+
+
+def read_html(source: str) -> Page:
+    """Return what is on the page; what is opened must be closed, in order."""
+    page = Page()
+    page.feed(source)
+    page.close()
+    assert not page._open
+    return page
