@@ -1,21 +1,22 @@
 """Sessions on a running LangGraph-API server, reached through LangGraph's `RemoteGraph`."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from httpx import HTTPError
+from httpx import HTTPStatusError
 from langchain_core.runnables import RunnableConfig
-from langgraph.pregel.remote import RemoteException, RemoteGraph
-from langgraph_sdk import get_client
+from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import APIStatusError, NotFoundError
+from langgraph_sdk.errors import NotFoundError
 
+from connectors.remote_client import client_of, find_assistant
+from connectors.remote_errors import told_plainly
+from connectors.remote_store import RemoteStore
 from connectors.sessions import AnswerPiece, Given, Sessions, SessionState
-from state import errors
+from models.endpoint import shown
 from state.context import RoutingContext
-from state.errors import ConfigError, PacketgateError
 from state.events import StageEvent
 from state.packet import CognitionPacket, TurnInput
 
@@ -28,6 +29,16 @@ class RemoteSessions(Sessions):
         self._client = client
         self._url = url
 
+    @property
+    def store(self) -> RemoteStore:
+        """Where the server keeps records."""
+        return RemoteStore(self._client)
+
+    async def forget(self, session: str) -> None:
+        """Remove all that the server keeps of a session."""
+        with told_plainly(self._url):
+            await super().forget(session)
+
     def config(self, session: str) -> RunnableConfig:
         """Return the configuration by which the server finds a session's thread."""
         return {"configurable": {"thread_id": thread_id(session)}}
@@ -37,9 +48,9 @@ class RemoteSessions(Sessions):
 
         Raises:
             ConfigError: the server cannot be reached, or lets nobody in.
-            PacketVersionError: a newer Packetgate wrote it.
+            PacketError: what it keeps is no packet, or a newer Packetgate's.
         """
-        with self._named_errors():
+        with told_plainly(self._url):
             try:
                 return await super().state(session)
             except NotFoundError:
@@ -53,9 +64,9 @@ class RemoteSessions(Sessions):
         Of the context only what was set goes along: the rest is the assistant's.
 
         Raises:
-            PacketgateError: as the server's run raised it, or that the server cannot be used.
+            PacketgateError: as the server's run raised it, or that the server cannot be used, or went away.
         """
-        with self._named_errors():
+        with told_plainly(self._url):
             async with aclosing(super().stream(given, session, context)) as told:
                 async for one in told:
                     yield one
@@ -67,27 +78,14 @@ class RemoteSessions(Sessions):
         chosen = context.model_dump(mode="json", exclude_unset=True) if isinstance(context, RoutingContext) else context
         return super()._parts(sent, session, chosen, on_disconnect="cancel", **options)
 
-    async def forget(self, session: str) -> None:
-        """Remove all that the server keeps of a session's conversation."""
-        with self._named_errors(), suppress(NotFoundError):
-            await self._client.threads.delete(thread_id(session))
-
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        """Say of what went wrong on the way or on the server what it is."""
-        try:
-            yield
-        except NotFoundError:
-            raise
-        except RemoteException as error:
-            raise _as_raised(error) from error
-        except APIStatusError as error:
-            raise ConfigError(f"{self._url}: the server refuses: {error.status_code} {_detail(error)}") from error
-        except HTTPError as error:
-            raise ConfigError(
-                f"{self._url}: no LangGraph-API server can be reached there ({type(error).__name__}): start one, "
-                "for example with `make studio`, or leave --url out"
-            ) from error
+    async def _delete(self, session: str) -> None:
+        thread = thread_id(session)
+        with suppress(NotFoundError):
+            for run in await self._client.runs.list(thread):
+                if run["status"] in {"pending", "running"}:  # without its thread it could not be stopped any more
+                    with suppress(HTTPStatusError):  # it has just ended
+                        await self._client.runs.cancel(thread, run["run_id"], wait=True)
+            await self._client.threads.delete(thread)
 
 
 def thread_id(session: str) -> str:
@@ -100,28 +98,15 @@ def thread_id(session: str) -> str:
 
 @asynccontextmanager
 async def open_remote(url: str, assistant: str) -> AsyncIterator[RemoteSessions]:
-    """Open the sessions of the server at `url`, run by one of its assistants: a graph's name, or an assistant's id.
+    """Open the sessions of the server at `url`, run by one of its assistants, given by name or id, or by its graph's.
 
     The API key, where one is needed, is in the environment: `LANGGRAPH_API_KEY`.
 
     Raises:
-        ConfigError: this is no address of a server.
+        ConfigError: this is no address of a server, none answers there, or it has no such assistant.
     """
-    if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"{url!r} is no address of a server: give one that begins with http:// or https://")
-    async with get_client(url=url) as client:
-        yield RemoteSessions(RemoteGraph(assistant, client=client), client, url)
-
-
-def _as_raised(error: RemoteException) -> PacketgateError:
-    """Return the error that a run on the server ended with, as its own class where it is one of ours."""
-    data = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
-    name, message = str(data.get("error", "Exception")), str(data.get("message", error))
-    known = getattr(errors, name, None)
-    if isinstance(known, type) and issubclass(known, PacketgateError):
-        return known(message)
-    return PacketgateError(f"the turn broke on the server: {name}: {message}; its log says more")
-
-
-def _detail(error: APIStatusError) -> str:
-    return str(error.body.get("detail", error.message) if isinstance(error.body, dict) else error.message)[:300]
+    address = shown(url)
+    async with client_of(url) as client:
+        with told_plainly(address):
+            found = await find_assistant(client, assistant, address)
+        yield RemoteSessions(RemoteGraph(found, client=client), client, address)

@@ -1,18 +1,23 @@
 """Conversations and the graph behind them: in this process, or on a running LangGraph-API server."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel.protocol import PregelProtocol
+from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
 
 from graph.building import LAST
+from graph.recording import forget_records
 from state.context import RoutingContext
+from state.errors import PacketError
 from state.events import StageEvent, read_event
 from state.packet import CognitionPacket, TurnInput
 from state.sections import Header, check_version
@@ -26,6 +31,8 @@ class AnswerPiece:
     """A piece of the answer, as it is written."""
 
     text: str
+    starts_anew: bool = False
+    """Whether it begins another answer, in place of one that broke off."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +52,20 @@ class SessionState:
 
         Raises:
             PacketVersionError: a newer Packetgate wrote it.
+            PacketError: it holds no packet.
         """
         values = snapshot.values or {}
         header = values.get("header")
         check_version(header.version if isinstance(header, Header) else (header or {}).get("version", 0))
         question = next((dict(one.value) for one in snapshot.interrupts if isinstance(one.value, dict)), None)
         fields = {name: value for name, value in values.items() if name in CognitionPacket.model_fields}
-        return cls(CognitionPacket.model_validate(fields), question, bool(snapshot.next) and question is None)
+        try:
+            packet = CognitionPacket.model_validate(fields)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise PacketError(f"what is kept of this session is no packet: {where}: {first['msg']}") from error
+        return cls(packet, question, bool(snapshot.next) and question is None)
 
 
 class Sessions:
@@ -59,6 +73,11 @@ class Sessions:
 
     def __init__(self, graph: PregelProtocol[Any, Any, Any, Any]) -> None:
         self.graph = graph
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def turn(self, session: str) -> asyncio.Lock:
+        """Return what a turn holds as long as it runs: a session has one at a time."""
+        return self._turns.setdefault(session, asyncio.Lock())
 
     def config(self, session: str) -> RunnableConfig:
         """Return the configuration by which LangGraph finds a session's thread."""
@@ -68,7 +87,7 @@ class Sessions:
         """Return where a session stands.
 
         Raises:
-            PacketVersionError: a newer Packetgate wrote it.
+            PacketError: what is kept is no packet, or a newer Packetgate's.
         """
         return SessionState.of(await self.graph.aget_state(self.config(session)))
 
@@ -76,11 +95,18 @@ class Sessions:
         self, given: Given, session: str, context: RoutingContext
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:
         """Run the graph on a session, and tell what happens. Closing the stream stops the run."""
+        begun: str | None = None
         async with aclosing(self._parts(given, session, context)) as parts:
             async for part in parts:
-                told = _told(part)
-                if told is not None:
-                    yield told
+                if part["type"] == "custom":
+                    event = _event(part["data"])
+                    if event is not None:
+                        yield event
+                    continue
+                message = _message(*part["data"])
+                if message is not None and message.text:
+                    yield AnswerPiece(message.text, starts_anew=begun not in {None, message.id})
+                    begun = message.id
 
     def _parts(
         self, given: object, session: str, context: RoutingContext | dict[str, Any], **options: Any
@@ -89,22 +115,35 @@ class Sessions:
         parts = self.graph.astream(given, self.config(session), context=context, **how)
         return cast("AsyncGenerator[Any]", parts)
 
+    @property
+    def store(self) -> BaseStore | None:
+        """Where turns, and what was said to models, are on record."""
+        return getattr(self.graph, "store", None)
+
     async def forget(self, session: str) -> None:
-        """Remove all that is kept of a session's conversation."""
+        """Remove all that is kept of a session: the conversation, and its records; once no turn runs there."""
+        async with self.turn(session):
+            await self._delete(session)
+            if self.store is not None:
+                await forget_records(self.store, self.config(session)["configurable"]["thread_id"])
+
+    async def _delete(self, session: str) -> None:
         checkpointer = getattr(self.graph, "checkpointer", None)
         if checkpointer is not None:
             await checkpointer.adelete_thread(session)
 
 
-def _told(part: Any) -> StageEvent | AnswerPiece | None:
-    """Return what a part of LangGraph's stream tells, None for what is not for the user."""
-    if part["type"] == "custom":
-        try:
-            return read_event(part["data"])
-        except ValidationError:
-            return None  # a newer server may tell more than is understood here
-    message, metadata = part["data"]
+def _event(data: object) -> StageEvent | None:
+    try:
+        return read_event(data)
+    except ValidationError:
+        return None  # a newer server may tell more than is understood here
+
+
+def _message(message: Any, metadata: dict[str, Any]) -> BaseMessage | None:
+    """Return a message of LangGraph's stream, or a piece of one, None where it is not the answer's."""
     if metadata.get("langgraph_node") != LAST:
         return None
-    text = message.text if isinstance(message, BaseMessage) else AIMessageChunk(content=message["content"]).text
-    return AnswerPiece(text) if text else None
+    if isinstance(message, BaseMessage):
+        return message
+    return AIMessageChunk(content=message["content"], id=message.get("id"))

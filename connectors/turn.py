@@ -53,23 +53,32 @@ TurnEvent = StageStarted | StageFinished | AnswerPiece | Asked | Finished
 async def run_turn(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> AsyncGenerator[TurnEvent]:
     """Run a turn on a session, up to its answer or to a question. Closing it stops the turn.
 
+    A turn waits for the one that runs on its session.
+
     Raises:
         RequestError: the request cannot be used; the session stays as it was.
-        PacketVersionError: the session was written by a newer Packetgate.
-        SessionError: there is nothing to reply to, or to continue.
+        PacketError: what is kept of the session is no packet, or a newer Packetgate's.
+        SessionError: there is nothing to reply to, or to continue; or somebody else stopped the turn.
+        ConfigError: the server that is to run it cannot be used.
     """
-    given = _input(turn, await sessions.state(session), session)
-    async with aclosing(sessions.stream(given, session, context)) as stream:
-        async for event in stream:
-            match event:
-                case AnswerPiece():
-                    yield event
-                case events.StageStarted(stage=stage):
-                    yield StageStarted(stage)
-                case events.StageFinished(decisions=decisions):
-                    for decision in decisions:
-                        yield StageFinished(decision)
-    after = await sessions.state(session)
+    async with sessions.turn(session):
+        given = _input(turn, await sessions.state(session), session)
+        async with aclosing(sessions.stream(given, session, context)) as stream:
+            async for event in stream:
+                match event:
+                    case AnswerPiece():
+                        yield event
+                    case events.StageStarted(stage=stage):
+                        yield StageStarted(stage)
+                    case events.StageFinished(decisions=decisions):
+                        for decision in decisions:
+                            yield StageFinished(decision)
+        after = await sessions.state(session)
+    if after.is_unfinished:
+        raise SessionError(
+            f"the turn of session {session!r} was stopped before its end: "
+            f"`packetgate answer --session {session}` goes on with it"
+        )
     yield Finished(after.packet) if after.question is None else Asked(after.question, after.packet)
 
 

@@ -4,11 +4,15 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from support.command_line import CommandLine
 from support.gguf_model import write_tiny_gguf
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
+
+if TYPE_CHECKING:
+    from support.langgraph_server import LangGraphServer
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +35,31 @@ def scripted_openai() -> Iterator[ScriptedOpenAI]:
     """A running OpenAI-compatible server; `script` sets its answers."""
     with serve_scripted_openai() as scripted:
         yield scripted
+
+
+@pytest.fixture(scope="session")
+def langgraph_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[LangGraphServer]":
+    """`langgraph dev` with reflexes, cut off from the network; in its log there must be no alarm."""
+    from support.langgraph_server import serve_langgraph
+
+    with serve_langgraph(tmp_path_factory.mktemp("langgraph")) as server:
+        yield server
+        assert not server.alarms()
+
+
+@pytest.fixture(scope="session")
+def langgraph_server_with_model(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> "Iterator[tuple[LangGraphServer, ScriptedOpenAI]]":
+    """`langgraph dev` with a scripted model behind it."""
+    from support.langgraph_server import serve_langgraph
+
+    with serve_scripted_openai() as scripted:
+        model = {"PACKETGATE_LITE": "openai:scripted", "PACKETGATE_PRIME": "openai:scripted"}
+        folder = tmp_path_factory.mktemp("langgraph_with_model")
+        with serve_langgraph(folder, isolated=False, OPENAI_BASE_URL=scripted.base_url, **model) as server:
+            yield server, scripted
+            assert not server.alarms()
 
 
 @pytest.fixture

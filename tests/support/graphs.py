@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -17,6 +18,7 @@ from deciders.protocols import Deciders
 from graph.building import build_graph
 from graph.storage import serializer
 from state.context import RoutingContext
+from state.errors import SessionError
 from state.packet import CognitionPacket, TurnInput
 from tools.connection import Connection
 from tools.hub import McpHub
@@ -50,6 +52,12 @@ class Session:
     async def ask_again(self, value: Any) -> Asked:
         """Reply, and run the turn to its next question."""
         return _asked(await self.events(Reply(value)))
+
+    async def until_stopped(self, turn: Say | Reply) -> CognitionPacket:
+        """Run a turn up to the stage that the graph does not begin."""
+        with pytest.raises(SessionError, match="stopped before its end"):
+            await self.events(turn)
+        return (await Sessions(self.graph).state(self.name)).packet
 
     async def steps(self) -> list[str]:
         """Return the stages of the last turn, in order."""

@@ -2,8 +2,8 @@
 
 import asyncio
 import ctypes
-import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -15,32 +15,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from support.clock_server import Clock
 from support.mcp_servers import alive
 from support.programs import descendants
 
 T = TypeVar("T")
 
+GRAPH = "packetgate"
 REPOSITORY = Path(__file__).parents[2]
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 30
 CLONE_NEWNET = 0x40000000
-
-CHILD_SERVER = """
-import os
-from fastmcp import FastMCP
-server = FastMCP("clock")
-@server.tool(annotations={"readOnlyHint": True})
-def get_process_number() -> str:
-    "Get the number of the clock's process."
-    return f"process number {os.getpid()}"
-server.run(show_banner=False)
-"""
-"""A configured server, so that the graph has a child process to leave behind."""
+ALARMS = ("BlockingError", "Blocking call", "unregistered type", "Blocked deserialization")
 
 
 @dataclass(frozen=True)
@@ -53,6 +44,11 @@ class LangGraphServer:
     pid: int
     isolated: bool
     """Whether it runs in a network namespace with loopback alone; otherwise its proxies lead nowhere."""
+
+    @property
+    def clock(self) -> Clock:
+        """The MCP server behind it, which is a process that it must not leave behind."""
+        return Clock(self.log_file.parent)
 
     def talk(self, conversation: Callable[[LangGraphClient], Awaitable[T]]) -> T:
         """Run a conversation over HTTP, from within the server's network."""
@@ -72,23 +68,35 @@ class LangGraphServer:
     def log(self) -> str:
         return self.log_file.read_text(errors="replace")
 
+    def alarms(self) -> list[str]:
+        """Return the lines of the log that tell of what must not be.
+
+        When a state is edited the server reads it once more for itself, with a checkpointer that knows no types.
+        """
+        lines = [line for line in self.log().splitlines() if "path=/threads/{thread_id}/state " not in _plain(line)]
+        return [line for line in lines if any(alarm in line for alarm in ALARMS)]
+
 
 @contextmanager
-def serve_langgraph(folder: Path) -> Iterator[LangGraphServer]:
-    """Start `langgraph dev` with all it keeps below `folder`; on leaving, the server and its children are gone."""
+def serve_langgraph(folder: Path, *, isolated: bool = True, **environment: str) -> Iterator[LangGraphServer]:
+    """Start `langgraph dev` with all it keeps below `folder`; on leaving, the server and its children are gone.
+
+    Args:
+        isolated: whether to cut it off, where that can be done. A test can then talk to it from within alone.
+        environment: more variables of its environment.
+    """
     root = folder / "root"
     root.mkdir()
-    isolated = _can_isolate()
+    isolated = isolated and _can_isolate()
     log_file = folder / "server.log"
     port = 8123 if isolated else _free_port()
     command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--config", str(REPOSITORY / "langgraph.json")]
+    command += ["--port", str(port), "--config", str(REPOSITORY / "langgraph.json"), "--n-jobs-per-worker", "4"]
     if isolated:
         command = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *command]
     with log_file.open("wb") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, env=_environment(folder, root), stdout=log, stderr=log, start_new_session=True
-        )
+        variables = _environment(folder, root) | environment
+        process = subprocess.Popen(command, cwd=folder, env=variables, stdout=log, stderr=log, start_new_session=True)
     server = LangGraphServer(f"http://127.0.0.1:{port}", root, log_file, process.pid, isolated)
     try:
         _wait_until_it_answers(server, process)
@@ -97,15 +105,29 @@ def serve_langgraph(folder: Path) -> Iterator[LangGraphServer]:
         _stop(process)
 
 
+def said(text: str) -> dict[str, Any]:
+    """Return the input of a turn, as chat front ends send it."""
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+async def ask(client: LangGraphClient, text: str, assistant: str = GRAPH, **context: Any) -> tuple[str, Any]:
+    """Return a new thread, and the state that its first turn ends in."""
+    thread = (await client.threads.create())["thread_id"]
+    return thread, await client.runs.wait(thread, assistant, input=said(text), context=context)
+
+
+async def reply(client: LangGraphClient, thread: str, decision: Any, **context: Any) -> Any:
+    """Return the state that the turn ends in after a reply."""
+    return await client.runs.wait(thread, GRAPH, command={"resume": decision}, context=context)
+
+
 async def _with_client(url: str, conversation: Callable[[LangGraphClient], Awaitable[T]]) -> T:
     async with get_client(url=url, api_key=None) as client:
         return await conversation(client)
 
 
 def _environment(folder: Path, root: Path) -> dict[str, str]:
-    config = folder / "mcp.json"
-    child = {"command": sys.executable, "args": ["-c", CHILD_SERVER], "trusted": True}
-    config.write_text(json.dumps({"mcpServers": {"clock": child}, "builtin": True}))
+    config = Clock(folder).configure(folder / "mcp.json")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH_", "PACKETGATE_"))}
     nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
     return {
@@ -119,6 +141,10 @@ def _environment(folder: Path, root: Path) -> dict[str, str]:
         "PACKETGATE_ROOT": str(root),
         "PACKETGATE_MCP_CONFIG": str(config),
     }
+
+
+def _plain(line: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", line)
 
 
 def _can_isolate() -> bool:

@@ -55,11 +55,17 @@ def turn(packet_id: str, *calls: CallRecord, session: str = "s", days_ago: float
 
 @asynccontextmanager
 async def recording(
-    deciders: Deciders, store: BaseStore | None, notebook: Notebook, *, usage_days: int = 90, **context: Any
+    deciders: Deciders,
+    store: BaseStore | None,
+    notebook: Notebook,
+    *,
+    usage_days: int = 90,
+    prompt_days: int = 7,
+    **context: Any,
 ) -> AsyncIterator[Session]:
     """Open a session on a graph with a store; its checkpoints stay in memory."""
     async with McpHub([notebook.connection()]) as hub:
-        builder = build_graph(deciders, hub, usage_days)
+        builder = build_graph(deciders, hub, usage_days, prompt_days)
         graph = builder.compile(checkpointer=InMemorySaver(serde=serializer()), store=store)
         yield Session(graph, RoutingContext(**context))
 

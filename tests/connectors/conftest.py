@@ -1,0 +1,34 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.clock_server import Clock
+from support.scripted_openai import ScriptedOpenAI
+from support.turn_places import Place
+
+from graph.settings import Settings
+
+
+@pytest.fixture(params=["local", "remote"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """Where turns run: in this process, and on a LangGraph server."""
+    if request.param == "remote":
+        server, model = request.getfixturevalue("langgraph_server_with_model")
+        made = Place(Settings(url=server.url), model, server.clock, server.root)
+    else:
+        made = _here(request.getfixturevalue("scripted_openai"), tmp_path, monkeypatch)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    made.clock.begin()
+    yield made
+    made.model.script()
+
+
+def _here(model: ScriptedOpenAI, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+    (root := folder / "root").mkdir()
+    clock = Clock(folder)
+    config = clock.configure(folder / "mcp.json")
+    settings = Settings(
+        lite="openai:scripted", prime="openai:scripted", mcp_config=config, root=root, home=folder / "home"
+    )
+    return Place(settings, model, clock, root)

@@ -1,0 +1,109 @@
+"""Stopping a turn in the middle of a slow tool call: the same in this process and on a server."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+from support.mcp_servers import until
+from support.turn_places import Conversation, Place, answering, wanting
+
+from connectors.asking import Continue, Reply, Say
+from connectors.turn import Finished, StageStarted, run_turn
+from state.routing import ToolExecutionStatus
+
+pytestmark = pytest.mark.xdist_group("langgraph")
+
+WAIT = wanting("clock.await_stroke", hour="nine")
+ASK = Say('Wait until the clock strikes "nine"')
+
+
+async def stopped(place: Place, talk: Conversation) -> None:
+    """Run a turn into its slow call, and cancel it there."""
+    place.model.script(*WAIT)
+    running = asyncio.create_task(talk.events(ASK))
+    await until(lambda: place.clock.begun == ["await_stroke nine"])
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_a_cancelled_turn_stops_its_call(place: Place) -> None:
+    async with place.session() as talk:
+        await stopped(place, talk)
+        await until(lambda: place.clock.stopped == place.clock.begun)
+
+
+async def test_the_next_turn_comes_at_once(place: Place) -> None:
+    async with place.session() as talk:
+        await stopped(place, talk)
+        place.model.script("Hello to you.")
+        packet = await talk.answer(Say("Hello"))
+    assert packet.response.candidate == "Hello to you."
+    assert [message.type for message in packet.messages] == ["human", "human", "ai"]
+
+
+async def test_a_stopped_turn_goes_on(place: Place) -> None:
+    async with place.session() as talk:
+        await stopped(place, talk)
+        state = await talk.sessions.state(talk.name)
+        assert (state.is_unfinished, state.question) == (True, None)
+        place.clock.strike()
+        place.model.script(*answering("It struck nine."))
+        packet = await talk.answer(Continue())
+    assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
+    assert place.clock.begun == ["await_stroke nine"] * 2
+
+
+async def test_a_stopped_turn_is_forgotten(place: Place) -> None:
+    async with place.session() as talk:
+        await stopped(place, talk)
+        await talk.sessions.forget(talk.name)
+        await until(lambda: place.clock.stopped == place.clock.begun)
+        state = await talk.sessions.state(talk.name)
+        assert (state.packet.messages, state.is_unfinished) == ([], False)
+
+
+async def test_closing_the_turn_stops_it_too(place: Place) -> None:
+    place.model.script(*WAIT)
+    async with place.session() as talk:
+        async with aclosing(run_turn(talk.sessions, ASK, talk.name, talk.context)) as events:
+            async for event in events:
+                if event == StageStarted("execute_tool"):
+                    break
+        place.model.script("Hello to you.")
+        assert (await talk.answer(Say("Hello"))).response.candidate == "Hello to you."
+        assert place.clock.stopped == place.clock.begun
+
+
+async def test_a_turn_that_waits_for_another_may_be_cancelled(place: Place) -> None:
+    place.model.script(*WAIT)
+    async with place.session() as talk:
+        running = asyncio.create_task(talk.events(ASK))
+        await until(lambda: bool(place.clock.begun))
+        waiting = asyncio.create_task(talk.events(Say("Hello")))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        place.clock.strike()
+        place.model.script(*answering("It struck nine."))
+        last = (await running)[-1]
+    assert isinstance(last, Finished)
+    assert last.packet.response.candidate == "It struck nine."
+
+
+async def test_a_write_in_flight(place: Place) -> None:
+    """Nobody knows what came of it: the session says that the turn is unfinished, and runs nothing by itself."""
+    async with place.session(allow_write_tools=True) as talk:
+        place.model.script(*wanting("clock.set_alarm", "write", hour="nine"))
+        await talk.question(Say('Set the alarm of the clock to "nine"'))
+        running = asyncio.create_task(talk.events(Reply("yes")))
+        await until(lambda: place.clock.begun == ["set_alarm nine"])
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await until(lambda: place.clock.stopped == place.clock.begun)
+        state = await talk.sessions.state(talk.name)
+    assert state.is_unfinished
+    assert state.packet.routing.execution_status is ToolExecutionStatus.APPROVED
+    assert place.clock.begun == ["set_alarm nine"]

@@ -1,0 +1,54 @@
+"""The real bot, with the real client, on the stand-in of Discord."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.discord_payloads import ADA, LOBBY
+from support.discord_rest import TOKEN
+from support.discord_server import DiscordStandIn
+
+from connectors.discord.bot import PacketBot
+from connectors.discord.config import DiscordConfig
+from connectors.opening import open_sessions
+from connectors.sessions import Sessions
+from graph.settings import Settings
+
+ADA_ALONE: dict[str, Any] = {"allowed": {"users": [ADA]}}
+LOBBY_WRITES: dict[str, Any] = {"allowed": {"channels": [LOBBY]}, "writes": {"channels": [LOBBY]}}
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where bots run: on one Discord, in one folder, keeping all in one home."""
+
+    discord: DiscordStandIn
+    folder: Path
+    home: Path
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(root=self.folder, home=self.home, mcp_config=None)
+
+    @asynccontextmanager
+    async def bot(self, config: dict[str, Any], sessions: Sessions | None = None) -> AsyncIterator[PacketBot]:
+        """Run a bot, with the built-in tools and no model where no sessions are given."""
+        if sessions is None:
+            async with open_sessions(self.settings) as opened, self.bot(config, opened) as bot:
+                yield bot
+            return
+        async with PacketBot(sessions, self.settings, DiscordConfig.model_validate(config)) as bot:
+            bot._connection.guild_ready_timeout = 0.0  # there is one server, and it is there at once
+            running = asyncio.create_task(bot.start(TOKEN))
+            running.add_done_callback(lambda _: self.discord.tell())
+            await self.discord.until(lambda: self.discord.gateway.is_connected or running.done())
+            if running.done():
+                await running
+            await bot.wait_until_ready()
+            yield bot
+            await bot.close()
+            await running
+        await self.discord.until(lambda: not self.discord.gateway.is_connected)

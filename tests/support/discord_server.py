@@ -1,0 +1,100 @@
+"""A stand-in of Discord on this machine, and what people do there."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+from support.discord_payloads import BOT, Payload, file, interaction, new_id
+from support.discord_rest import RestInterface
+
+EPHEMERAL, SUPPRESS_EMBEDS = 64, 4
+NOTE, THINKING, UPDATE, FORM = 4, 5, 7, 9
+"""How an interaction is answered at once."""
+
+
+class DiscordStandIn(RestInterface):
+    """What is said here arrives at the bot; what the bot does arrives here."""
+
+    async def say(self, who: int, where: int, content: str, **more: Any) -> Payload:
+        """Say something in a channel; the message reaches the bot."""
+        said = self.keep(who, where, content, **more)
+        await self.gateway.dispatch("MESSAGE_CREATE", said)
+        return said
+
+    def attach(self, name: str, data: bytes, size: int | None = None) -> Payload:
+        """Upload a file; return it as an attachment."""
+        attached = file(self.url, name, len(data) if size is None else size)
+        self.files[attached["id"]] = data
+        return attached
+
+    def by_bot(self, where: int) -> list[Payload]:
+        """Return the bot's messages in a channel as they stand now."""
+        place = (str(BOT), str(where))
+        return [one for one in self.messages.values() if (one["author"]["id"], one["channel_id"]) == place]
+
+    async def answer(self, where: int, words: str) -> Payload:
+        """Return the bot's message in a channel that holds these words, as soon as there is one."""
+        return await self.until(lambda: next((one for one in self.by_bot(where) if words in one["content"]), None))
+
+    async def question(self, where: int, words: str = "") -> Payload:
+        """Return the bot's message in a channel that has buttons, as soon as there is one."""
+
+        def found() -> Payload | None:
+            asking = [one for one in self.by_bot(where) if one["components"] and words in json.dumps(one)]
+            return asking[-1] if asking else None
+
+        return await self.until(found)
+
+    async def interact(self, who: int, where: int, kind: int, data: Payload, on: Payload | None = None) -> Payload:
+        """Interact; return how the bot answers at once."""
+        sent = interaction(who, where, kind, data, on)
+        path = f"/interactions/{sent['id']}/{sent['token']}/callback"
+        self._about[sent["id"]] = on["id"] if on is not None else ""
+        await self.gateway.dispatch("INTERACTION_CREATE", sent)
+        arrived = await self.until(lambda: next((one for one in self.arrived if one.path == path), None))
+        return {**arrived.body, "token": sent["token"]}
+
+    async def press(self, who: int, on: Payload, label: str) -> Payload:
+        """Press the button of a message that is called so."""
+        buttons = [button for row in on["components"] for button in row["components"]]
+        wanted = next(button for button in buttons if button["label"].startswith(label))
+        data = {"custom_id": wanted["custom_id"], "component_type": 2}
+        return await self.interact(who, int(on["channel_id"]), 3, data, on)
+
+    async def fill(self, who: int, on: Payload, form: Payload, *values: str) -> Payload:
+        """Send a form that a button opened."""
+        rows = [
+            {"type": 1, "components": [{"type": 4, "custom_id": row["components"][0]["custom_id"], "value": value}]}
+            for row, value in zip(form["data"]["components"], values, strict=True)
+        ]
+        data = {"custom_id": form["data"]["custom_id"], "components": rows}
+        return await self.interact(who, int(on["channel_id"]), 5, data, on)
+
+    async def command(self, who: int, where: int, name: str) -> str:
+        """Run a slash command; return all that it answers."""
+        answer = await self.interact(who, where, 2, {"id": new_id(), "name": name, "type": 1})
+        if answer["type"] == NOTE:
+            return str(answer["data"]["content"])
+        path = f"/webhooks/{BOT}/{answer['token']}"
+        sent = await self.until(lambda: [one for one in self.arrived if one.path == path])
+        assert all(one.body["flags"] & EPHEMERAL for one in sent)
+        return "\n".join(one.body["content"] for one in sent)
+
+
+@asynccontextmanager
+async def serve_discord() -> AsyncIterator[DiscordStandIn]:
+    """Serve on a free port; on leaving, it is closed."""
+    discord, app = DiscordStandIn(), web.Application()
+    app.router.add_route("*", "/{path:.*}", discord.handle)
+    runner = web.AppRunner(app, shutdown_timeout=1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    discord.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    discord.gateway.url = discord.url.replace("http", "ws", 1)
+    try:
+        yield discord
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,52 @@
+"""The pages of documentation, and what stands in them as code."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+_MARKDOWN = MarkdownIt("commonmark").enable("table")
+_ASSIGNED = re.compile(r"[A-Za-z_]+=")
+_BEFORE = {"export", "opentelemetry-instrument"}
+"""Words that a command may follow."""
+
+
+def code_of(page: Path) -> Iterator[str]:
+    """Yield each piece of code: inline ones, and the lines of fenced blocks."""
+    for token in _MARKDOWN.parse(page.read_text()):
+        if token.type == "fence":
+            yield from token.content.splitlines()
+        for child in token.children or ():
+            if child.type == "code_inline":
+                yield child.content
+
+
+def links_of(page: Path) -> Iterator[str]:
+    """Yield where its links and images lead."""
+    for token in _MARKDOWN.parse(page.read_text()):
+        for child in token.children or ():
+            if child.type in {"link_open", "image"}:
+                yield str(child.attrs["href" if child.type == "link_open" else "src"])
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return the names of its headings, as links have them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def commands_of(page: Path, program: str) -> Iterator[list[str]]:
+    """Yield the words of each command of a program that a piece of code is, as far as its pipe goes."""
+    for code in code_of(page):
+        if program not in code:
+            continue
+        words = shlex.split(code.partition(" | ")[0].removeprefix("$ "), comments=True)
+        while words and (_ASSIGNED.match(words[0]) or words[0] in _BEFORE):
+            words = words[1:]
+        if words[:1] == [program]:
+            yield words

@@ -1,0 +1,73 @@
+"""Where turns run, in this process or on a running server, with the same tools and the same scripted model."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.clock_server import Clock
+from support.prompts import call, intent, review
+from support.scripted_openai import ScriptedOpenAI
+
+from connectors.asking import Turn
+from connectors.opening import open_sessions
+from connectors.sessions import Sessions
+from connectors.turn import Asked, Finished, TurnEvent, run_turn
+from graph.settings import Settings
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+
+
+@dataclass(frozen=True)
+class Place:
+    """A way to run turns."""
+
+    settings: Settings
+    model: ScriptedOpenAI
+    clock: Clock
+    root: Path
+
+    @asynccontextmanager
+    async def session(self, **context: Any) -> "AsyncIterator[Conversation]":
+        """Open a conversation; `context` are fields of `RoutingContext`."""
+        async with open_sessions(self.settings) as sessions:
+            name = f"session {id(sessions)}"
+            await sessions.forget(name)
+            yield Conversation(sessions, name, RoutingContext(**context))
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A session, and turns on it."""
+
+    sessions: Sessions
+    name: str
+    context: RoutingContext
+
+    async def events(self, turn: Turn) -> list[TurnEvent]:
+        """Run a turn, and return all that was told of it."""
+        async with aclosing(run_turn(self.sessions, turn, self.name, self.context)) as events:
+            return [event async for event in events]
+
+    async def answer(self, turn: Turn) -> CognitionPacket:
+        """Run a turn to its answer."""
+        last = (await self.events(turn))[-1]
+        assert isinstance(last, Finished), last
+        return last.packet
+
+    async def question(self, turn: Turn) -> dict[str, Any]:
+        """Run a turn to its question."""
+        last = (await self.events(turn))[-1]
+        assert isinstance(last, Asked), last
+        return last.question
+
+
+def wanting(tool: str, access: str = "read", **params: Any) -> tuple[str, ...]:
+    """Return what the model answers up to a call."""
+    return intent(needs_tool=True, access=access), call(tool, **params), review(0.9)
+
+
+def answering(text: str) -> tuple[str, ...]:
+    """Return what the model answers once nothing is wanted any more."""
+    return intent(needs_tool=False), text
