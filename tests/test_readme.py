@@ -21,9 +21,8 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 
-STATUS = {"packetgate ask --session notes --allow-writes 'Write \"buy milk\" to notes.txt'": 3}
-"""What a command ends with, where it is not 0: this one waits for an answer."""
 GIVEN = {"packetgate chat": b"Hello\n/quit\n"}
+"""What is typed into a command."""
 MAKE_ARGS = {"make test": ["TESTS=tests/prompts", "WORKERS=0"]}
 """`make test` within itself: the same command, on the smallest room."""
 
@@ -57,9 +56,7 @@ def test_every_command_runs(block: str, folder: Path, tmp_path: Path) -> None:
             program, *args = shlex.split(command)
             assert program == COMMAND.name
             done = cli.run(*args, given=GIVEN.get(command, b""))
-            assert done.status == STATUS.get(command, 0), f"{command}\n{done.out}{done.err}"
-    if "notes.txt" in block:
-        assert (folder / "notes.txt").read_text() == "buy milk"
+            assert done.status == 0, f"{command}\n{done.out}{done.err}"
 
 
 def test_the_demo_reads_and_does_not_write(tmp_path: Path) -> None:
@@ -72,7 +69,7 @@ def test_the_demo_reads_and_does_not_write(tmp_path: Path) -> None:
 
 
 def test_the_preferences_are_understood_and_fit_the_built_in_tools(folder: Path, tmp_path: Path) -> None:
-    (written,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    (written,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "tools.md").read_text(), re.DOTALL)
     (folder / "packetgate.toml").write_text(written)
     done = CommandLine(folder, tmp_path / "home").run("tools", "knowledge")
     assert (done.status, done.err) == (0, "")

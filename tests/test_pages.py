@@ -1,0 +1,137 @@
+"""The documentation holds: links lead somewhere, what is named is there, tables and picture are made of what is now."""
+
+import importlib
+import importlib.util
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+from support.pages import PAGES, ROOT, anchors_of, code_of, commands_of, links_of
+
+from benchmarks.tables import FILES, filled
+from connectors.command_line import COMMANDS, Commands
+from connectors.discord.config import Person, load_discord_config
+from graph.settings import Settings
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+MAKEFILE = (ROOT / "Makefile").read_text()
+ROOMS = ("state", "prompts", "models", "tools", "deciders", "nodes", "graph", "connectors", "benchmarks")
+SOURCE = "".join(file.read_text() for room in ROOMS for file in (ROOT / room).rglob("*.py"))
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def options() -> dict[str, set[str]]:
+    """Return each command's options."""
+    group = Commands()
+    found = {}
+    for name in COMMANDS:
+        command = group.get_command(None, name)
+        found[name] = {one for param in command.params for one in (*param.opts, *param.secondary_opts)} | {"--help"}
+    return found
+
+
+OPTIONS = options()
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links_of(page):
+        if link.startswith("https://"):
+            continue
+        where, _, anchor = link.partition("#")
+        target = (page.parent / where).resolve() if where else page
+        assert target.exists(), link
+        assert target.is_relative_to(ROOT), link
+        assert not anchor or anchor in anchors_of(target), link
+
+
+@each_page
+def test_commands_are_there_with_their_options(page: Path) -> None:
+    for _, *words in commands_of(page, "packetgate"):
+        name, *rest = words or ["ask"]
+        assert name in COMMANDS, words
+        given = {word.partition("=")[0] for word in rest if word.startswith("-") and word.strip("-")}
+        assert given <= OPTIONS[name], words
+
+
+@each_page
+def test_options_in_the_text_are_some_commands(page: Path) -> None:
+    known = set().union(*OPTIONS.values())
+    for code in code_of(page):
+        if option := re.match(r"--[a-z][a-z-]*", code):
+            assert option[0] in known, code
+
+
+@each_page
+def test_make_has_what_is_named(page: Path) -> None:
+    for _, *words in commands_of(page, "make"):
+        for word in words:
+            variable, is_set, _ = word.partition("=")
+            wanted = rf"^{variable} \?=|\$\({variable}\)" if is_set else rf"^{re.escape(word)}:"
+            assert re.search(wanted, MAKEFILE, re.MULTILINE), words
+
+
+@each_page
+def test_modules_and_scripts_are_there(page: Path) -> None:
+    for _, *words in commands_of(page, "python"):
+        if words[0] == "-m":
+            assert importlib.util.find_spec(words[1]), words
+        else:
+            assert (ROOT / words[0]).is_file(), words
+
+
+@each_page
+def test_extras_are_there(page: Path) -> None:
+    assert set(re.findall(r"packetgate\[(\w+)\]", page.read_text())) <= set(EXTRAS)
+
+
+@each_page
+def test_variables_are_read_somewhere(page: Path) -> None:
+    read = {f"PACKETGATE_{field.upper()}" for field in Settings.model_fields}
+    read |= {f"PACKETGATE_{role}_{what}" for role in ("LITE", "PRIME") for what in ("BASE_URL", "API_KEY")}
+    for variable in re.findall(r"PACKETGATE_[A-Z_]*[A-Z]", page.read_text()):
+        assert variable in read or re.search(rf"\b{variable}\b", SOURCE), variable
+
+
+@pytest.mark.parametrize("page", FILES, ids=lambda page: page.name)
+def test_tables_are_what_the_results_give(page: Path) -> None:
+    text = page.read_text()
+    assert "<!-- table: " in text
+    assert filled(text) == text, "out of step: python -m benchmarks.tables"
+    assert filled(text.replace(" ---: |", " --- |")) == text != text.replace(" ---: |", " --- |")
+
+
+def test_the_discord_page_shows_a_table_that_is_understood(tmp_path: Path) -> None:
+    (written,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "discord.md").read_text(), re.DOTALL)
+    file = tmp_path / "packetgate.toml"
+    file.write_text(written)
+    context = load_discord_config(file).context_for(Person(user=123456789012345678))
+    assert context is not None
+    assert context.allow_write_tools
+    assert not context.allow_execute_tools
+
+
+def test_the_picture_is_what_the_commands_print() -> None:
+    script = _script("docs/record_session.py")
+    shown = script.PICTURE.read_text()
+    assert _words(script.recorded()) == _words(shown), "out of step: python docs/record_session.py"
+    assert not re.search(r"url\((?!#)|https?://(?!www\.w3\.org)|/tmp|/home|/root", shown)
+
+
+def _script(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _words(svg: str) -> Counter[str]:
+    """Return the words of a picture; names of packets and sessions, times and counts differ from run to run."""
+    text = " ".join("".join(one.itertext()) for one in ElementTree.fromstring(svg).iter() if one.tag.endswith("text"))
+    return Counter(re.sub(r"\b[0-9a-f]{8,12}\b|[\d.,]+", "#", text.replace("\xa0", " ")).split())
