@@ -16,6 +16,8 @@ is evaluated, or billed, only from where it differs.
 """
 HISTORY_CHARS = 1_500
 RESULT_CHARS = 12_000
+ATTACHED_CHARS = 12_000
+"""Of all attachments together."""
 
 TOOL_RESULT = "tool_execution_result"
 
@@ -42,9 +44,18 @@ async def conversation(
 
 
 def results(packet: CognitionPacket) -> str:
-    """Return this turn's tool results as fenced data. The fence carries the packet id, which no tool can know."""
+    """Return what the user attached and this turn's tool results, as fenced data.
+
+    The fence carries the packet id, which no tool and no file can know.
+    """
+    fence, attachments = packet.header.packet_id, packet.content.attachments
+    each = ATTACHED_CHARS // max(1, len(attachments))
+    attached = [
+        "\n" + render("attachment", fence=fence, file=_harmless(one.name), text=_shown(one.text, each))
+        for one in attachments
+    ]
     fields = [one for one in packet.content.data_fields if one.type == TOOL_RESULT]
-    return "".join(_fenced(field, packet.header.packet_id) for field in fields)
+    return "".join([*attached, *(_fenced(field, fence) for field in fields)])
 
 
 def repair(problem: str) -> str:
@@ -56,10 +67,18 @@ def _fenced(field: DataField, fence: str) -> str:
     value = field.value if isinstance(field.value, dict) else {"output": field.value}
     succeeded = value.get("success") is True
     output = str(value.get("output") if succeeded else value.get("error") or value.get("status"))
-    shown = output if len(output) <= RESULT_CHARS else f"{output[:RESULT_CHARS]}\n[cut: {len(output):,} characters]"
-    shown = shown.replace("<|", "< |")  # llama.cpp would read a model's control tokens out of a tool's text
+    shown = _shown(output, RESULT_CHARS)
     status = "succeeded" if succeeded else f"did not succeed ({value.get('status', 'failed')})"
     return "\n" + render("tool_result", fence=fence, tool=str(value.get("tool", "")), status=status, output=shown)
+
+
+def _shown(text: str, most: int) -> str:
+    cut = text if len(text) <= most else f"{text[:most]}\n[cut: {len(text):,} characters]"
+    return _harmless(cut)
+
+
+def _harmless(text: str) -> str:
+    return text.replace("<|", "< |")  # llama.cpp would read a model's control tokens out of it
 
 
 def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:

@@ -32,6 +32,9 @@ class ReflexResponder:
         problems = [f"{server.name}: {server.problem}" for server in packet.context.servers if server.problem]
         if routing is not None and problems:
             text += "\n\nNot everything was reachable: " + "; ".join(problems) + "."
+        if packet.content.attachments:
+            names = ", ".join(one.name for one in packet.content.attachments)
+            text += f"\n\nWithout a language model I cannot read what came with it: {names}."
         return Answer(text=text, confidence=0.9 if routing and routing.all_calls else 0.6, decided_by="reflex")
 
 

@@ -1,0 +1,101 @@
+"""The client: what Discord tells it, and to whom of the other modules it hands that on."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import discord
+from discord import app_commands
+from discord.ext import commands
+
+from connectors.discord.config import NOBODY, DiscordConfig
+from connectors.discord.conversing import Conversations
+from connectors.discord.deciding import Decisions, person_of
+from connectors.discord.incoming import is_addressed
+from connectors.discord.presenting import Press
+from connectors.discord.questions import OpenQuestion, OpenQuestions
+from connectors.discord.slash import add_commands
+from connectors.discord.trouble import UNSENT
+from connectors.sessions import Sessions
+from graph.settings import Settings
+
+log = logging.getLogger(__name__)
+
+INTENTS = discord.Intents(guilds=True, messages=True, message_content=True)
+"""The content of messages is needed for replies that do not mention the bot, and for what they reply to."""
+
+
+class PacketBot(discord.Client):
+    """Answers those whom the configuration allows; for all others it is deaf."""
+
+    def __init__(self, sessions: Sessions, settings: Settings, config: DiscordConfig) -> None:
+        super().__init__(intents=INTENTS, allowed_mentions=discord.AllowedMentions.none())
+        self._config = config
+        self._questions = OpenQuestions(settings.home / "discord-questions.json", self._mark)
+        self._conversations = Conversations(sessions, self._questions)
+        self._decisions = Decisions(self._conversations, config)
+        rate = commands.Cooldown(config.rate.turns, config.rate.seconds)
+        self._limits = commands.CooldownMapping[discord.Message](rate, lambda message: message.author.id)
+        self._told_to_wait: set[int] = set()
+        self._running: set[asyncio.Task[None]] = set()
+        self._tree = app_commands.CommandTree(self)
+        add_commands(self._tree, self._conversations, config, settings)
+
+    async def setup_hook(self) -> None:
+        """Take up what was open, and make the slash commands known."""
+        await self._questions.load()
+        await self._tree.sync()
+        if not self._config.allowed:
+            log.warning(NOBODY)
+
+    async def on_ready(self) -> None:
+        """Say that it is there."""
+        log.info("%s listens in %d servers and to direct messages", self.user, len(self.guilds))
+
+    async def on_message(self, message: discord.Message) -> None:
+        """Answer what is spoken to the bot by somebody who may."""
+        me = self.user
+        if me is None or not is_addressed(message, me):
+            return
+        person = person_of(message.author, message.channel)
+        rights = self._config.context_for(person)
+        if rights is None:
+            log.info("passed over: user %d is not allowed in channel %d", person.user, message.channel.id)
+            return
+        wait = self._limits.update_rate_limit(message)
+        if wait is None:
+            self._told_to_wait.discard(person.user)
+            await self._run(self._conversations.hear(message, me, rights))
+        elif person.user not in self._told_to_wait:
+            self._told_to_wait.add(person.user)
+            await message.reply(f"That was a lot at once. Please ask again in {math.ceil(wait)} seconds.")
+
+    async def on_interaction(self, interaction: discord.Interaction[Any]) -> None:
+        """Take what is pressed on a question, also one that was put before the last restart."""
+        data: Mapping[str, Any] = interaction.data or {}
+        press = Press.of(data.get("custom_id"))
+        if press is not None:
+            await self._run(self._decisions.pressed(interaction, press))
+
+    async def close(self) -> None:
+        """Stop the turns that run, telling who waits for them, and then the client."""
+        self._questions.stop()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await super().close()
+
+    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        await task
+
+    async def _mark(self, question: OpenQuestion, line: str) -> None:
+        message = self.get_partial_messageable(question.channel).get_partial_message(question.message)
+        try:
+            await message.edit(content=line, view=None)
+        except UNSENT as error:
+            log.warning("question %d in channel %d cannot be marked: %s", message.id, question.channel, error)

@@ -1,0 +1,34 @@
+"""`packetgate discord`."""
+
+import os
+from importlib.util import find_spec
+
+from connectors.options import Assistant, Lite, McpConfig, Prime, Url
+from connectors.running import run
+from state.errors import ConfigError
+
+
+def discord(
+    mcp_config: McpConfig = None, lite: Lite = None, prime: Prime = None, url: Url = None, assistant: Assistant = None
+) -> None:
+    """Answer on Discord until stopped. The bot's token is read from the environment alone: DISCORD_TOKEN."""
+
+    async def start() -> int:
+        from connectors.discord.config import load_discord_config
+        from connectors.options import checked, settings_from
+
+        token = os.environ.get("DISCORD_TOKEN", "").strip()
+        if not token:
+            raise ConfigError(
+                "DISCORD_TOKEN is not set: make a bot at https://discord.com/developers/applications, "
+                "and put its token into the environment"
+            )
+        settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
+        config = load_discord_config(settings.preferences_path)
+        if find_spec("discord") is None:
+            raise ConfigError("discord.py is not installed: pip install 'packetgate[discord]'")
+        from connectors.discord.serving import serve
+
+        return await serve(settings, config, token)
+
+    run(start)

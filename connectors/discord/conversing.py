@@ -1,0 +1,146 @@
+"""Turns on Discord: each session's one after the other, their progress, their questions, their answers."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import discord
+
+from connectors.asking import Reply, Turn
+from connectors.discord.incoming import read_message, words_of
+from connectors.discord.presenting import buttons, headline, is_plain, parts
+from connectors.discord.progress import LiveMessage
+from connectors.discord.questions import OpenQuestion, OpenQuestions, expiry_of, key_of
+from connectors.sessions import Sessions, SessionState
+from connectors.turn import Asked, Finished, StageStarted, run_turn
+from state.context import RoutingContext
+from state.errors import PacketgateError, RequestError
+
+log = logging.getLogger(__name__)
+
+STOPPED = "I was stopped in the middle of this. Please ask again."
+ANSWERED = "💬 Answered in words."
+GONE_ON = "💨 The conversation went on before this was answered: nothing was run."
+
+
+def session_of(channel_id: int) -> str:
+    """Return the name of the session that a direct message, a thread or a channel is."""
+    return f"discord:{channel_id}"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One message or press, and where that is shown which comes of it."""
+
+    session: str
+    asker: int
+    """Whose turn it is."""
+    rights: RoutingContext
+    live: LiveMessage
+
+
+class Conversations:
+    """The turns of all channels."""
+
+    def __init__(self, sessions: Sessions, questions: OpenQuestions) -> None:
+        self.sessions = sessions
+        self.questions = questions
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def lock(self, session: str) -> asyncio.Lock:
+        """Return what lets one turn at a time run on a session."""
+        return self._locks.setdefault(session, asyncio.Lock())
+
+    async def hear(self, message: discord.Message, me: discord.abc.User, rights: RoutingContext) -> None:
+        """Run the turn of a message that is spoken to the bot, after those before it."""
+        session = session_of(message.channel.id)
+        here = Exchange(session, message.author.id, rights, LiveMessage(message))
+        async with self.lock(session), self._told_of_trouble(here):
+            state, words = await self.sessions.state(session), words_of(message, me)
+            answers = bool(words) and _answers(message, state, self.questions.of(session))
+            await self.questions.close(session, ANSWERED if answers else GONE_ON)
+            if answers:
+                await self._run(Reply(words), here)
+                return
+            read = await read_message(message, me, [one.text for one in state.packet.messages])
+            here.live.notes = read.left_out
+            await self._run(read.turn, here)
+
+    async def reply(self, value: object, to: discord.Message, asker: int, rights: RoutingContext) -> None:
+        """Go on with a turn by the reply to its question. The caller holds the session's lock."""
+        here = Exchange(session_of(to.channel.id), asker, rights, LiveMessage(to))
+        async with self._told_of_trouble(here):
+            await self._run(Reply(value), here)
+
+    async def forget(self, session: str) -> None:
+        """Forget a session, once its turn is over."""
+        async with self.lock(session):
+            await self.questions.close(session, GONE_ON)
+            await self.sessions.forget(session)
+
+    async def _run(self, turn: Turn, here: Exchange) -> None:
+        """Run a turn, and show what comes of it."""
+        running = run_turn(self.sessions, turn, here.session, here.rights)
+        async with here.live.channel.typing(), aclosing(running) as events:
+            async for event in events:
+                match event:
+                    case StageStarted(stage):
+                        await here.live.show(stage)
+                    case Asked(question, packet):
+                        await self._ask(question, packet.header.packet_id, here)
+                    case Finished(packet):
+                        await here.live.end(packet.response.candidate.strip() or "(no answer)")
+
+    async def _ask(self, question: dict[str, Any], packet_id: str, here: Exchange) -> None:
+        key, lapses = key_of(packet_id, question), expiry_of(question)
+        line = headline(question, here.asker, lapses)
+        placed = await here.live.place()
+        noted = OpenQuestion(
+            session=here.session,
+            channel=placed.channel.id,
+            message=placed.id,
+            asker=here.asker,
+            key=key,
+            expires_at=lapses,
+        )
+        await self.questions.add(noted)  # before it is seen: a bot that is stopped in between knows of it
+        sent = await here.live.ask(line, buttons(question, here.asker, key), **parts(question))
+        if sent.id != placed.id:
+            await self.questions.add(noted.model_copy(update={"message": sent.id}))
+
+    @asynccontextmanager
+    async def _told_of_trouble(self, here: Exchange) -> AsyncIterator[None]:
+        """Tell the user in a line what ended a turn. No turn ends the bot: here is the outermost edge of each."""
+        try:
+            yield
+        except RequestError as error:
+            await here.live.end(str(error))
+        except asyncio.CancelledError:
+            if not here.live.is_over:
+                await here.live.end(STOPPED)
+            raise
+        except Exception:
+            packet = await self._packet_of(here.session)
+            log.exception("%s: packet %s broke", here.session, packet)
+            await here.live.end(f"Something went wrong with packet `{packet}`. The bot's log says what.")
+
+    async def _packet_of(self, session: str) -> str:
+        try:
+            return (await self.sessions.state(session)).packet.header.packet_id
+        except PacketgateError:
+            return "unknown"
+
+
+def _answers(message: discord.Message, state: SessionState, question: OpenQuestion | None) -> bool:
+    """Whether a message is its asker's answer to the question: a reply to it, or, alone with the bot, any words."""
+    asked = state.question
+    if question is None or asked is None or key_of(state.packet.header.packet_id, asked) != question.key:
+        return False
+    if message.author.id != question.asker or question.has_lapsed:
+        return False
+    replies = message.reference is not None and message.reference.message_id == question.message
+    return replies or (message.guild is None and is_plain(asked))

@@ -1,0 +1,143 @@
+"""Buttons and forms: who presses, whether it still matters, and what it says to the turn that waits."""
+
+import asyncio
+import json
+from contextlib import AsyncExitStack
+from typing import Any
+
+import discord
+
+from connectors.discord.config import DiscordConfig, Person
+from connectors.discord.conversing import Conversations, session_of
+from connectors.discord.presenting import Press, form, requests_of, written
+from connectors.discord.questions import LAPSED, expiry_of, key_of
+from state.base import now
+from state.context import RoutingContext
+from state.errors import RequestError
+
+PATIENCE_S = 2.0
+"""Seconds for which a press waits for the session's turn to end: Discord wants an answer within three."""
+
+NOT_YOURS = "Only the one who asked, or somebody who approves here, can decide this."
+NOT_ANY_MORE = "This was decided already, or the conversation went on: nothing was done."
+NOT_THERE = "Whoever asked this is not here any more, or may not ask any more: nothing was done."
+
+
+def person_of(user: discord.abc.User, channel: Any) -> Person:
+    """Return who speaks, and where."""
+    places = (channel.id, getattr(channel, "parent_id", None))
+    return Person(
+        user=user.id,
+        roles=frozenset(role.id for role in getattr(user, "roles", ())),
+        places=tuple(place for place in places if place is not None),
+    )
+
+
+class Decisions:
+    """What is pressed on questions, by the questions that the sessions hold: it needs no memory of its own."""
+
+    def __init__(self, conversations: Conversations, config: DiscordConfig) -> None:
+        self._conversations = conversations
+        self._config = config
+
+    async def pressed(self, interaction: discord.Interaction[Any], press: Press) -> None:
+        """Open a form, or go on with the turn. What does not count is told to whoever pressed, and to nobody else."""
+        message, channel = interaction.message, interaction.channel
+        if message is None or channel is None:
+            return
+        if not self._config.may_decide(person_of(interaction.user, channel), press.asker):
+            await _note(interaction, NOT_YOURS)
+            return
+        session = session_of(channel.id)
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    await held.enter_async_context(self._conversations.lock(session))
+            except TimeoutError:  # another press, or a new message, is ahead
+                await _note(interaction, NOT_ANY_MORE)
+                return
+            question = await self._question(session, press)
+            if question is None:
+                await _note(interaction, NOT_ANY_MORE)
+            elif (lapses := expiry_of(question)) and now() > lapses:
+                await self._conversations.questions.remove(session)
+                await interaction.response.edit_message(content=LAPSED, view=None)
+            elif press.action in {"edit", "answer"}:
+                await interaction.response.send_modal(form(question, press))
+            else:
+                await self._decide(interaction, message, press, question)
+
+    async def _question(self, session: str, press: Press) -> dict[str, Any] | None:
+        """Return the question, None where it is not the one that the session waits with."""
+        state = await self._conversations.sessions.state(session)
+        if state.question is None or key_of(state.packet.header.packet_id, state.question) != press.key:
+            return None
+        return state.question
+
+    async def _decide(
+        self, interaction: discord.Interaction[Any], message: discord.Message, press: Press, question: dict[str, Any]
+    ) -> None:
+        rights = await self._rights_of(press.asker, interaction)
+        if rights is None:
+            await _note(interaction, NOT_THERE)
+            return
+        try:
+            value, told = _reply(press, question, written(interaction.data or {}))
+        except RequestError as error:
+            await _note(interaction, str(error))
+            return
+        await interaction.response.edit_message(content=f"{told} by <@{interaction.user.id}>.", view=None)
+        await self._conversations.questions.remove(session_of(message.channel.id))
+        await self._conversations.reply(value, message, press.asker, rights)
+
+    async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
+        """Return the settings of the asker's turns there: whoever presses lends them no rights."""
+        user: discord.abc.User | None = interaction.user
+        if interaction.user.id != asker:
+            guild = interaction.guild
+            try:
+                user = None if guild is None else guild.get_member(asker) or await guild.fetch_member(asker)
+            except discord.NotFound:
+                user = None
+        return None if user is None else self._config.context_for(person_of(user, interaction.channel))
+
+
+def _reply(press: Press, question: dict[str, Any], fields: list[str]) -> tuple[object, str]:
+    """Return what a press says to the turn, and how that is told.
+
+    Raises:
+        RequestError: what was written cannot be used.
+    """
+    match press.action:
+        case "approve":
+            return {"type": "approve"}, "✅ Approved"
+        case "reject":
+            return {"type": "reject"}, "⛔ Rejected"
+        case "answered":
+            return {"type": "respond", "message": "\n".join(fields)}, "💬 Answered"
+        case _:
+            requests = requests_of(question)
+            if len(fields) != len(requests):
+                raise RequestError("the form does not fit the question: press Edit again")
+            decisions = [_edited(request, text) for request, text in zip(requests, fields, strict=True)]
+            return {"decisions": decisions}, "✏️ Edited"
+
+
+def _edited(request: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return the decision on one call: its new arguments, the old ones, or, where nothing was left of them, no."""
+    if not text.strip():
+        return {"type": "reject"}
+    try:
+        args = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"{request['name']}: not JSON: {error}. Press Edit again") from error
+    if not isinstance(args, dict):
+        raise RequestError(f"{request['name']}: arguments are a JSON object such as {{}}. Press Edit again")
+    if args == request.get("args"):
+        return {"type": "approve"}
+    return {"type": "edit", "edited_action": {"name": request["name"], "args": args}}
+
+
+async def _note(interaction: discord.Interaction[Any], text: str) -> None:
+    """Tell it to the one who pressed and to nobody else."""
+    await interaction.response.send_message(text[:2_000], ephemeral=True)
