@@ -2,69 +2,76 @@
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+import sys
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from rich.text import Text
+
+from connectors import rendering
 from connectors.asking import Say
 from connectors.opening import open_sessions
-from connectors.terminal import rendering
-from connectors.terminal.reading import InterruptedReadError, reader
-from connectors.terminal.turns import Terminal
+from connectors.running import InterruptedReadError
+from connectors.terminal.conversation import Conversation
+from connectors.terminal.reading import at_a_terminal, composer, reader
+from connectors.terminal.slash import completions, is_command, obey
+from connectors.terminal.turns import WAITING, Terminal
 from graph.settings import Settings
 from state.context import RoutingContext
-from state.errors import InputError
+from state.errors import PacketgateError
+from state.printing import printable
 from state.request import TurnRequest
 
-HELP = (
-    "/quit ends, /journey shows or hides each packet's journey, /session says where to come back to; "
-    "Ctrl-C stops a turn."
-)
+PROMPT = "you> "
+STOPPED = "stopped: /continue goes on with it, or say something else"
+LEFT_OPEN = "left unanswered: /continue asks again, or say something else"
+LEAVING = "/quit or Ctrl-D leaves"
 
 
 async def chat(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
     """Read words until the end, each put as `request`; what goes wrong with one leaves the session as it was."""
-    read = reader(settings.home / "history")
     async with open_sessions(settings) as sessions:
-        terminal = Terminal(sessions, session, context, interactive=True, read=read, show_journey=False)
-        out = rendering.console()
-        out.print(f"session {session}; /help for help")
-        pending = (await sessions.state(session)).question
-        if pending is not None:
-            await _guarded(terminal.ask_again(pending))
-        while True:
+        terminal = Terminal(sessions, session, context, interactive=True, read=reader(), show_journey=False)
+        talk = Conversation(terminal, settings)
+        read = composer(settings.home / "history", completions)
+        await _guarded(talk.greet())
+        while not talk.is_over:
             try:
-                line = (await read("you> ")).strip()
+                words = (await read(PROMPT)).strip()
             except InterruptedReadError:
+                talk.say(LEAVING)
                 continue
             except EOFError:
-                return 0
-            match line:
-                case "":
-                    continue
-                case "/quit" | "/exit":
-                    return 0
-                case "/help":
-                    out.print(HELP)
-                case "/session":
-                    out.print(f"packetgate chat --session {session}")
-                case "/journey":
-                    terminal.show_journey = not terminal.show_journey
-                case command if command.startswith("/"):
-                    out.print(f"there is no {command.split()[0]}: {HELP}")
-                case words:
-                    await _guarded(terminal.run(Say(words, request)))
+                break
+            if words:
+                await _guarded(obey(talk, words) if is_command(words) else terminal.run(Say(words, request)))
+        left = await sessions.state(terminal.session)
+        return WAITING if left.question is not None and not at_a_terminal() else 0
 
 
-async def _guarded(turn: Coroutine[Any, Any, int]) -> None:
+async def _guarded(turn: Coroutine[Any, Any, object]) -> None:
     """Run a turn that Ctrl-C may stop and bad input may end, without ending the session."""
     running = asyncio.ensure_future(turn)
+    out = rendering.console()
+    with _stopped_by_ctrl_c(running):
+        try:
+            await running
+        except PacketgateError as error:
+            sys.stdout.flush()
+            line = " ".join(printable(str(error)).split())
+            rendering.console(stderr=True).print(Text(f"packetgate: {line}", style="red"), soft_wrap=True)
+        except asyncio.CancelledError:
+            out.print(STOPPED, style="dim")
+        except (InterruptedReadError, EOFError):
+            out.print(LEFT_OPEN, style="dim")
+
+
+@contextmanager
+def _stopped_by_ctrl_c(running: "asyncio.Future[object]") -> Iterator[None]:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, running.cancel)
     try:
-        await running
-    except InputError as error:
-        rendering.console(stderr=True).print(f"packetgate: {error}")
-    except (asyncio.CancelledError, InterruptedReadError):
-        rendering.console().print("stopped; the session is as it was before the last stage")
+        yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)

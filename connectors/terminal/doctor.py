@@ -7,7 +7,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from connectors.terminal.findings import Finding, exit_status, show
+from connectors.opening import open_sessions
+from connectors.terminal.findings import Finding, exit_status, show, show_json
 from connectors.terminal.patterns import unfitting
 from graph.composition import open_tools
 from graph.settings import Settings
@@ -22,19 +23,38 @@ from tools.preferences import load_preferences
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 
 
-async def examine(settings: Callable[[], Settings], *, models: bool) -> int:
+async def examine(settings: Settings, *, models: bool, as_json: bool) -> int:
     """Print every finding, each model's own if `models`; the exit status is 0 if none of them is bad."""
-    made = settings()
-    tools, catalogue = await _tools(made)
-    findings = [*await _process(made), *([] if models else await _models(made)), *tools]
-    show(findings)
+    tools, catalogue = await _tools(settings)
+    findings = [
+        *await _server_of_turns(settings),
+        *await _process(settings),
+        *([] if models else await _models(settings)),
+        *tools,
+    ]
+    if not as_json:
+        show(findings)
     if models:
         from connectors.terminal.examining import examined
 
-        async for found in examined(made, catalogue):
-            show(found)
+        async for found in examined(settings, catalogue):
+            if not as_json:
+                show(found)
             findings += found
+    if as_json:
+        show_json(findings)
     return exit_status(findings)
+
+
+async def _server_of_turns(settings: Settings) -> list[Finding]:
+    if not settings.url:
+        return []
+    try:
+        async with open_sessions(settings):
+            how = f"{settings.url} runs the turns, by its assistant {settings.assistant}; below is what is here"
+            return [Finding("ok", "PACKETGATE_URL", how)]
+    except PacketgateError as error:
+        return [Finding("bad", "PACKETGATE_URL", str(error))]
 
 
 async def _process(settings: Settings) -> list[Finding]:

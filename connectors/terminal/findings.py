@@ -1,5 +1,7 @@
 """What `packetgate doctor` finds, and how it looks in a terminal."""
 
+import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -7,7 +9,8 @@ from typing import Literal
 from rich.table import Table
 from rich.text import Text
 
-from connectors.terminal import rendering
+from connectors import rendering
+from state.printing import printable
 
 STYLE = {"ok": "green", "note": "yellow", "bad": "red"}
 WIDTHS = (4, 14)
@@ -32,8 +35,14 @@ def show(findings: Sequence[Finding]) -> None:
         table.add_column(no_wrap=True, min_width=width)
     table.add_column(overflow="fold", ratio=1)
     for one in findings:
-        table.add_row(Text(one.verdict, style=STYLE[one.verdict]), one.what, Text(rendering.printable(one.how)))
+        table.add_row(Text(one.verdict, style=STYLE[one.verdict]), one.what, Text(printable(one.how)))
     rendering.console().print(table)
+
+
+def show_json(findings: Sequence[Finding]) -> None:
+    """Print the findings as JSON."""
+    found = [{"verdict": one.verdict, "what": one.what.strip(), "how": one.how} for one in findings]
+    sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
 
 
 def exit_status(findings: Sequence[Finding]) -> int:

@@ -1,27 +1,24 @@
-"""`packetgate tools` and `packetgate trace`."""
+"""`packetgate tools`."""
 
-import asyncio
 import json
 import sys
 from dataclasses import asdict
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from connectors.terminal import rendering
+from connectors import rendering
 from connectors.terminal.patterns import unfitting
 from graph.composition import open_tools
 from graph.settings import Settings
-from state.errors import PacketError, RequestError
-from state.packet import read_packet
+from state.errors import RequestError
+from state.printing import printable
 from tools.catalogue import Catalogue
 from tools.spec import ToolSpec
 
 LISTS_ALL = "`packetgate tools` lists all"
-RISK_STYLE = {"read": "green", "write": "yellow", "execute": "red"}
 
 
 async def list_tools(settings: Settings, name: str | None, *, full: bool, as_json: bool) -> int:
@@ -42,22 +39,7 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
         out.print(_table(specs))
     amiss = [f"{one.name}: {one.problem or 'still starting'}" for one in health if one.problem or one.state != "ready"]
     for problem in [*amiss, *(unfitting(catalogue, settings.preferences_path) if name is None else [])]:
-        out.print(Text(f"! {rendering.printable(problem)}", style="yellow"))
-    return 0
-
-
-async def show_packet(path: Path) -> int:
-    """Print a packet's answer and journey."""
-    try:
-        data = await asyncio.to_thread(sys.stdin.buffer.read if str(path) == "-" else path.read_bytes)
-        packet = read_packet(data)
-    except OSError as error:
-        raise PacketError(f"{path}: cannot be read: {error.strerror}") from error
-    out = rendering.console()
-    out.print(Text(rendering.printable(packet.content.original_prompt), style="bold"))
-    out.print(rendering.answer(packet))
-    out.print()
-    out.print(rendering.journey(packet))
+        out.print(Text(f"! {printable(problem)}", style="yellow"))
     return 0
 
 
@@ -80,22 +62,22 @@ def _table(specs: list[ToolSpec]) -> Table:
     table.add_column("risk", no_wrap=True)
     table.add_column("category: what it does", overflow="fold", ratio=1)
     for spec in specs:
-        risk = Text(spec.risk.value, style=RISK_STYLE[spec.risk.value])
+        risk = Text(spec.risk.value, style=rendering.RISK_STYLE[spec.risk.value])
         about = _about(spec)
         does = Text(f"{about}: " if about else "", style="magenta")
-        table.add_row(spec.name, risk, does.append(rendering.printable(spec.brief), style="default"))
+        table.add_row(spec.name, risk, does.append(printable(spec.brief), style="default"))
     return table
 
 
 def _about(spec: ToolSpec) -> str:
     """Return what a tool is about, and whether it reaches out of the user's own servers."""
-    return rendering.printable(", ".join([spec.category] * bool(spec.category) + ["external"] * spec.is_external))
+    return printable(", ".join([spec.category] * bool(spec.category) + ["external"] * spec.is_external))
 
 
 def _in_full(spec: ToolSpec) -> Text:
     text = Text(f"{spec.name}", style="bold cyan")
-    text.append(f"  {spec.risk.value}", style=RISK_STYLE[spec.risk.value])
+    text.append(f"  {spec.risk.value}", style=rendering.RISK_STYLE[spec.risk.value])
     text.append(f"  {_about(spec)}\n", style="magenta")
-    text.append(rendering.printable(spec.full) + "\n", style="default")
+    text.append(printable(spec.full) + "\n", style="default")
     text.append(json.dumps(spec.input_schema, indent=2, ensure_ascii=False), style="dim")
     return text

@@ -1,19 +1,27 @@
 """One turn in a terminal: progress while it runs, the question it may ask, the answer, the journey."""
 
+import asyncio
 import json
+import shlex
 import sys
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich.status import Status
+from rich.text import Text
 
+from connectors import rendering
 from connectors.asking import Reply, Turn
-from connectors.sessions import Sessions
-from connectors.terminal import rendering
+from connectors.running import InterruptedReadError
+from connectors.sessions import AnswerPiece, Sessions
+from connectors.terminal.answering import StreamedAnswer
 from connectors.terminal.reading import Reader, reader
 from connectors.turn import Asked, Finished, StageFinished, StageStarted, run_turn
+from graph.building import LAST
 from state.context import RoutingContext
 from state.errors import RequestError
+from state.sections import Reflection
 
 WAITING = 3
 """Exit status of a turn that waits for an answer."""
@@ -31,6 +39,8 @@ class Terminal:
     as_json: bool = False
     interactive: bool = False
     show_journey: bool = True
+    options: tuple[str, ...] = ()
+    """What `packetgate answer` must be told again of the command line."""
     read: Reader = field(default_factory=reader)
 
     async def run(self, turn: Turn) -> int:
@@ -45,30 +55,59 @@ class Terminal:
                 return WAITING
             turn = await self._ask(event.question)
 
+    async def run_once(self, turn: Turn) -> int:
+        """Run the turn as the whole of a command: whoever stops it, or leaves a question open, is told how to go on."""
+        try:
+            return await self.run(turn)
+        except EOFError:
+            self._tell_how("left unanswered: {}", "yes|no|skip")
+            return WAITING
+        except InterruptedReadError:
+            self._tell_how("left unanswered: {}", "yes|no|skip")
+            raise
+        except asyncio.CancelledError:
+            self._tell_how("stopped: {} goes on with it")
+            raise
+
     async def ask_again(self, question: dict[str, Any]) -> int:
         """Put a question that was pending already, and go on from the reply."""
         return await self.run(await self._ask(question))
 
     async def _until_end(self, turn: Turn) -> Asked | Finished:
-        with Status("…", console=rendering.console(stderr=True)) as status:
-            async for event in run_turn(self.sessions, turn, self.session, self.context):
-                match event:
-                    case StageStarted(stage):
-                        status.update(f"{stage} …")
-                    case StageFinished(entry) if sys.stderr.isatty() and not self.as_json:
-                        status.console.print(
-                            f"  {entry.step}: ", rendering.decision(entry), style="dim", sep="", soft_wrap=True
-                        )
-                    case Asked() | Finished():
-                        return event
+        streams = sys.stdout.isatty() and not self.as_json
+        async with aclosing(run_turn(self.sessions, turn, self.session, self.context)) as events:
+            with Status("…", console=rendering.console(stderr=True)) as status, StreamedAnswer() as answer:
+                async for event in events:
+                    match event:
+                        case StageStarted(stage):
+                            status.update(f"{stage} …")
+                        case StageFinished(entry):
+                            self._tell(entry, status)
+                        case AnswerPiece() if streams:
+                            status.stop()
+                            answer.add(event)
+                        case Asked():
+                            return event
+                        case Finished(packet):
+                            if streams:
+                                status.stop()
+                                answer.finish(packet.response.candidate)
+                            return event
         raise RequestError("the turn ended without an answer")
+
+    def _tell(self, entry: Reflection, status: Status) -> None:
+        """Say what a stage decided; the last one's decision is the answer itself."""
+        if sys.stderr.isatty() and not self.as_json and entry.step != LAST:
+            line = Text(f"  {entry.step}: ", style="dim").append_text(rendering.decision(entry))
+            status.console.print(line, no_wrap=True, overflow="ellipsis")
 
     async def _ask(self, question: dict[str, Any]) -> Reply:
         out = rendering.console()
         out.print(rendering.question(question))
         if question.get("kind") == "question":
             return Reply(await self.read("> "))
-        said = (await self.read(HINT)).strip()
+        count = len(question["action_requests"])
+        said = (await self.read(HINT if count == 1 else f"All {count}: {HINT}")).strip()
         if said.lower() in {"e", "edit"}:
             return Reply(await self._edit(question))
         return Reply(said)
@@ -94,10 +133,13 @@ class Terminal:
             sys.stdout.write(finished.packet.model_dump_json(indent=2) + "\n")
             return
         out = rendering.console()
-        out.print(rendering.answer(finished.packet))
+        if not sys.stdout.isatty():
+            out.print(rendering.answer(finished.packet))
         if self.show_journey:
             out.print()
             out.print(rendering.journey(finished.packet))
+        elif any(entry.is_fallback for entry in finished.packet.reasoning.reflection_log):
+            out.print("(reflexes stood in for the model: /why tells where)", style="yellow")
 
     def _show_pending(self, asked: Asked) -> None:
         if self.as_json:
@@ -108,9 +150,12 @@ class Terminal:
         out.print()
         out.print(rendering.journey(asked.packet))
         answer = "YOUR-WORDS" if asked.question.get("kind") == "question" else "yes|no|skip"
-        switches = (
-            " --allow-writes" * self.context.allow_write_tools + " --allow-commands" * self.context.allow_execute_tools
-        )
-        out.print(
-            f"\nThis waits for you, and has not run: packetgate answer {answer} --session {self.session}{switches}"
-        )
+        out.print(f"\nThis waits for you, and has not run: {self._answer(answer)}")
+
+    def _tell_how(self, what: str, *reply: str) -> None:
+        if sys.stderr.isatty():
+            rendering.console(stderr=True).print(what.format(self._answer(*reply)), style="dim", soft_wrap=True)
+
+    def _answer(self, *reply: str) -> str:
+        """Return the command that goes on with this session."""
+        return " ".join(["packetgate answer", *reply, shlex.join(["--session", self.session, *self.options])])

@@ -2,27 +2,26 @@
 
 import json
 import sys
-from collections.abc import Callable
 
 from rich.table import Table
 from rich.text import Text
 
-from connectors.terminal import rendering
+from connectors import rendering
 from graph.settings import Settings
 from graph.storage import open_store
+from state.printing import printable
 from tools.usage.counting import ToolUsage, by_tool
 from tools.usage.keeping import Usage, read_usage
 
 ENDS = ("executed", "failed", "denied", "skipped", "unknown")
 
 
-async def show_usage(settings: Callable[[], Settings], name: str | None, session: str | None, *, as_json: bool) -> int:
+async def show_usage(settings: Settings, name: str | None, session: str | None, *, as_json: bool) -> int:
     """Print how often each tool was chosen and what came of it, in all sessions or in one. No server is opened.
 
     `name` is a tool's or a server's.
     """
-    made = settings()
-    async with open_store(made) as store:
+    async with open_store(settings) as store:
         usage = await read_usage(store, session)
     tools = [one for one in by_tool(usage.records) if name is None or f"{one.tool}.".startswith(f"{name}.")]
     for problem in _passed_over(usage):
@@ -33,7 +32,7 @@ async def show_usage(settings: Callable[[], Settings], name: str | None, session
     out = rendering.console()
     if tools:
         out.print(_table(tools))
-    out.print(Text(rendering.printable(_told(usage, tools, name, session, made.usage_days)), style="dim"))
+    out.print(Text(printable(_told(usage, tools, name, session, settings.usage_days)), style="dim"))
     return 0
 
 
@@ -48,7 +47,7 @@ def _table(tools: list[ToolUsage]) -> Table:
         ends = ", ".join(f"{count:,} {end}" for end in ENDS if (count := getattr(tool, end)))
         review = "" if tool.review_confidence is None else f"{tool.review_confidence:.2f}"
         used = f"{tool.last_used.astimezone():%Y-%m-%d %H:%M}"
-        table.add_row(rendering.printable(tool.tool), f"{tool.asked:,}", ends, review, used)
+        table.add_row(printable(tool.tool), f"{tool.asked:,}", ends, review, used)
     return table
 
 

@@ -32,7 +32,7 @@ CASES = [
     Case("wrong encoding", ("ask",), ("standard input", "0xe9", "UTF-8"), given="Lies café.txt".encode("latin-1")),
     Case("newer packet", ("trace", "p.json"), ("version 2", "upgrade"), files={"p.json": NEWER}),
     Case("no packet", ("trace", "p.json"), ("not a packet",), files={"p.json": b"[1, 2]"}),
-    Case("missing packet", ("trace", "p.json"), ("p.json", "cannot be read")),
+    Case("missing packet", ("trace", "p.json"), ("p.json", "neither a file")),
     Case("broken mcp.json", ("ask", "Read a.txt"), ("mcp.json", "line 1"), files={"mcp.json": b'{"mcpServers": '}),
     Case("mcp.json is a list", ("tools",), ("mcp.json", "object"), files={"mcp.json": b"[]"}),
     Case(

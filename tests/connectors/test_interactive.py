@@ -1,29 +1,12 @@
 """The command line at a real terminal: questions, replies, chat."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pexpect
-from support.command_line import COMMAND, CommandLine
-
-TIMEOUT_S = 90
-
-
-@contextmanager
-def terminal(cli: CommandLine, *args: str) -> Iterator[pexpect.spawn]:
-    child = pexpect.spawn(
-        str(COMMAND),
-        list(args),
-        cwd=str(cli.folder),
-        env={**cli.environment, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"},
-        dimensions=(40, 120),
-        encoding="utf-8",
-        timeout=TIMEOUT_S,
-    )
-    try:
-        yield child
-    finally:
-        child.close(force=True)
+import pytest
+from support.command_line import CommandLine
+from support.prompts import intent
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import Stall
+from support.terminals import KEYS, ended, said, terminal
 
 
 def test_a_question_is_put_and_answered_in_place(cli: CommandLine) -> None:
@@ -48,6 +31,27 @@ def test_a_call_is_edited_in_place(cli: CommandLine) -> None:
         child.expect("Created other.txt")
         child.expect(pexpect.EOF)
     assert (cli.folder / "other.txt").read_text() == "bye"
+
+
+def test_a_write_shows_the_difference_that_it_makes(cli: CommandLine) -> None:
+    (cli.folder / "plan.txt").write_text("one\ntwo\x1b[2J\n")
+    with terminal(cli, "ask", "--allow-writes", 'Overwrite plan.txt with "three"') as child:
+        child.expect(r"\[y\]es")
+        shown = [line.strip() for line in said(child).splitlines()]
+        at = shown.index("--- plan.txt now")
+        assert shown[at : at + 6] == [
+            "--- plan.txt now",
+            "+++ plan.txt",
+            "@@ -1,2 +1 @@",
+            "-one",
+            "-two\ufffd[2J",
+            "+three",
+        ]
+        assert "\x1b[31m-one" in (child.before or "")
+        assert "\x1b[32m+three" in (child.before or "")
+        child.sendline("n")
+        child.expect(pexpect.EOF)
+    assert (cli.folder / "plan.txt").read_text() == "one\ntwo\x1b[2J\n"
 
 
 def test_a_missing_argument_is_asked_for(cli: CommandLine) -> None:
@@ -85,15 +89,28 @@ def test_chat_reads_a_pipe(cli: CommandLine) -> None:
     assert done.status == 0
     assert "Hello! I route requests to tools" in done.out
     assert "The gate opens at seven." in done.out
-    assert "there is no /nonsense" in done.out
+    assert "there is no /nonsense" in done.err
+    assert "\x1b" not in done.out + done.err
 
 
-def test_ctrl_c_ends_ask_without_a_traceback(cli: CommandLine) -> None:
-    with terminal(cli, "ask", "--allow-writes", 'Write "hello" to notes.txt') as child:
+@pytest.mark.parametrize(("key", "status"), [("Ctrl-C", 130), ("Ctrl-D", 3)])
+def test_a_question_may_be_left_without_a_traceback(cli: CommandLine, key: str, status: int) -> None:
+    with terminal(cli, "ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt') as child:
         child.expect(r"\[y\]es")
-        child.sendintr()
-        child.expect(pexpect.EOF)
+        child.send(KEYS[key])
+        child.expect(r"left unanswered: packetgate answer yes\|no\|skip --session s --allow-writes")
+        assert ended(child) == status
         assert "Traceback" not in (child.before or "")
-        child.wait()
-        assert child.exitstatus == 130
     assert not (cli.folder / "notes.txt").exists()
+
+
+def test_a_turn_that_is_stopped_says_how_to_go_on(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(intent(needs_tool=False), Stall("The keeper opens "), "The keeper does.")
+    models = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
+    with terminal(cli, "ask", "--session", "s", "--lite", "openai:scripted", "Who opens?", **models) as child:
+        child.expect("The keeper opens")
+        child.send(KEYS["Ctrl-C"])
+        child.expect("stopped: packetgate answer --session s --lite openai:scripted goes on with it")
+        assert ended(child) == 130
+    done = cli.run("answer", "--session", "s", "--lite", "openai:scripted", **models)
+    assert "The keeper does." in done.out

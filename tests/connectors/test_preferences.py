@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
+import pexpect
 from support.command_line import CommandLine
+from support.terminals import said, terminal
 
 OWN = """
 permanent = ["ai.read"]
@@ -36,14 +38,17 @@ def packet_of(cli: CommandLine, *args: str) -> dict[str, Any]:
 
 def test_tools_are_listed_as_the_user_wants_them_seen(cli: CommandLine) -> None:
     (cli.folder / "packetgate.toml").write_text(OWN)
-    done = cli.run("tools", COLUMNS="80")
+    done = cli.run("tools")
     assert (done.status, done.err) == (0, "")
     lines = lines_of(done.out)
     assert "embedding.query read knowledge, external: Look it up." in lines
     assert any(line.startswith("ai.read read files: Read one text file") for line in lines)
     assert not any(line.startswith("!") for line in lines)
-    assert max(map(len, done.out.splitlines())) <= 80
-    assert len(lines) < 40
+    with terminal(cli, "tools", COLUMNS="80") as child:
+        child.expect(pexpect.EOF)
+        rows = said(child).splitlines()
+    assert max(map(len, rows)) <= 80
+    assert len(rows) < 40
     assert cli.run("tools", "embedding.query").out.startswith("embedding.query  read  knowledge, external\nSearch the")
 
 

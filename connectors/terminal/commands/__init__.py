@@ -1,0 +1,1 @@
+"""The commands, as the command line reads them."""

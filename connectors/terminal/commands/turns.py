@@ -1,0 +1,179 @@
+"""`packetgate ask`, `packetgate answer` and `packetgate chat`."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connectors.options import (
+    AsJson,
+    Assistant,
+    Commands,
+    Lite,
+    McpConfig,
+    Prime,
+    Session,
+    Url,
+    Writes,
+    checked,
+    context_from,
+    session_name,
+    settings_from,
+)
+from connectors.running import run
+from state.errors import InputError
+
+if TYPE_CHECKING:
+    from connectors.asking import Turn
+    from state.request import TurnRequest
+
+ContextType = Annotated[
+    str | None,
+    typer.Option("--context", help="Kind of conversation, such as `tasks`: it begins with the tools that are for it."),
+]
+
+
+def ask(
+    request: Annotated[
+        str | None, typer.Argument(help="What you want. Without it, or with -, it is read from standard input.")
+    ] = None,
+    session: Session = None,
+    context_type: ContextType = None,
+    mcp_config: McpConfig = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    url: Url = None,
+    assistant: Assistant = None,
+    as_json: AsJson = False,
+    allow_writes: Writes = None,
+    allow_commands: Commands = None,
+) -> None:
+    """Ask once: the answer, and the packet's journey. Exit status 3 means that it waits for your answer."""
+
+    def start() -> "Turn":
+        from connectors.asking import Say
+        from state.request import check_request
+
+        return Say(check_request(_request_text(request)), _turn_request(context_type))
+
+    given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+    _turn(start, session, given, (allow_writes, allow_commands), as_json)
+
+
+def answer(
+    reply: Annotated[
+        str | None, typer.Argument(help="yes, no, skip, or your words. Without it a stopped turn goes on.")
+    ] = None,
+    session: Session = None,
+    edit: Annotated[str | None, typer.Option(help="Approve with these arguments instead, as a JSON object.")] = None,
+    mcp_config: McpConfig = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    url: Url = None,
+    assistant: Assistant = None,
+    as_json: AsJson = False,
+    allow_writes: Writes = None,
+    allow_commands: Commands = None,
+) -> None:
+    """Answer a session's pending question, or go on with a turn whose process was stopped.
+
+    Exit status 3 means that it waits for another answer.
+    """
+
+    def start() -> "Turn":
+        from connectors.terminal.replies import reply_or_continue
+
+        if session is None:
+            raise InputError("which session? Name it: packetgate answer yes --session NAME")
+        return reply_or_continue(reply, edit)
+
+    given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+    _turn(start, session, given, (allow_writes, allow_commands), as_json)
+
+
+def chat(
+    session: Session = None,
+    context_type: ContextType = None,
+    mcp_config: McpConfig = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    url: Url = None,
+    assistant: Assistant = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For scripts: a request a line from standard input, an object a line out.")
+    ] = False,
+    allow_writes: Writes = None,
+    allow_commands: Commands = None,
+) -> None:
+    """Talk turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D ends, /help lists what else there is.
+
+    With --json, each object has a type: packet, question (the next line is the reply) or error. The exit status is
+    the last turn's: 3 if it waits for an answer, 2 if its line could not be used.
+    """
+
+    async def talk() -> int:
+        request = _turn_request(context_type)
+        settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
+        from connectors.terminal.chat import chat as run_chat
+        from connectors.terminal.json_lines import chat_lines
+
+        converse = chat_lines if as_json else run_chat
+        return await converse(settings, session_name(session), context_from(allow_writes, allow_commands), request)
+
+    run(talk)
+
+
+def _turn(
+    start: "Callable[[], Turn]",
+    session: str | None,
+    given: "dict[str, Any]",
+    switches: tuple[bool | None, bool | None],
+    as_json: bool,
+) -> None:
+    async def turn() -> int:
+        said, settings = start(), checked(settings_from(**given))
+        from connectors.opening import open_sessions
+        from connectors.terminal.reading import at_a_terminal
+        from connectors.terminal.turns import Terminal
+
+        async with open_sessions(settings) as sessions:
+            terminal = Terminal(
+                sessions=sessions,
+                session=session_name(session),
+                context=context_from(*switches),
+                as_json=as_json,
+                interactive=at_a_terminal() and not as_json,
+                options=_again(given, switches),
+            )
+            return await terminal.run_once(said)
+
+    run(turn)
+
+
+def _again(given: "dict[str, Any]", switches: tuple[bool | None, bool | None]) -> tuple[str, ...]:
+    """Return the options that the answer to a question must be given like the question."""
+    named = [(f"--{name.replace('_', '-')}", str(value)) for name, value in given.items() if value is not None]
+    flags = zip(("writes", "commands"), switches, strict=True)
+    chosen = [f"--{'allow' if value else 'no'}-{name}" for name, value in flags if value is not None]
+    return (*(part for pair in named for part in pair), *chosen)
+
+
+def _turn_request(context_type: str | None) -> "TurnRequest":
+    from state.request import TurnRequest, decode_request
+
+    kind = None if context_type is None else decode_request(os.fsencode(context_type), "--context").strip()
+    if kind == "":
+        raise InputError("--context is empty: name a kind of conversation, or leave it out")
+    return TurnRequest(origin="terminal", context_type=kind)
+
+
+def _request_text(given: str | None) -> str:
+    from state.request import decode_request
+
+    if given is not None and given != "-":
+        return decode_request(os.fsencode(given), "the request")
+    if given is None and sys.stdin.isatty():
+        return ""
+    return decode_request(sys.stdin.buffer.read(), "standard input")

@@ -1,0 +1,61 @@
+"""What `packetgate chat` keeps between two turns, and what its slash commands work on."""
+
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from connectors import rendering
+from connectors.asking import Continue
+from connectors.sessions import Sessions
+from connectors.terminal.turns import Terminal
+from graph.settings import Settings
+from state.errors import SessionError
+from state.packet import CognitionPacket
+from state.printing import printable
+
+
+@dataclass
+class Conversation:
+    """A conversation at a terminal."""
+
+    terminal: Terminal
+    settings: Settings
+    is_over: bool = False
+
+    @property
+    def sessions(self) -> Sessions:
+        """Where conversations are kept."""
+        return self.terminal.sessions
+
+    async def packet(self) -> CognitionPacket:
+        """Return the last turn's packet.
+
+        Raises:
+            SessionError: there has been no turn.
+        """
+        packet = (await self.sessions.state(self.terminal.session)).packet
+        if not packet.content.original_prompt:
+            raise SessionError(f"nothing has been asked in session {self.terminal.session!r} yet")
+        return packet
+
+    async def resume(self) -> bool:
+        """Put the pending question again, or go on with a turn that was stopped; return whether there was any."""
+        state = await self.sessions.state(self.terminal.session)
+        if state.question is not None:
+            await self.terminal.ask_again(state.question)
+        elif state.is_unfinished:
+            await self.terminal.run(Continue())
+        return state.question is not None or state.is_unfinished
+
+    async def greet(self) -> None:
+        """Say where one is, and put the question that waits there."""
+        state = await self.sessions.state(self.terminal.session)
+        self.say(f"session {self.terminal.session}; /help for help")
+        if state.question is not None:
+            await self.terminal.ask_again(state.question)
+        elif state.is_unfinished:
+            self.say("its last turn was stopped before its end: /continue goes on with it")
+
+    def say(self, text: str) -> None:
+        """Print something that is no answer."""
+        rendering.console().print(Text(printable(text), style="dim"))

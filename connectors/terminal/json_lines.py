@@ -1,0 +1,65 @@
+"""`packetgate chat --json`: a request a line in, an object a line out."""
+
+import json
+import sys
+from contextlib import aclosing
+from typing import Any
+
+from connectors.asking import Reply, Say, Turn
+from connectors.opening import open_sessions
+from connectors.sessions import Sessions
+from connectors.terminal.reading import read_pipe
+from connectors.terminal.turns import WAITING
+from connectors.turn import Asked, Finished, run_turn
+from graph.settings import Settings
+from state.context import RoutingContext
+from state.errors import InputError
+from state.request import TurnRequest
+
+REFUSED = 2
+
+
+async def chat_lines(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
+    """Run a turn for each line, and print what it came to: a packet, a question, or an error.
+
+    A line is words, or JSON: a text, or a decision such as `{"type": "approve"}`. Where a question waits, it is the
+    reply. The exit status is the last line's.
+    """
+    status = 0
+    async with open_sessions(settings) as sessions:
+        while True:
+            try:
+                line = (await read_pipe("")).strip()
+            except EOFError:
+                return status
+            if line:
+                status, told = await _answered(sessions, _read(line), session, context, request)
+                sys.stdout.write(json.dumps({"session": session, **told}, ensure_ascii=False) + "\n")
+                sys.stdout.flush()
+
+
+async def _answered(
+    sessions: Sessions, said: Any, session: str, context: RoutingContext, request: TurnRequest
+) -> tuple[int, dict[str, Any]]:
+    try:
+        turn: Turn = Reply(said)
+        if (await sessions.state(session)).question is None:
+            turn = Say(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False), request)
+        async with aclosing(run_turn(sessions, turn, session, context)) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    return 0, {"type": "packet", "packet": event.packet.model_dump(mode="json")}
+                if isinstance(event, Asked):
+                    return WAITING, {"type": "question", "question": event.question}
+    except InputError as error:
+        return REFUSED, {"type": "error", "error": str(error)}
+    return 1, {"type": "error", "error": "the turn ended without an answer"}
+
+
+def _read(line: str) -> Any:
+    """Return the text or the decision that a line holds; whatever else it is, it is words."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):  # no JSON, or thousands of brackets
+        return line
+    return value if isinstance(value, str | dict | list) else line

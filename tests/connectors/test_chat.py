@@ -1,0 +1,168 @@
+"""`packetgate chat` at a real terminal: how messages are written, and what slash commands do."""
+
+from dataclasses import dataclass
+
+import pytest
+from support.command_line import CommandLine
+from support.terminals import KEYS, PASTE, chatting, ended, leave
+
+from state.packet import read_packet
+
+
+@dataclass(frozen=True)
+class Written:
+    id: str
+    keys: tuple[str, ...]
+    means: str = "Hello\nthere"
+
+
+WRITTEN = [
+    Written("Alt+Enter", ("Hello", KEYS["Alt+Enter"], "there", "\r")),
+    Written("a last backslash", ("Hello\\", "\r", "there", "\r")),
+    Written("pasted", (f"{PASTE[0]}Hello\nthere{PASTE[1]}", "\r")),
+    Written("a backslash within", ("C:\\Hello there", "\r"), means="C:\\Hello there"),
+]
+
+
+def test_a_message_may_have_lines(cli: CommandLine) -> None:
+    with chatting(cli) as child:
+        for number, one in enumerate(WRITTEN):
+            for keys in one.keys:
+                child.send(keys)
+            child.expect("open_packet")
+            child.expect("you> ")
+            child.sendline(f"/save {number}.json")
+            child.expect("saved")
+            child.expect("you> ")
+            packet = read_packet((cli.folder / f"{number}.json").read_bytes())
+            assert packet.content.original_prompt == one.means, one.id
+        assert leave(child) == 0
+
+
+def test_the_history_comes_back_to_its_owner_alone(cli: CommandLine) -> None:
+    with chatting(cli) as child:
+        child.sendline("Hello from before")
+        child.expect("open_packet")
+        child.expect("you> ")
+        assert leave(child) == 0
+    assert (cli.home / "history").stat().st_mode & 0o077 == 0
+    with chatting(cli) as child:
+        child.send(KEYS["Up"])
+        child.expect("Hello from before")
+        child.send(KEYS["Ctrl-C"])
+        child.send("/qu")
+        child.expect("leave; the session stays")
+        child.send(KEYS["Tab"])
+        child.expect("/quit")
+        child.send("\r")
+        assert ended(child) == 0
+
+
+def test_ctrl_c_clears_what_was_written_and_says_how_to_leave(cli: CommandLine) -> None:
+    with chatting(cli) as child:
+        child.send("Write nonsense")
+        child.expect("nonsense")
+        child.send(KEYS["Ctrl-C"])
+        child.send(KEYS["Ctrl-C"])
+        child.expect("/quit or Ctrl-D leaves")
+        child.expect("you> ")
+        child.sendline("/why")
+        child.expect("nothing has been asked")
+        assert leave(child) == 0
+
+
+@dataclass(frozen=True)
+class Slash:
+    words: str
+    says: tuple[str, ...]
+    """In this order."""
+
+
+BEFORE_ANY_TURN = [
+    Slash("/why", ("nothing has been asked in session 's' yet",)),
+    Slash("/tools", ("nothing has been asked",)),
+    Slash("/save x.json", ("nothing has been asked",)),
+    Slash("/continue", ("nothing waits here",)),
+]
+AFTER_A_READ = [
+    Slash("/why", ("execute_tool", "ai.read: executed", "packet ", "session s")),
+    Slash("/tools", ("ai.read", "fits the request", "2 of 4 tools", "Read plan.txt")),
+    Slash("/tools WRITE", ("not on the last palette: ai.write",)),
+    Slash("/tools read fits nonsense", ("nothing else",)),
+    Slash("/model", ("lite and prime: reflex",)),
+    Slash("/writes on", ("run, after your approval",)),
+    Slash("/writes", ("/writes takes on|off, not 'nothing'",)),
+    Slash("/commands off", ("only tell what they would do",)),
+    Slash("/save plan.txt", ("plan.txt: is there already",)),
+    Slash("/save no/such/folder.json", ("cannot be written: No such file",)),
+    Slash("/save", ("/save takes FILE",)),
+    Slash("/wyh", ("there is no /wyh: did you mean /why?",)),
+    Slash("/journey", ("shown after each answer",)),
+    Slash("Hello", ("Hello!", "detect_intent", "packet ")),
+    Slash("/why not", ("/why takes nothing more",)),
+    Slash("/help", ("/reset", "Alt+Enter")),
+    Slash("/session", ("packetgate chat --session s",)),
+    Slash("/session other", ("session other",)),
+    Slash("/why", ("nothing has been asked in session 'other'",)),
+    Slash("/session s", ("session s",)),
+    Slash("/why", ("detect_intent",)),
+    Slash("/etc/hosts what is that?", ("open_packet",)),
+]
+
+
+def test_slash_commands(cli: CommandLine) -> None:
+    with chatting(cli) as child:
+        for one in [*BEFORE_ANY_TURN, Slash("Read plan.txt", ("The gate opens",)), *AFTER_A_READ]:
+            child.sendline(one.words)
+            for words in one.says:
+                child.expect_exact(words)
+            child.expect("you> ")
+        assert leave(child) == 0
+
+
+def test_reset_forgets_after_a_question(cli: CommandLine) -> None:
+    with chatting(cli) as child:
+        child.sendline("Hello")
+        child.expect("you> ")
+        for answer, says, left in (("n", "nothing was forgotten", "respond"), ("y", "begins anew", "nothing has been")):
+            child.sendline("/reset")
+            child.expect(r"Forget all of session s\?")
+            child.sendline(answer)
+            child.expect(says)
+            child.expect("you> ")
+            child.sendline("/why")
+            child.expect(left)
+            child.expect("you> ")
+
+
+def test_switches_hold_from_the_next_turn_on(cli: CommandLine) -> None:
+    with chatting(cli) as child:
+        child.sendline("/writes on")
+        child.expect("you> ")
+        child.sendline('Write "hello" to notes.txt')
+        child.expect(r"\[y\]es")
+        child.sendline("y")
+        child.expect("Created notes.txt")
+        child.expect("you> ")
+        child.sendline("/writes off")
+        child.expect("you> ")
+        child.sendline('Write "hello" to more.txt')
+        child.expect("Would create more.txt")
+    assert sorted(path.name for path in cli.folder.iterdir()) == ["notes.txt", "plan.txt", "todo.txt"]
+
+
+@pytest.mark.parametrize("key", ["Ctrl-C", "Ctrl-D"])
+def test_a_question_left_unanswered_is_put_again(cli: CommandLine, key: str) -> None:
+    with chatting(cli, "--allow-writes") as child:
+        child.sendline('Write "hello" to notes.txt')
+        child.expect(r"\[y\]es")
+        child.send(KEYS[key])
+        child.expect("left unanswered")
+        child.expect("you> ")
+        child.sendline("/continue")
+        child.expect(r"\+hello")
+        child.expect(r"\[y\]es")
+        child.sendline("y")
+        child.expect("Created notes.txt")
+        child.expect("you> ")
+        assert leave(child) == 0

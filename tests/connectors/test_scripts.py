@@ -1,0 +1,137 @@
+"""The command line for scripts: JSON, pipes, exit statuses."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command_line import COMMAND, CommandLine
+
+from state.packet import read_packet
+from state.routing import ToolExecutionStatus
+
+WRITE = 'Write "hello" to notes.txt'
+
+
+def chat(cli: CommandLine, *lines: str) -> tuple[int, list[dict[str, Any]]]:
+    """Return the exit status of `chat --json`, and what it said to each line."""
+    given = "".join(f"{line}\n" for line in lines).encode()
+    done = cli.run("chat", "--json", "--session", "s", "--allow-writes", given=given)
+    assert done.err == ""
+    return done.status, [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_chat_answers_each_line_with_an_object(cli: CommandLine) -> None:
+    (cli.folder / "notes.txt").write_text("old\n")
+    status, told = chat(
+        cli,
+        "Read plan.txt",
+        "",
+        'Overwrite notes.txt with "new"',
+        '{"decisions": [{"type": "approve"}]}',
+        json.dumps("Hello\nthere"),
+        "[1]",
+    )
+    assert status == 0
+    assert [one["type"] for one in told] == ["packet", "question", "packet", "packet", "packet"]
+    assert {one["session"] for one in told} == {"s"}
+    assert "The gate opens at seven." in told[0]["packet"]["response"]["candidate"]
+    (request,) = told[1]["question"]["action_requests"]
+    assert "-old\n+new" in request["preview"]
+    assert read_packet(json.dumps(told[2]["packet"])).routing.execution_status is ToolExecutionStatus.EXECUTED
+    assert [one["packet"]["content"]["original_prompt"] for one in told[3:]] == ["Hello\nthere", "[1]"]
+    assert (cli.folder / "notes.txt").read_text() == "new"
+
+
+def test_chat_ends_with_the_status_of_its_last_line(cli: CommandLine) -> None:
+    status, told = chat(cli, "x" * 300_000, WRITE)
+    assert (status, [one["type"] for one in told]) == (3, ["error", "question"])
+    assert "200,000" in told[0]["error"]
+    status, told = chat(cli, "no", '"\\u0000"')
+    assert (status, [one["type"] for one in told]) == (2, ["packet", "error"])
+    assert not (cli.folder / "notes.txt").exists()
+
+
+def test_a_pipe_that_ends_leaves_the_question_open(cli: CommandLine) -> None:
+    done = cli.run("chat", "--session", "s", "--allow-writes", given=f"{WRITE}\n".encode())
+    assert done.status == 3
+    assert "+hello" in done.out
+    assert "left unanswered" in done.out
+    answered = cli.run("answer", "yes", "--session", "s", "--allow-writes", "--json")
+    assert read_packet(answered.out).routing.execution_status is ToolExecutionStatus.EXECUTED
+
+
+def test_doctor_for_scripts(cli: CommandLine) -> None:
+    done = cli.run("doctor", "--json", "--lite", "llamacpp:no.gguf")
+    assert done.status == 1
+    found = {one["what"]: one for one in json.loads(done.out)}
+    assert found["models"]["verdict"] == "bad"
+    assert "no.gguf" in found["models"]["how"]
+    assert found["ai"] == {"verdict": "ok", "what": "ai", "how": "3 tools"}
+
+
+def test_piped_lines_are_whole_and_plain(cli: CommandLine) -> None:
+    """No matter how wide the terminal is that the pipe comes from."""
+    done = cli.run("tools", COLUMNS="40", FORCE_COLOR="1")
+    header, *rows = done.out.splitlines()
+    assert [row.split()[0] for row in rows] == ["ai.execute", "ai.read", "ai.write", "embedding.query"]
+    assert all(row.rstrip() == row and "\x1b" not in row for row in [header, *rows])
+    assert max(map(len, rows)) > 200
+
+
+@pytest.mark.parametrize("args", [("tools",), ("ask", "Read plan.txt"), ("doctor",), ("tools", "--json")])
+def test_output_that_nobody_reads_is_no_error(cli: CommandLine, args: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [str(COMMAND), *args],
+        cwd=cli.folder,
+        env=cli.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=120,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_what_nobody_foresaw_is_one_line(cli: CommandLine) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [str(COMMAND), "ask", "Read plan.txt"],
+            cwd=cli.folder,
+            env=cli.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.count(b"\n") == 1
+    assert b"No space left on device" in done.stderr
+    assert b"PACKETGATE_DEBUG=1" in done.stderr
+
+
+def test_a_history_that_cannot_be_kept_keeps_nobody_from_talking(tmp_path: Path) -> None:
+    from connectors.terminal.reading import _history
+
+    (tmp_path / "file").write_text("")
+    assert type(_history(tmp_path / "file" / "history")).__name__ == "InMemoryHistory"
+
+
+def test_an_unknown_command_is_told_the_nearest(cli: CommandLine) -> None:
+    done = cli.run("aks", "Hello")
+    assert done.status == 2
+    assert "Did you mean 'ask'?" in done.err
+
+
+def test_help_tells_every_command_and_the_exit_statuses(cli: CommandLine) -> None:
+    words = " ".join(cli.run("--help").out.replace("│", " ").split())
+    for word in ("ask", "answer", "chat", "tools", "doctor", "trace", "discord", "Exit status: 0 done", "130"):
+        assert word in words
+    assert "Exit status 3" in " ".join(cli.run("ask", "--help").out.replace("│", " ").split())

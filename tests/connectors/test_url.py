@@ -1,0 +1,122 @@
+"""`packetgate --url`: the command line reaches a running LangGraph server."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from support.command_line import CommandLine, Outcome
+from support.langgraph_server import LangGraphServer
+from support.prompts import intent
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import Stall
+from support.terminals import KEYS, chatting, leave
+
+from state.packet import read_packet
+from state.routing import ToolExecutionStatus
+
+pytestmark = pytest.mark.xdist_group("langgraph")
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(cli: CommandLine, langgraph_server: LangGraphServer) -> Run:
+    """Run `packetgate` with its turns on the server."""
+
+    def run(*args: str, **variables: str) -> Outcome:
+        url = {"PACKETGATE_URL": langgraph_server.url, "NO_PROXY": "127.0.0.1"}
+        return langgraph_server.within(lambda: cli.run(*args, **{**url, **variables}))
+
+    return run
+
+
+def test_the_servers_own_files_are_read(run: Run, langgraph_server: LangGraphServer) -> None:
+    (langgraph_server.root / "url.txt").write_text("the owl sleeps by day\n")
+    done = run("ask", "Read url.txt", PACKETGATE_URL="", NO_PROXY="127.0.0.1")
+    assert "the owl" not in done.out
+    done = run("ask", "--url", langgraph_server.url, "--assistant", "packetgate", "Read url.txt", PACKETGATE_URL="")
+    assert done.status == 0, done.err
+    assert "the owl sleeps by day" in done.out
+    assert "execute_tool" in done.out
+
+
+def test_a_write_is_approved_there(run: Run, langgraph_server: LangGraphServer) -> None:
+    target = langgraph_server.root / "url-written.txt"
+    asked = run("ask", "--session", "url-write", "--allow-writes", 'Write "hello" to url-written.txt')
+    assert asked.status == 3, asked.err
+    assert "+hello" in asked.out
+    assert "packetgate answer yes|no|skip --session url-write --allow-writes" in asked.out
+    assert not target.exists()
+    done = run("answer", "yes", "--session", "url-write", "--allow-writes", "--json")
+    assert done.status == 0, done.err
+    assert read_packet(done.out).routing.execution_status is ToolExecutionStatus.EXECUTED
+    assert target.read_text() == "hello"
+
+
+def test_a_chat_there(run: Run, cli: CommandLine, langgraph_server: LangGraphServer) -> None:
+    (langgraph_server.root / "chat.txt").write_text("four owls and a breeze\n")
+    reached = {"PACKETGATE_URL": langgraph_server.url, "NO_PROXY": "127.0.0.1"}
+
+    def talk() -> int | None:
+        with chatting(cli, **reached) as child:
+            child.sendline("/model")
+            child.expect("answers, by its assistant packetgate")
+            child.expect("you> ")
+            child.sendline("Read chat.txt")
+            child.expect("four owls and a breeze")
+            child.expect("you> ")
+            child.sendline("/why")
+            child.expect("execute_tool")
+            child.expect("you> ")
+            return leave(child)
+
+    assert langgraph_server.within(talk) == 0
+
+
+def test_ctrl_c_stops_a_turn_there_and_keeps_the_session(
+    cli: CommandLine, langgraph_server_with_model: tuple[LangGraphServer, ScriptedOpenAI]
+) -> None:
+    server, model = langgraph_server_with_model
+    no_tool = intent(needs_tool=False)
+    model.script(no_tool, Stall("The keeper opens "), no_tool, "At seven.")
+    with chatting(cli, "--url", server.url, NO_PROXY="127.0.0.1") as child:
+        child.sendline("Who opens the gate?")
+        child.expect("The keeper opens")
+        child.send(KEYS["Ctrl-C"])
+        child.expect("stopped: /continue")
+        child.expect("you> ")
+        child.sendline("When?")
+        child.expect(r"At seven\.")
+        child.expect("you> ")
+        assert leave(child) == 0
+    model.script()
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    args: tuple[str, ...]
+    says: tuple[str, ...]
+
+
+NOWHERE = ("--url", "http://127.0.0.1:9")
+REFUSED = [
+    Case("a model", (*NOWHERE, "--lite", "reflex", "Hello"), ("--lite", "127.0.0.1:9", "its own models")),
+    Case(
+        "models and servers",
+        (*NOWHERE, "--prime", "reflex", "--mcp-config", "mcp.json", "Hello"),
+        ("--prime, --mcp-config",),
+    ),
+    Case("an assistant of nobody", ("--assistant", "a", "Hello"), ("--assistant a", "--url", "PACKETGATE_URL")),
+    Case("nobody there", (*NOWHERE, "Hello"), ("http://127.0.0.1:9", "make studio")),
+    Case("no address", ("--url", "ftp://x", "Hello"), ("ftp://x", "http")),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+def test_what_cannot_be_is_one_line(case: Case, cli: CommandLine) -> None:
+    done = cli.run("ask", *case.args, NO_PROXY="127.0.0.1")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    for word in case.says:
+        assert word in done.err
