@@ -162,6 +162,9 @@ class Connection:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await self._client.__aenter__()  # type: ignore[no-untyped-call]
                 await self._list()
+        except asyncio.CancelledError:  # with the turn that waited for it; the next one tries again
+            self.state, self.problem = "failed", "it was stopped while starting"
+            raise
         except (*_LOST, MCPError, ValueError, TimeoutError) as error:
             await self.fail(error)
         else:

@@ -1,5 +1,9 @@
 """What is made of the tools a server lists, however odd they are."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 from fastmcp import FastMCP
 from support.mcp_servers import RawTool, echoing, in_process
@@ -95,3 +99,26 @@ async def test_odd_metadata_is_no_tags(meta: dict[str, object]):
     server.add_tool(RawTool(name="get_odd", description="Odd.", parameters={"type": "object"}, meta=meta))
     async with McpHub([in_process(server)]) as hub:
         assert (await hub.catalogue())["a.get_odd"].tags == ()
+
+
+async def test_a_start_that_was_stopped_is_tried_again():
+    begun, may_start = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def slow(_server: object) -> AsyncIterator[None]:
+        begun.set()
+        await may_start.wait()
+        yield
+
+    server: FastMCP[None] = FastMCP("a", lifespan=slow)
+    server.tool(lambda: "yes", name="get_yes")
+    connection = in_process(server)
+    start = asyncio.create_task(connection.connect(0))
+    await begun.wait()
+    start.cancel()
+    await asyncio.wait([start])
+    assert (connection.state, connection.may_retry) == ("failed", True)
+    may_start.set()
+    await connection.connect(connection.session)
+    assert (connection.state, len(connection.specs)) == ("ready", 1)
+    await connection.close()
