@@ -2,7 +2,8 @@
 
 import os
 from importlib import import_module
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -55,8 +56,18 @@ app = typer.Typer(
 )
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"packetgate {version('packetgate')}")
+        raise typer.Exit
+
+
 @app.callback()
-def packetgate() -> None:
+def packetgate(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """A tool router: every request is a typed packet that passes a reviewed gate before an MCP tool may run."""
 
 

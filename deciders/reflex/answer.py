@@ -43,7 +43,7 @@ def _without_tools(catalogue: Catalogue, *, greet: bool) -> str:
     some = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     opening = "Hello! I route requests to tools" if greet else "No tool here is made for that"
     where = f"Ask for something these can do: {some}." if names else "`packetgate tools` lists what can be asked for."
-    return f"{opening}, and no language model is configured to talk with. {where}"
+    return f"{opening}; to talk, it takes a language model that answers. {where}"
 
 
 def _tell(call: ToolCall, request: str) -> str:

@@ -1,6 +1,7 @@
 """`packetgate tools` and `packetgate doctor`."""
 
 import json
+from importlib.metadata import version
 
 from support.command_line import CommandLine
 
@@ -61,3 +62,7 @@ def test_a_dead_server_is_told_beside_the_answer_of_the_others(cli: CommandLine)
     assert "The gate opens at seven." in done.out
     assert "gone" in done.out
     assert "no-such-program" in done.out
+
+
+def test_the_version_is_told(cli: CommandLine) -> None:
+    assert cli.run("--version").out == f"packetgate {version('packetgate')}\n"
