@@ -25,10 +25,10 @@ async def test_of_the_filesystem_servers_14_tools_less_than_60_percent(capsys: p
     assert tool_part.met, tool_part.as_text()
 
 
+@pytest.mark.data_sets
 async def test_of_527_tools_less_than_5_percent():
     data = data_folder()
-    if data is None:
-        pytest.skip("this test needs the data sets: let PACKETGATE_DATA name their folder")
+    assert data is not None
     bench = await asyncio.to_thread(livemcpbench, data)
     assert (len(bench.catalogue), bench.left_out, bench.goal) == (527, 0, 0.05)
     full = count(in_full(bench.catalogue))

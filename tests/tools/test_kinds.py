@@ -102,11 +102,11 @@ SETS = {
 }
 
 
+@pytest.mark.data_sets
 @pytest.mark.parametrize("name", SETS)
 def test_the_tools_that_requests_need_are_hardly_ever_objected_to(name: str):
     folder = data_folder()
-    if folder is None:
-        pytest.skip("needs the public data sets")
+    assert folder is not None
     tools, queries = (folder / name / Path(file) for file in SETS[name])
     catalogue = Catalogue(read_tools([tools]).values())
     needed = [

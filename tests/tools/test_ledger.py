@@ -95,10 +95,9 @@ def test_long_names_do_not_make_it_long():
     assert estimated_tokens(Catalogue(kinds).ledger) <= LEDGER_TOKENS
 
 
+@pytest.mark.data_sets
 def test_under_400_tokens_on_real_servers():
     rows = list(read_rows("livemcpbench", "tools.jsonl"))
-    if not rows:
-        pytest.skip("this test needs the data sets: let PACKETGATE_DATA name their folder")
     ledger = Catalogue(a_tool(f"{row['server']}.{row['name']}", row["description"]) for row in rows).ledger
     assert 0 < count(ledger) < 400
     assert "server" in ledger
