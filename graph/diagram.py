@@ -7,6 +7,7 @@ from langchain_core.runnables.graph import Edge, Graph
 
 from deciders.choosing import reflex_deciders
 from graph.building import build_graph
+from graph.served import without_handlers
 from tools.hub import McpHub
 
 WIDTH, ROW, BOX, HEIGHT = 560, 58, 170, 32
@@ -48,11 +49,7 @@ def svg() -> str:
 
 
 def _drawn() -> Graph:
-    """Return the graph without its error handlers, which no edge leads to."""
-    drawn = build_graph(reflex_deciders(), McpHub([])).compile().get_graph()
-    for handler in [name for name in drawn.nodes if name.startswith("__error_handler__")]:
-        drawn.remove_node(drawn.nodes[handler])
-    return drawn
+    return without_handlers(build_graph(reflex_deciders(), McpHub([])).compile().get_graph())
 
 
 def _line(edge: Edge, start: int, end: int) -> str:
