@@ -8,6 +8,7 @@ from deciders.protocols import TokenCounterSource
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Reflection, StageError
+from tools.catalogue import Catalogue
 from tools.claims import PaletteRequest
 from tools.palette import Palette, choose_palette
 from tools.toolbox import Toolbox
@@ -22,9 +23,8 @@ async def build_palette(
     context, routing = routing_context(runtime.context), packet.routing
     guarded = routing.reinjection_count > 0
     catalogue, counter = await toolbox.catalogue(), await tokens()
-    offered = await asyncio.to_thread(catalogue.limited, context.allows_tool)
-    palette = await asyncio.to_thread(
-        choose_palette,
+    offered, palette = await asyncio.to_thread(
+        _chosen,
         PaletteRequest(
             words=packet.content.user_words,
             access=packet.intent.access,
@@ -39,7 +39,8 @@ async def build_palette(
             guarded=guarded,
             tokens=counter,
         ),
-        offered,
+        catalogue,
+        context,
     )
     shift = packet.context.shift or palette.shift
     servers = toolbox.health()
@@ -64,6 +65,12 @@ async def build_palette(
             Reflection(step=STAGE, summary=_summary(palette, len(offered), shift, exact=counter.is_exact))
         ),
     }
+
+
+def _chosen(wanted: PaletteRequest, catalogue: Catalogue, context: RoutingContext) -> tuple[Catalogue, Palette]:
+    """Return the tools that may be used here at all, and the palette of them. Blocking."""
+    offered = catalogue.limited(context.allows_tool)
+    return offered, choose_palette(wanted, offered)
 
 
 def _summary(palette: Palette, known: int, shift: str, *, exact: bool) -> str:
