@@ -22,8 +22,8 @@ from graph.settings import Settings
 from graph.storage import open_checkpointer, open_store
 from state.base import new_id
 from state.packet import CognitionPacket, TurnInput
-from tools.config import McpConfig
-from tools.servers import open_hub
+from tools.servers.config import McpConfig
+from tools.servers.opening import open_hub
 
 GOAL = 2.0
 RUNS = 100

@@ -12,9 +12,9 @@ from state.errors import CallRefusedError
 from state.packet import CognitionPacket
 from state.routing import ToolResult
 from state.sections import ServerHealth
-from tools.catalogue import Catalogue
-from tools.spec import type_name
-from tools.toolbox import Toolbox
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.toolbox import Toolbox
+from tools.spec.tool_spec import type_name
 
 INVENTED: dict[str, Any] = {"string": "something", "integer": 7, "number": 0.5, "boolean": True}
 """What the careless selector gives for what the request does not hold, by type."""

@@ -15,7 +15,7 @@ async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
         ConfigError, ModelError: something in the settings cannot be used.
     """
     if settings.url:
-        from connectors.remote import open_remote
+        from connectors.remote.sessions import open_remote
 
         async with open_remote(settings.url, settings.assistant) as remote:
             yield remote

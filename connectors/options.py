@@ -90,8 +90,8 @@ def checked_files(settings: "Settings") -> "Settings":
     Raises:
         ConfigError: they cannot.
     """
-    from tools.config import load_config
-    from tools.preferences import load_preferences
+    from tools.catalogue.preferences import load_preferences
+    from tools.servers.config import load_config
 
     load_config(settings.config_path)
     load_preferences(settings.preferences_path)

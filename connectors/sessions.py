@@ -15,7 +15,7 @@ from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
 
 from graph.building import LAST
-from graph.recording import forget_records
+from graph.records.recording import forget_records
 from state.context import RoutingContext
 from state.errors import PacketError
 from state.events import StageEvent, read_event

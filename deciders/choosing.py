@@ -14,7 +14,7 @@ from deciders.reflex.review import ReflexReviewer
 from deciders.reflex.selection import ReflexSelector
 from models.model import ModelSource
 from state.errors import ModelError
-from tools.tokens import ESTIMATE, TokenCounter
+from tools.text.tokens import ESTIMATE, TokenCounter
 
 
 def reflex_deciders() -> Deciders:

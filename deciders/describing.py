@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from state.packet import CognitionPacket
 from state.routing import ToolRouting
-from tools.catalogue import Catalogue
+from tools.catalogue.catalogue import Catalogue
 
 ALL = "*"
 NEAREST = 5

@@ -11,8 +11,8 @@ from deciders.protocols import Answer, Decision, IntentDecision, IntentDetector,
 from state.context import RoutingContext
 from state.errors import DecisionError
 from state.packet import CognitionPacket
-from tools.catalogue import Catalogue
-from tools.toolbox import Toolbox
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.toolbox import Toolbox
 
 D = TypeVar("D", bound=Decision)
 T = TypeVar("T", Catalogue, Toolbox)

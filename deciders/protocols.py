@@ -12,9 +12,9 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
 from state.sections import Access, DecidedBy, StageError
-from tools.catalogue import Catalogue
-from tools.tokens import ESTIMATE, TokenCounter
-from tools.toolbox import Toolbox
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.toolbox import Toolbox
+from tools.text.tokens import ESTIMATE, TokenCounter
 
 
 class Decision(Section):

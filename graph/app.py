@@ -11,10 +11,10 @@ from graph.settings import Settings
 from models.pool import ModelPool
 from state.routing import ToolResult
 from state.sections import ServerHealth
-from tools.catalogue import Catalogue
-from tools.config import McpConfig, load_config
-from tools.hub import McpHub
-from tools.preferences import load_preferences
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.preferences import load_preferences
+from tools.servers.config import McpConfig, load_config
+from tools.servers.hub import McpHub
 
 
 class ServerTools:

@@ -8,10 +8,10 @@ from langgraph.graph import END, START, StateGraph
 
 from deciders.protocols import Deciders
 from graph.failures import review_failed
-from graph.instruments import recovering, routed, staged
-from graph.recording import heard, recorded
+from graph.records.recording import with_prompt_record, with_usage_record
 from graph.routes import after_asking, after_intent, after_review, after_selection
 from graph.settings import PROMPT_DAYS, USAGE_DAYS
+from graph.telemetry.stages import instrumented, recovering, routed
 from models.endpoint import Role
 from nodes.ask_user import ask_user
 from nodes.build_palette import build_palette
@@ -24,7 +24,7 @@ from nodes.review_selection import review_selection
 from nodes.select_tool import select_tool
 from state.context import RoutingContext
 from state.packet import CognitionPacket, OpeningPacket, PacketUpdate, TurnInput
-from tools.toolbox import Toolbox
+from tools.catalogue.toolbox import Toolbox
 
 Builder = StateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
 
@@ -48,11 +48,11 @@ def build_graph(
         name: str, stage: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object
     ) -> None:
         model = getattr(deciders, role) if role else None
-        node = staged(name, partial(stage, **needs), model)
+        node = instrumented(name, partial(stage, **needs), model)
         if role and model and prompt_days:
-            node = heard(name, role, node)
+            node = with_prompt_record(name, role, node)
         if name == LAST:
-            node = recorded(node, usage_days, prompt_days)
+            node = with_usage_record(node, usage_days, prompt_days)
         graph.add_node(name, node, **_SPECIAL.get(name, {}))
 
     add("open_packet", open_packet)

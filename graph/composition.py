@@ -11,7 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
 from graph.building import build_graph
-from graph.exchanges import prune_exchanges
+from graph.records.prompts import prune_prompts
 from graph.settings import Settings
 from graph.storage import open_checkpointer, open_store
 from models.embeddings import open_embeddings
@@ -20,11 +20,11 @@ from models.pool import ModelPool
 from state.context import RoutingContext
 from state.errors import ModelError
 from state.packet import CognitionPacket, TurnInput
-from tools.config import McpConfig, load_config
-from tools.hub import McpHub
-from tools.preferences import load_preferences
-from tools.servers import open_hub
-from tools.usage.keeping import prune
+from tools.catalogue.preferences import load_preferences
+from tools.servers.config import McpConfig, load_config
+from tools.servers.hub import McpHub
+from tools.servers.opening import open_hub
+from tools.usage.store import prune
 
 Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
 
@@ -88,6 +88,6 @@ async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
         if settings.usage_days:
             await prune(store, settings.usage_days)
         if settings.prompt_days:
-            await prune_exchanges(store, settings.prompt_days)
+            await prune_prompts(store, settings.prompt_days)
         graph = build_graph(deciders_for(models, settings), hub, settings.usage_days, settings.prompt_days)
         yield graph.compile(checkpointer=checkpointer, store=store, name="packetgate")

@@ -8,7 +8,7 @@ from langchain_core.runnables.graph import Edge, Graph
 from deciders.choosing import reflex_deciders
 from graph.building import build_graph
 from graph.served import without_handlers
-from tools.hub import McpHub
+from tools.servers.hub import McpHub
 
 WIDTH, ROW, BOX, HEIGHT = 560, 58, 170, 32
 """Of the picture, of a row with the gap below it, and of a box; in pixels."""

@@ -7,7 +7,7 @@ from nodes.review_selection import STAGE, reviewed
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import StageError
-from tools.asking import nobody_to_ask
+from tools.approval.waiting import nobody_to_ask
 
 
 async def review_failed(

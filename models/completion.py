@@ -10,9 +10,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from models.exchanges import exchange, usage_of
 from models.markup.stripping import NOTHING_LEFT, MarkupFilter, strip_markup
 from models.model import HIDDEN, Model, ask, without_refused
+from models.requests import exchange, usage_of
 from models.transport import check_answered, model_label, named_errors, patience
 from state.base import TokenUsage
 from state.errors import DecisionError

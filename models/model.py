@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
 from models.choices import Measured
-from models.exchanges import exchange, usage_of
-from models.facts import LocalFacts, Pace
 from models.forms import AnswerForm
+from models.local_info import LocalModelInfo, Timing
+from models.requests import exchange, usage_of
 from models.transport import check_answered, model_label, named_errors, patience
 from state.base import TokenUsage
 from state.errors import DecisionError
@@ -37,7 +37,7 @@ class FormAnswer:
     """What could be measured of the form's choices."""
     widened: tuple[str, ...] = ()
     """Parts of the form that only validation holds."""
-    pace: Pace | None = None
+    timing: Timing | None = None
     """None for models elsewhere: of them only the time of the whole request is known."""
 
 
@@ -53,7 +53,7 @@ class Model:
         return model_label(self.chat)
 
     @property
-    def facts(self) -> LocalFacts | None:
+    def facts(self) -> LocalModelInfo | None:
         """What is known of a model in this process; None of one elsewhere."""
         return None
 

@@ -10,11 +10,11 @@ from state.errors import RequestError
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolExecutionStatus
 from state.sections import PacketState, Reflection, Status
-from tools.approval import approval_payload, parse_answer, question_payload
-from tools.asking import has_expired
-from tools.preview import previews
-from tools.replies import answered, apply_replies, expired
-from tools.toolbox import Toolbox
+from tools.approval.decisions import answered, apply_replies, expired
+from tools.approval.preview import previews
+from tools.approval.questions import approval_payload, parse_answer, question_payload
+from tools.approval.waiting import has_expired
+from tools.catalogue.toolbox import Toolbox
 
 STAGE = "ask_user"
 

@@ -8,10 +8,10 @@ from deciders.protocols import TokenCounterSource
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Reflection, StageError
-from tools.catalogue import Catalogue
-from tools.claims import PaletteRequest
-from tools.palette import Palette, choose_palette
-from tools.toolbox import Toolbox
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.toolbox import Toolbox
+from tools.palette.candidates import PaletteRequest
+from tools.palette.choice import Palette, choose_palette
 
 STAGE = "build_palette"
 

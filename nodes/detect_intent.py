@@ -7,7 +7,7 @@ from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolExecutionStatus, ToolRouting
 from state.sections import Access, Intent, Reflection, SystemTask
-from tools.toolbox import Toolbox
+from tools.catalogue.toolbox import Toolbox
 
 STAGE = "detect_intent"
 

@@ -6,8 +6,8 @@ from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall, ToolExecutionStatus
 from state.sections import AuditEntry, Reflection, SystemTask
-from tools.execution import execute_all
-from tools.toolbox import Toolbox
+from tools.catalogue.toolbox import Toolbox
+from tools.execution.running import execute_all
 
 STAGE = "execute_tool"
 

@@ -6,7 +6,7 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall, ToolExecutionStatus
 from state.sections import DataField, LedgerEntry, Reflection, Sketch
-from tools.palette import with_recent
+from tools.palette.choice import with_recent
 
 STAGE = "inject_result"
 LEDGER = 5

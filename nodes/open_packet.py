@@ -24,7 +24,7 @@ from state.sections import (
     Status,
     check_version,
 )
-from tools.shift import context_shift
+from tools.palette.shift import context_shift
 
 LINEAGE = 20
 

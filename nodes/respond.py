@@ -8,7 +8,7 @@ from models.markup.stripping import NOTHING_LEFT, strip_markup
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import PacketState, Reflection, Response, Status
-from tools.toolbox import Toolbox
+from tools.catalogue.toolbox import Toolbox
 
 STAGE = "respond"
 

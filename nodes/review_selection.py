@@ -7,8 +7,8 @@ from deciders.protocols import Review, Reviewer
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Evaluation, Reflection
-from tools.asking import asked, nobody_to_ask
-from tools.toolbox import Toolbox
+from tools.approval.waiting import asked, nobody_to_ask
+from tools.catalogue.toolbox import Toolbox
 
 STAGE = "review_selection"
 

@@ -4,14 +4,14 @@ import asyncio
 
 from langgraph.runtime import Runtime
 
+from deciders.outcome import routing_after
 from deciders.protocols import ToolSelector
-from deciders.settling import settle
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolRouting
 from state.sections import Reflection
-from tools.asking import asked, nobody_to_ask
-from tools.toolbox import Toolbox
+from tools.approval.waiting import asked, nobody_to_ask
+from tools.catalogue.toolbox import Toolbox
 
 STAGE = "select_tool"
 
@@ -22,7 +22,7 @@ async def select_tool(
     """Ask for a selection and check it."""
     context, catalogue = routing_context(runtime.context), await toolbox.catalogue()
     selection = await decider.select(packet, catalogue, context)
-    routing = await asyncio.to_thread(settle, selection, packet, catalogue, context)
+    routing = await asyncio.to_thread(routing_after, selection, packet, catalogue, context)
     if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
         routing = routing.model_copy(update={"outcome": "none", "note": routing.question})
     return {

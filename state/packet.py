@@ -42,7 +42,7 @@ class CognitionPacket(BaseModel):
 
     def _repr_html_(self) -> str:
         """Return the packet as notebooks show it."""
-        from state.display.card import card
+        from state.html.card import card
 
         return card(self)
 

@@ -15,7 +15,7 @@ from support.command_line import COMMAND, CommandLine
 from support.scripted_openai import free_port
 
 from graph.diagram import mermaid
-from tools.preferences import load_preferences
+from tools.catalogue.preferences import load_preferences
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

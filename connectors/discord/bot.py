@@ -13,11 +13,11 @@ from discord.ext import commands
 from connectors.discord.config import NOBODY, DiscordConfig
 from connectors.discord.conversing import Conversations
 from connectors.discord.deciding import Decisions, person_of
+from connectors.discord.errors import UNSENT
 from connectors.discord.incoming import is_addressed
 from connectors.discord.presenting import Press
 from connectors.discord.questions import OpenQuestion, OpenQuestions
 from connectors.discord.slash import add_commands
-from connectors.discord.trouble import UNSENT
 from connectors.sessions import Sessions
 from graph.settings import Settings
 

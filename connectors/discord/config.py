@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 
 from state.context import RoutingContext
 from state.errors import ConfigError
-from tools.preferences import Pattern, Table, misunderstood, read_file
+from tools.catalogue.preferences import Pattern, Table, misunderstood, read_file
 
 Id = Annotated[int, Field(gt=0, lt=2**63)]
 """As Discord shows it with the developer mode switched on: `Copy User ID`, `Copy Role ID`, `Copy Channel ID`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import discord
 
 from connectors.asking import Say
-from connectors.discord.trouble import UNSENT
+from connectors.discord.errors import UNSENT
 from state.request import TurnRequest
 
 FILES = 5

@@ -6,8 +6,8 @@ from typing import Any
 
 import discord
 
+from connectors.discord.errors import UNSENT
 from connectors.discord.splitting import split
-from connectors.discord.trouble import UNSENT
 
 log = logging.getLogger(__name__)
 

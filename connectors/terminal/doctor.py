@@ -16,14 +16,14 @@ from graph.storage import open_checkpointer
 from models.pool import ModelPool
 from state.errors import ConfigError, PacketgateError
 from state.sections import ServerHealth
-from tools.catalogue import Catalogue
-from tools.config import McpConfig, load_config
-from tools.preferences import load_preferences
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.preferences import load_preferences
+from tools.servers.config import McpConfig, load_config
 
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 
 
-async def examine(settings: Settings, *, models: bool, as_json: bool) -> int:
+async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
     """Print every finding, each model's own if `models`; the exit status is 0 if none of them is bad."""
     tools, catalogue = await _tools(settings)
     findings = [
@@ -35,7 +35,7 @@ async def examine(settings: Settings, *, models: bool, as_json: bool) -> int:
     if not as_json:
         show(findings)
     if models:
-        from connectors.terminal.examining import examined
+        from connectors.terminal.probing import examined
 
         async for found in examined(settings, catalogue):
             if not as_json:

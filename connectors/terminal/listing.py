@@ -15,8 +15,8 @@ from graph.composition import open_tools
 from graph.settings import Settings
 from state.errors import RequestError
 from state.printing import printable
-from tools.catalogue import Catalogue
-from tools.spec import ToolSpec
+from tools.catalogue.catalogue import Catalogue
+from tools.spec.tool_spec import ToolSpec
 
 LISTS_ALL = "`packetgate tools` lists all"
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tools.catalogue import Catalogue
+from tools.catalogue.catalogue import Catalogue
 
 
 def unfitting(catalogue: Catalogue, path: Path | None) -> list[str]:

@@ -8,11 +8,11 @@ from langgraph.types import StateSnapshot
 
 from connectors.sessions import SessionState
 from connectors.trace.archive import Archive
-from graph.exchanges import StageExchanges, read_exchanges, recorded_turns
+from graph.records.prompts import StagePrompts, read_prompts, recorded_turns
 from state.errors import PacketError, SessionError
 from state.packet import CognitionPacket
-from tools.usage.keeping import read_usage
 from tools.usage.record import UsageRecord
+from tools.usage.store import read_usage
 
 LAST = "last"
 ID_LENGTH = 32
@@ -32,7 +32,7 @@ class Past:
     packet: CognitionPacket
     question: dict[str, Any] | None = None
     """What it waits with."""
-    heard: tuple[StageExchanges, ...] | None = None
+    heard: tuple[StagePrompts, ...] | None = None
     """What its stages said to models; None where that was not looked up."""
 
 
@@ -52,7 +52,7 @@ async def find(archive: Archive, wanted: str, session: str | None) -> Past:
     else:
         state = await _recorded(archive, wanted)
     header = state.packet.header
-    heard = await read_exchanges(archive.store, header.session_id, header.packet_id)
+    heard = await read_prompts(archive.store, header.session_id, header.packet_id)
     return Past(state.packet, state.question, heard)
 
 

@@ -16,19 +16,19 @@ async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
         ConfigError: it cannot be opened, or the server cannot be used.
     """
     if settings.url:
-        from connectors.remote import open_remote
-        from connectors.remote_errors import told_plainly
+        from connectors.remote.errors import translated_errors
+        from connectors.remote.sessions import open_remote
         from connectors.trace.remote_archive import RemoteArchive
         from models.endpoint import shown
 
         async with open_remote(settings.url, settings.assistant) as remote:
-            with told_plainly(shown(settings.url)):
+            with translated_errors(shown(settings.url)):
                 yield RemoteArchive(remote, remote.store)
         return
     from deciders.choosing import reflex_deciders
     from graph.building import build_graph
     from graph.storage import open_checkpointer, open_store
-    from tools.hub import McpHub
+    from tools.servers.hub import McpHub
 
     async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
         graph = build_graph(reflex_deciders(), McpHub([])).compile(checkpointer=checkpointer, store=store)

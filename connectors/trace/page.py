@@ -6,8 +6,8 @@ from importlib.resources import files
 from connectors.trace import sections
 from connectors.trace.finding import Past
 from connectors.trace.stages import timeline
-from state.display.card import ANSWER, body, styles
-from state.display.markup import Html, element, excerpt, name, stylesheet
+from state.html.card import ANSWER, body, styles
+from state.html.markup import Html, element, excerpt, name, stylesheet
 from state.packet import CognitionPacket
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

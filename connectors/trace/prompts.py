@@ -1,10 +1,10 @@
 """The prompts of a stage as they were sent, or why there are none to show."""
 
 from connectors.trace.timeline import Visit
-from graph.exchanges import StageExchanges
-from models.exchanges import Exchange
-from state.display.markup import Html, element, joined, name
-from state.display.parts import duration, spent
+from graph.records.prompts import StagePrompts
+from models.requests import ModelRequest
+from state.html.markup import Html, element, joined, name
+from state.html.parts import duration, spent
 
 UNKNOWN = "The prompts were not looked up, as this page was made from a file: they are kept where the turn ran."
 GONE = "The prompts are not on record: they are kept for PACKETGATE_PROMPT_DAYS days, and not at all where that is 0."
@@ -12,16 +12,16 @@ SILENT = "Nothing was sent to the model."
 REFLEX = "No model was asked: reflexes decided."
 
 
-def by_visit(heard: tuple[StageExchanges, ...], stages: tuple[Visit, ...]) -> list[list[StageExchanges]]:
+def by_visit(heard: tuple[StagePrompts, ...], stages: tuple[Visit, ...]) -> list[list[StagePrompts]]:
     """Return what was said during each visit, in order, and last what belongs to none: its stage did not end."""
-    placed: list[list[StageExchanges]] = [[] for _ in range(len(stages) + 1)]
+    placed: list[list[StagePrompts]] = [[] for _ in range(len(stages) + 1)]
     for one in heard:
         within = [at for at, stage in enumerate(stages) if stage.stage == one.stage and one.at <= stage.ended]
         placed[within[0] if within else -1].append(one)
     return placed
 
 
-def prompts(heard: list[StageExchanges], stage: Visit, of_turn: tuple[StageExchanges, ...] | None) -> Html | None:
+def prompts(heard: list[StagePrompts], stage: Visit, of_turn: tuple[StagePrompts, ...] | None) -> Html | None:
     """Return what a stage said to its model, or why it is not there; None for a stage that asks none."""
     if heard:
         return said(heard)
@@ -32,12 +32,12 @@ def prompts(heard: list[StageExchanges], stage: Visit, of_turn: tuple[StageExcha
     return element("p", REFLEX, kind="quiet") if "reflex" in deciders else None
 
 
-def said(heard: list[StageExchanges]) -> Html:
+def said(heard: list[StagePrompts]) -> Html:
     """Return exchanges one below the other."""
     return joined(_exchange(stage, one) for stage in heard for one in stage.exchanges)
 
 
-def _exchange(stage: StageExchanges, one: Exchange) -> Html:
+def _exchange(stage: StagePrompts, one: ModelRequest) -> Html:
     took = f"{spent(one.usage)}, {duration(one.duration_ms)}"
     head = element(
         "summary",

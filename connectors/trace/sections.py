@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from state.display.calls import ARGUMENTS, arguments, judged, result
-from state.display.markup import Content, Html, element, excerpt, name
-from state.display.parts import pill, value_text
+from state.html.calls import ARGUMENTS, arguments, judged, result
+from state.html.markup import Content, Html, element, excerpt, name
+from state.html.parts import pill, value_text
 from state.packet import CognitionPacket
 from state.routing import ToolCall
 from state.sections import Approval, AuditEntry

@@ -6,10 +6,10 @@ from connectors.trace import sections
 from connectors.trace.finding import Past
 from connectors.trace.prompts import by_visit, prompts, said
 from connectors.trace.timeline import Chart, Span, Visit, chart, visits
-from graph.exchanges import StageExchanges
-from state.display.journey import GATED
-from state.display.markup import Html, element, joined, name
-from state.display.parts import confidence, duration
+from graph.records.prompts import StagePrompts
+from state.html.journey import GATED
+from state.html.markup import Html, element, joined, name
+from state.html.parts import confidence, duration
 from state.packet import CognitionPacket
 from state.sections import AuditEntry, Reflection
 
@@ -40,7 +40,7 @@ def timeline(past: Past) -> Html | None:
     )
 
 
-def _visit(past: Past, stage: Visit, lane: Html, offset_ms: float, heard: list[StageExchanges]) -> Html:
+def _visit(past: Past, stage: Visit, lane: Html, offset_ms: float, heard: list[StagePrompts]) -> Html:
     summary = element(
         "summary",
         element("span", name(stage.stage), kind="name"),

@@ -10,7 +10,7 @@ from prompts.rendering import render
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import ToolExecutionStatus
-from tools.catalogue import Catalogue
+from tools.catalogue.catalogue import Catalogue
 
 MAX_TOKENS = 1_000
 TEMPERATURE = 0.7

@@ -6,7 +6,7 @@ from typing import Any
 from deciders.describing import ALL
 from models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
 from state.sections import Access
-from tools.spec import ToolSpec
+from tools.spec.tool_spec import ToolSpec
 
 INTENT_CHARS = 100
 REASON_CHARS = 200

@@ -15,7 +15,7 @@ from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.sections import Access
-from tools.toolbox import Toolbox
+from tools.catalogue.toolbox import Toolbox
 
 MAX_TOKENS = 160
 

@@ -15,8 +15,8 @@ from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import ToolCall
-from tools.catalogue import Catalogue
-from tools.provenance import untrusted_params
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.provenance import untrusted_params
 
 
 class ReviewEntry(BaseModel):

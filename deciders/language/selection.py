@@ -16,10 +16,10 @@ from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
-from tools.catalogue import Catalogue
-from tools.mending import mend
-from tools.showing import palette_text
-from tools.validation import check_call
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.repair import mend
+from tools.checks.validation import check_call
+from tools.palette.texts import palette_text
 
 UNSTATED_CONFIDENCE = 0.5
 """Of a selection written as plain tool calls, which have no place for a confidence."""

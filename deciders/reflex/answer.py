@@ -5,8 +5,8 @@ from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, words_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall, ToolExecutionStatus
-from tools.catalogue import Catalogue
-from tools.passages import nearest_passages
+from tools.catalogue.catalogue import Catalogue
+from tools.text.passages import nearest_passages
 
 SHOWN_CHARS = 4_000
 EXCERPT_PARAGRAPHS = 4

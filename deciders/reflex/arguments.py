@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deciders.reflex.reading import SENSES, Mentions, mentions_in, words_in
-from tools.risk import words_of
-from tools.spec import ToolSpec
+from tools.spec.tool_spec import ToolSpec
+from tools.text.words import words_of
 
 PATH_WORDS = frozenset("path file filename filepath dir directory folder root source destination uri location".split())
 CONTENT_WORDS = frozenset("content contents text body data message value note description title name summary".split())

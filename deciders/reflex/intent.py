@@ -9,11 +9,12 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolExecutionStatus
 from state.sections import Access
-from tools.catalogue import Catalogue
-from tools.ranking import Ranked, query_terms
-from tools.risk import READ_VERBS
-from tools.subject import documents
-from tools.toolbox import Toolbox
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.toolbox import Toolbox
+from tools.palette.subject import documents
+from tools.ranking.bm25 import Ranked
+from tools.spec.risk import READ_VERBS
+from tools.text.words import query_terms
 
 COVERAGE = 0.5
 """Share of a request's telling words that a tool must know before the request, without a verb, is about the tool."""

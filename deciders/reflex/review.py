@@ -9,10 +9,10 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall
 from state.sections import Access
-from tools.catalogue import Catalogue
-from tools.provenance import untrusted_params
-from tools.risk import words_of
-from tools.validation import check_params
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.provenance import untrusted_params
+from tools.checks.validation import check_params
+from tools.text.words import words_of
 
 SURE = 0.95
 NOT_ASKED_FOR = 0.3

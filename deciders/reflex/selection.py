@@ -13,12 +13,12 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
 from state.sections import Access, ApprovalOutcome
-from tools.catalogue import Catalogue
-from tools.kinds import wrong_kind
-from tools.ranking import Ranked
-from tools.risk import words_of
-from tools.spec import ToolSpec
-from tools.subject import documents
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.wrong_kind import wrong_kind
+from tools.palette.subject import documents
+from tools.ranking.bm25 import Ranked
+from tools.spec.tool_spec import ToolSpec
+from tools.text.words import words_of
 
 ENOUGH = 0.9
 """Fit below which a tool is not worth calling."""

@@ -13,9 +13,9 @@ from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
-from models.facts import LocalFacts
 from models.llama.engine import Answer, LlamaEngine, Request
 from models.llama.prompt import Chat
+from models.local_info import LocalModelInfo
 
 SAMPLING = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "max_tokens", "seed"}
@@ -55,7 +55,7 @@ class LlamaCppChat(BaseChatModel):
         return "llamacpp"
 
     @property
-    def facts(self) -> LocalFacts:
+    def facts(self) -> LocalModelInfo:
         """What the file and its context are."""
         return self._engine.facts
 
@@ -149,7 +149,7 @@ def _result(answer: Answer) -> ChatResult:
         "finish_reason": answer.finish_reason,
         "choices": answer.choices,
         "widened": answer.widened,
-        "pace": answer.pace,
+        "timing": answer.timing,
     }
     return ChatResult(generations=[ChatGeneration(message=message, generation_info=info)])
 

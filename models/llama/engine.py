@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from models.choices import ChoiceMeter, Measured
-from models.facts import LocalFacts, Pace
 from models.forms import AnswerForm
 from models.llama.context import LlamaContext
 from models.llama.exit import cancel_at_exit
@@ -19,6 +18,7 @@ from models.llama.prompt import Chat, PromptWriter
 from models.llama.sampling import Mask, Sampler, TokenTexts, logits_of
 from models.llama.stop_texts import StopTexts
 from models.llama.weights import LlamaWeights
+from models.local_info import LocalModelInfo, Timing
 from state.errors import DecisionError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Answer:
     cached_tokens: int
     """Of the input, how many were known from an earlier prompt and not evaluated again."""
     output_tokens: int
-    pace: Pace
+    timing: Timing
     choices: tuple[Measured, ...] = ()
     widened: tuple[str, ...] = ()
     """Parts of the form that no grammar can hold."""
@@ -89,10 +89,10 @@ class LlamaEngine:
         return self._context.size
 
     @property
-    def facts(self) -> LocalFacts:
+    def facts(self) -> LocalModelInfo:
         """What the file and its context are."""
         weights = self.weights
-        return LocalFacts(
+        return LocalModelInfo(
             weights.description, self.context_size, weights.trained_context, own_template=weights.template is not None
         )
 
@@ -145,7 +145,7 @@ class LlamaEngine:
             input_tokens=len(prompt.tokens),
             cached_tokens=known,
             output_tokens=written.tokens,
-            pace=Pace(reading_s=read - begun, writing_s=perf_counter() - read),
+            timing=Timing(reading_s=read - begun, writing_s=perf_counter() - read),
             choices=tuple(written.meter.measured),
             widened=grammar.widened if grammar else (),
         )

@@ -7,11 +7,11 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from models.exchanges import usage_of
-from models.facts import LocalFacts
 from models.forms import AnswerForm
 from models.llama.chat import LlamaCppChat
+from models.local_info import LocalModelInfo
 from models.model import FormAnswer, Model, ask, was_cut_off
+from models.requests import usage_of
 
 COUNTS = 2048
 """Texts whose length is remembered: most of a turn's are the last turn's tools again."""
@@ -36,7 +36,7 @@ class LlamaCppModel(Model):
         return cls(LlamaCppChat.load(path, options))
 
     @property
-    def facts(self) -> LocalFacts:
+    def facts(self) -> LocalModelInfo:
         """What the file and its context are."""
         return self.chat.facts
 
@@ -75,5 +75,5 @@ class LlamaCppModel(Model):
             cut_off=was_cut_off(message),
             choices=known["choices"],
             widened=known["widened"],
-            pace=known["pace"],
+            timing=known["timing"],
         )

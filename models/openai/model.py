@@ -10,12 +10,12 @@ from jsonschema_rs import validator_for
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from models.exchanges import usage_of
 from models.forms import AnswerForm, compact
 from models.model import FormAnswer, Model, ask_once, was_cut_off
 from models.openai.logprobs import measure, whole_object
-from models.openai.means import Means
+from models.openai.request_modes import RequestMode
 from models.openai.schemas import shape_of
+from models.requests import usage_of
 from state.errors import DecisionError
 
 REMEMBERED_FORMS = 256
@@ -28,7 +28,7 @@ class OpenAICompatible(Model):
         """Take a chat model, and whether its endpoint is OpenAI itself."""
         super().__init__(chat)
         self._is_openai = is_openai
-        self._means = Means()
+        self._means = RequestMode()
         self._too_much: set[tuple[str, ...]] = set()
         """The forms whose schemas were refused, while wider ones were accepted."""
         self._lock = threading.Lock()  # a model serves several event loops
@@ -67,16 +67,16 @@ class OpenAICompatible(Model):
             self._remember(first, means.lower(), form)
         return answer
 
-    def _remember(self, first: Means, worked: Means, form: AnswerForm) -> None:
+    def _remember(self, first: RequestMode, worked: RequestMode, form: AnswerForm) -> None:
         with self._lock:
             self._means = self._means.weakest(worked)
-            if worked.widened and not first.widened and worked.rung == first.rung:
+            if worked.widened and not first.widened and worked.level == first.level:
                 if len(self._too_much) >= REMEMBERED_FORMS:
                     self._too_much.clear()
                 self._too_much.add(_key(form))
 
 
-def _read(message: AIMessage, means: Means, form: AnswerForm, *, is_openai: bool) -> tuple[FormAnswer, bool]:
+def _read(message: AIMessage, means: RequestMode, form: AnswerForm, *, is_openai: bool) -> tuple[FormAnswer, bool]:
     """Return the answer, and whether the server passed over what it was told to hold it with."""
     called = _arguments(message) if means.held_by == "tool_call" else None
     text = message.text if called is None else called

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from support.tool_specs import files_catalogue
 
-from benchmarks import gate
-from benchmarks.gate import main
-from benchmarks.gate_figures import Bin, Point, calibration_error, outcomes, reliability, sweep
-from benchmarks.gate_runs import Run, Selector, read_runs, routed, write_runs
-from benchmarks.gate_sets import Labelled, bfcl, own_requests
+from benchmarks.gate import __main__ as gate
+from benchmarks.gate.__main__ import main
+from benchmarks.gate.figures import Bin, Point, calibration_error, outcomes, reliability, sweep
+from benchmarks.gate.runs import Run, Selector, read_runs, routed, write_runs
+from benchmarks.gate.sets import Labelled, bfcl, own_requests
 from deciders.choosing import reflex_deciders
 from state.errors import InputError
 from state.routing import Risk

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.ranking import measure, ndcg, recall
-from benchmarks.ranking_data import Query, read_queries, read_tools
+from benchmarks.ranking.__main__ import measure, ndcg, recall
+from benchmarks.ranking.data import Query, read_queries, read_tools
 from state.errors import InputError
 
 REPOSITORY = Path(__file__).parents[2]

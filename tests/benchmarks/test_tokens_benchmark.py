@@ -9,15 +9,15 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from support.packets import FILES, packet, tool
 
-from benchmarks.tokens import Figure, main, measure, show
-from benchmarks.tokens_counting import count, openai_tools
-from benchmarks.tokens_others import fastmcp_searches, langchain_selections
-from benchmarks.tokens_packetgate import Asked, asked_for, in_full, selections
-from benchmarks.tokens_sets import Measured, filesystem, from_files
+from benchmarks.tokens.__main__ import Figure, main, measure, show
+from benchmarks.tokens.counting import count, openai_tools
+from benchmarks.tokens.others import fastmcp_searches, langchain_selections
+from benchmarks.tokens.packetgate import Asked, asked_for, in_full, selections
+from benchmarks.tokens.sets import Measured, filesystem, from_files
 from deciders.language.forms import selection_form
 from state.errors import InputError
-from tools.catalogue import Catalogue
-from tools.showing import palette_text
+from tools.catalogue.catalogue import Catalogue
+from tools.palette.texts import palette_text
 
 REQUEST = "Search the files for the word kettle"
 MAIL = tool("post.send_mail", "to", to={"type": "string", "description": "Who gets it."}, description="Send a mail.")

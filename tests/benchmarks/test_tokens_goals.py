@@ -7,10 +7,10 @@ import pytest
 from support.data_folder import data_folder
 from support.programs import require
 
-from benchmarks.tokens import measure, sets
-from benchmarks.tokens_counting import count
-from benchmarks.tokens_packetgate import in_full, selections
-from benchmarks.tokens_sets import livemcpbench
+from benchmarks.tokens.__main__ import measure, sets
+from benchmarks.tokens.counting import count
+from benchmarks.tokens.packetgate import in_full, selections
+from benchmarks.tokens.sets import livemcpbench
 
 
 @pytest.mark.timeout(600)

@@ -11,10 +11,10 @@ from support.scripted_openai import ScriptedOpenAI
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
-from connectors.terminal.examining import examined
 from connectors.terminal.findings import exit_status
+from connectors.terminal.probing import examined
 from graph.settings import Settings
-from tools.catalogue import Catalogue
+from tools.catalogue.catalogue import Catalogue
 
 
 def test_a_model_in_this_process(llama_cpp_installed: None, cli: CommandLine, tmp_path: Path) -> None:

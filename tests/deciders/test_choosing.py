@@ -11,7 +11,7 @@ from deciders.choosing import language_deciders, reflex_deciders
 from models.llama.model import LlamaCppModel
 from models.model import Model
 from state.errors import ModelError
-from tools.tokens import ESTIMATE
+from tools.text.tokens import ESTIMATE
 
 TEXT = '{"type":"string"}'
 

@@ -11,7 +11,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 
 from state.routing import ToolExecutionStatus
-from tools.connection import Connection
+from tools.servers.connection import Connection
 
 
 def gone(name: str = "gone") -> Connection:

@@ -9,7 +9,7 @@ from support.scripted_deciders import call, calls, scripted, wanted
 
 from tools.builtin.ai import ai_server
 from tools.builtin.root import Root
-from tools.connection import Connection
+from tools.servers.connection import Connection
 
 WRITE = call("ai.write", path="plan.txt", content="new\n", mode="overwrite")
 

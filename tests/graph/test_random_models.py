@@ -22,10 +22,10 @@ from models.llama.model import LlamaCppModel
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolExecutionStatus
-from tools.connection import Connection
-from tools.spec import ToolSpec
-from tools.toolbox import Toolbox
-from tools.validation import check_params
+from tools.catalogue.toolbox import Toolbox
+from tools.checks.validation import check_params
+from tools.servers.connection import Connection
+from tools.spec.tool_spec import ToolSpec
 
 PARTS = 8
 FOND_OF_CALLING = (5, 14, 15, 20, 25, 27, 37, 50)

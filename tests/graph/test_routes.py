@@ -91,7 +91,7 @@ def test_every_edge_leads_to_a_stage(route: Callable[[CognitionPacket], str]):
 
     from deciders.choosing import reflex_deciders
     from graph.building import build_graph
-    from tools.hub import McpHub
+    from tools.servers.hub import McpHub
 
     stages = build_graph(reflex_deciders(), McpHub([])).nodes
     assert set(get_args(get_type_hints(route)["return"])) <= set(stages)

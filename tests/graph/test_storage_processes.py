@@ -11,7 +11,7 @@ from support.usage import record_many
 
 from graph.settings import Settings
 from graph.storage import open_store
-from tools.usage.keeping import read_usage
+from tools.usage.store import read_usage
 
 PROCESSES, TURNS = 4, 25
 

@@ -12,8 +12,8 @@ from graph.storage import serializer
 from state.context import RoutingContext
 from state.packet import checkpoint_types
 from state.request import TurnRequest
-from tools.approval import Reply
-from tools.spec import ToolSpec
+from tools.approval.questions import Reply
+from tools.spec.tool_spec import ToolSpec
 
 REQUEST = TurnRequest(origin="discord", context_type="code", attachments=(("a.txt", "text"),))
 

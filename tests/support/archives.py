@@ -18,7 +18,7 @@ from graph.building import build_graph
 from graph.settings import Settings
 from graph.storage import open_checkpointer, open_store
 from state.context import RoutingContext
-from tools.hub import McpHub
+from tools.servers.hub import McpHub
 
 
 @dataclass

@@ -7,7 +7,7 @@ from pathlib import Path
 from fastmcp import FastMCP
 from fastmcp.client.transports import StdioTransport
 
-from tools.connection import Connection
+from tools.servers.connection import Connection
 
 server: FastMCP[None] = FastMCP("mail")
 

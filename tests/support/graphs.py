@@ -20,8 +20,8 @@ from graph.storage import serializer
 from state.context import RoutingContext
 from state.errors import SessionError
 from state.packet import CognitionPacket, TurnInput
-from tools.connection import Connection
-from tools.hub import McpHub
+from tools.servers.connection import Connection
+from tools.servers.hub import McpHub
 
 
 @dataclass

@@ -12,8 +12,8 @@ from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from fastmcp.tools import Tool
 
-from tools.config import ServerConfig
-from tools.connection import Connection, configured
+from tools.servers.config import ServerConfig
+from tools.servers.connection import Connection, configured
 
 SCRIPT = Path(__file__).with_name("stdio_server.py")
 

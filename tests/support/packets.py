@@ -10,9 +10,9 @@ from state.errors import CallRefusedError
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall, ToolExecutionStatus, ToolResult, ToolRouting
 from state.sections import Content, Context, DataField, PaletteEntry, ServerHealth
-from tools.catalogue import Catalogue
-from tools.connection import spec_of
-from tools.spec import ToolSpec
+from tools.catalogue.catalogue import Catalogue
+from tools.servers.connection import spec_of
+from tools.spec.tool_spec import ToolSpec
 
 CONTEXT = RoutingContext()
 

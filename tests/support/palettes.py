@@ -7,7 +7,7 @@ from support.data_folder import read_rows
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
-from tools.spec import ToolSpec
+from tools.spec.tool_spec import ToolSpec
 
 PALETTES = 1_000
 SIZE = 5

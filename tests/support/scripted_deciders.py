@@ -21,8 +21,8 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import ToolCall
 from state.sections import Access
-from tools.catalogue import Catalogue
-from tools.toolbox import Toolbox
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.toolbox import Toolbox
 
 
 def call(tool_name: str, **params: Any) -> Selection:

@@ -9,7 +9,7 @@ from support.graphs import session
 from connectors.turn import Asked, Finished, Reply, Say
 from deciders.protocols import Deciders
 from state.packet import CognitionPacket
-from tools.connection import Connection
+from tools.servers.connection import Connection
 
 FOX = "Create an image of a fox"
 ASCII, IMAGE = "banner.create_ascii_art", "studio.paint"

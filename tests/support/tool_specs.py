@@ -3,9 +3,9 @@
 from typing import Any
 
 from state.routing import Risk
-from tools.catalogue import Catalogue
-from tools.descriptions import brief_of
-from tools.spec import ToolSpec
+from tools.catalogue.catalogue import Catalogue
+from tools.spec.descriptions import brief_of
+from tools.spec.tool_spec import ToolSpec
 
 PATH = {"type": "string", "description": "The file to use."}
 

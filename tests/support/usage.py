@@ -20,9 +20,9 @@ from state.base import ConfidenceSource, now
 from state.context import RoutingContext
 from state.routing import Risk, ToolExecutionStatus
 from state.sections import Access
-from tools.hub import McpHub
-from tools.usage.keeping import keep
+from tools.servers.hub import McpHub
 from tools.usage.record import CallRecord, UsageRecord
+from tools.usage.store import keep
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from typing import Literal
 from tools.builtin.failures import NotTextError, TooLargeError, ToolFailure, os_failures
 from tools.builtin.root import Root
 from tools.builtin.text import decode, lines_of, read_bytes
-from tools.differences import difference
+from tools.text.differences import difference
 
 WriteMode = Literal["create", "overwrite", "append"]
 

@@ -54,8 +54,8 @@ def doctor(
 
     async def look() -> int:
         settings = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, own=True)
-        from connectors.terminal.doctor import examine
+        from connectors.terminal.doctor import run_doctor
 
-        return await examine(settings, models=models, as_json=as_json)
+        return await run_doctor(settings, models=models, as_json=as_json)
 
     run(look)

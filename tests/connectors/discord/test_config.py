@@ -9,7 +9,7 @@ import pytest
 from connectors.discord.config import DiscordConfig, Person, load_discord_config
 from state.context import RoutingContext
 from state.errors import ConfigError
-from tools.preferences import Preferences, load_preferences
+from tools.catalogue.preferences import Preferences, load_preferences
 
 WHOLE = """
 permanent = ["ai.read"]

@@ -17,7 +17,7 @@ from deciders.protocols import Answer
 from state.context import RoutingContext
 from state.errors import PacketVersionError
 from state.packet import CognitionPacket
-from tools.catalogue import Catalogue
+from tools.catalogue.catalogue import Catalogue
 
 READ = call("notebook.read_note", name="a")
 

@@ -16,7 +16,7 @@ from connectors.trace.finding import is_packet_id
 from deciders.choosing import reflex_deciders
 from state.errors import PacketError, SessionError
 from state.sections import Header, PacketState
-from tools.usage.keeping import keep
+from tools.usage.store import keep
 
 
 @pytest.fixture

@@ -10,25 +10,25 @@ from support.html_reading import Page, read_html
 from connectors.trace.finding import Past
 from connectors.trace.page import page
 from connectors.trace.prompts import GONE, REFLEX, SILENT, UNKNOWN
-from graph.exchanges import StageExchanges
-from models.exchanges import Exchange, Said
+from graph.records.prompts import StagePrompts
+from models.requests import ModelRequest, SentMessage
 from state.packet import CognitionPacket
 from state.sections import Reasoning, Reflection
 
 AT = datetime(2026, 2, 28, tzinfo=UTC)
 
 
-def heard(stage: str, text: str = "x") -> StageExchanges:
-    one = Exchange(
+def heard(stage: str, text: str = "x") -> StagePrompts:
+    one = ModelRequest(
         model=text,
-        messages=(Said(role=text, text=text),),
+        messages=(SentMessage(role=text, text=text),),
         options={text: text},
         answer=text,
         error=text,
         at=AT,
         duration_ms=1,
     )
-    return StageExchanges(session_id="s", packet_id="p", stage=stage, role="lite", at=AT, exchanges=(one,))
+    return StagePrompts(session_id="s", packet_id="p", stage=stage, role="lite", at=AT, exchanges=(one,))
 
 
 def everything_says(text: str) -> Page:
@@ -70,7 +70,7 @@ def test_it_takes_only_styles_of_its_own() -> None:
     ],
 )
 def test_prompts_that_are_not_there_are_told_why(
-    how: dict[str, object], said: tuple[StageExchanges, ...] | None, told: str | None
+    how: dict[str, object], said: tuple[StagePrompts, ...] | None, told: str | None
 ) -> None:
     texts = read_html(page(Past(decided(**how), heard=said))).texts
     assert [one for one in texts if one in {UNKNOWN, GONE, SILENT, REFLEX}] == [told] * (told is not None)

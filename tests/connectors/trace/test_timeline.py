@@ -6,7 +6,7 @@ import pytest
 
 from connectors.trace.prompts import by_visit
 from connectors.trace.timeline import BREAKS, chart, visits
-from graph.exchanges import StageExchanges
+from graph.records.prompts import StagePrompts
 from state.sections import Reflection
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -16,9 +16,9 @@ def entry(step: str, ended_ms: float, took_ms: float) -> Reflection:
     return Reflection(step=step, summary=step, at=NOON + timedelta(milliseconds=ended_ms), latency_ms=took_ms)
 
 
-def heard(stage: str, at_ms: float) -> StageExchanges:
+def heard(stage: str, at_ms: float) -> StagePrompts:
     at = NOON + timedelta(milliseconds=at_ms)
-    return StageExchanges(session_id="s", packet_id="p", stage=stage, role="lite", at=at, exchanges=())
+    return StagePrompts(session_id="s", packet_id="p", stage=stage, role="lite", at=at, exchanges=())
 
 
 LOG = (

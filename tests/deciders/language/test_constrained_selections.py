@@ -16,9 +16,9 @@ from deciders.language.forms import selection_form, tool_of
 from deciders.language.selection import SelectionAnswer
 from models.llama.model import LlamaCppModel
 from models.model import FormAnswer
-from tools.catalogue import Catalogue
-from tools.spec import ToolSpec
-from tools.validation import check_call
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.validation import check_call
+from tools.spec.tool_spec import ToolSpec
 
 SEEDS = (1, 2, 3, 4)
 MAX_CALLS = 3

@@ -16,9 +16,9 @@ from support.scripted_openai import ScriptedOpenAI
 
 from deciders.choosing import language_deciders
 from deciders.gate import failed_review, gated
+from deciders.outcome import routing_after
 from deciders.protocols import Selection
 from deciders.reflex.selection import ReflexSelector
-from deciders.settling import settle
 from models.endpoint import Endpoint
 from models.model import Model, ModelSource
 from models.openai.connect import connect
@@ -50,7 +50,7 @@ async def select(model: ModelSource) -> Selection:
 
 
 def settled(selection: Selection) -> ToolRouting:
-    return settle(selection, ASK, FILES, CONTEXT)
+    return routing_after(selection, ASK, FILES, CONTEXT)
 
 
 def outcome(routing: ToolRouting) -> Outcome:

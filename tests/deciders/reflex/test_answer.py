@@ -7,7 +7,7 @@ from deciders.reflex.answer import SHOWN_CHARS, ReflexResponder
 from state.packet import CognitionPacket
 from state.routing import ToolCall, ToolExecutionStatus
 from state.sections import ServerHealth
-from tools.catalogue import Catalogue
+from tools.catalogue.catalogue import Catalogue
 
 S = ToolExecutionStatus
 

@@ -6,7 +6,7 @@ from support.packets import CONTEXT, FILES, Shelf, asking, done, packet, tool
 from deciders.reflex.intent import ReflexIntent
 from state.routing import ToolExecutionStatus
 from state.sections import Access
-from tools.catalogue import Catalogue
+from tools.catalogue.catalogue import Catalogue
 
 SMALL_TALK = [
     *("Hello", "Hi there!", "Hey", "Good morning", "Good evening, how are you?", "Thanks", "Thank you so much!"),

@@ -7,7 +7,7 @@ from deciders.gate import gated
 from deciders.protocols import CallReview
 from deciders.reflex.review import ReflexReviewer
 from state.routing import Risk, ToolCall
-from tools.catalogue import Catalogue
+from tools.catalogue.catalogue import Catalogue
 
 
 async def judge(request: str, call: ToolCall, catalogue: Catalogue = FILES) -> CallReview:

@@ -10,8 +10,8 @@ from deciders.reflex.selection import ReflexSelector
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.sections import Approval, ApprovalOutcome
-from tools.catalogue import Catalogue
-from tools.spec import ToolSpec
+from tools.catalogue.catalogue import Catalogue
+from tools.spec.tool_spec import ToolSpec
 
 Calls = list[tuple[str, dict[str, Any]]]
 

@@ -13,8 +13,8 @@ from support.usage import turn, used
 from graph.settings import Settings
 from graph.storage import open_store
 from state.base import new_id
-from tools.usage.keeping import ROOT, keep, prune, read_usage
 from tools.usage.record import USAGE_VERSION
+from tools.usage.store import ROOT, keep, prune, read_usage
 
 STORES = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 SESSIONS = ["", ".", "%", "a", "a.b", "a%2Eb", "A", "a_b", "a*b", "[a]", "\N{SNOWMAN}", "langgraph", "with space"]

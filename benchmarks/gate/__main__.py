@@ -1,0 +1,112 @@
+"""Whether the gate can be trusted: confidence beside correctness, and what moves with the threshold.
+
+Without DATA: requests of our own. With DATA, or where PACKETGATE_DATA names it: some of BFCL's. Each is routed twice:
+as Packetgate does (by reflexes, or by the models of PACKETGATE_LITE and PACKETGATE_PRIME), and with a careless selector
+in front of the same review. A call is right when its tool is one that the label names; arguments are not judged, and
+nothing is run.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import get_args
+
+from benchmarks.gate.figures import THRESHOLD, Judge, calibration_error, outcomes, reliability, sweep
+from benchmarks.gate.runs import Run, Selector, read_runs, routed, write_runs
+from benchmarks.gate.sets import Labelled, bfcl, own_requests
+from graph.composition import deciders_for
+from graph.settings import Settings
+from models.pool import ModelPool
+from state.errors import InputError, ModelError
+
+SHOWN = (0.0, 0.3, 0.5, 0.65, 0.7, 0.75, 0.9, 1.0)
+"""The thresholds that people are shown."""
+
+
+async def measure(requests: Sequence[Labelled]) -> list[Run]:
+    """Route the requests with each selector.
+
+    Raises:
+        ModelError: a model that the environment names cannot be used.
+    """
+    settings = Settings()
+    models = ModelPool(settings.lite, settings.prime)
+    await models.check()
+    deciders = deciders_for(models, settings)
+    return [run for selector in get_args(Selector) async for run in routed(requests, deciders, selector)]
+
+
+def show(name: str, runs: Sequence[Run], *, as_json: bool) -> None:
+    """Print what was found."""
+    for selector in get_args(Selector):
+        chosen = [run for run in runs if run.selector == selector]
+        if as_json:
+            print(json.dumps({"set": name, "selector": selector, "requests": len(chosen), **_figures(chosen)}))
+        else:
+            print(f"gate, {name}, {selector} selector: {_needing(chosen)}")
+            print("\n".join(_lines(chosen)))
+
+
+def _needing(runs: Sequence[Run]) -> str:
+    return f"{len(runs):,} requests, {sum(bool(run.wanted) for run in runs):,} of them need a tool"
+
+
+def _figures(runs: Sequence[Run]) -> dict[str, object]:
+    bins = {judge: reliability(runs, judge) for judge in get_args(Judge)}
+    return {
+        "confidence": {judge: [asdict(one) for one in held] for judge, held in bins.items()},
+        "calibration_error": {judge: round(calibration_error(held), 4) for judge, held in bins.items()},
+        "thresholds": [asdict(point) for point in sweep(runs)],
+        "outcomes": outcomes(runs),
+    }
+
+
+def _lines(runs: Sequence[Run]) -> list[str]:
+    lines = []
+    for judge in get_args(Judge):
+        bins = reliability(runs, judge)
+        lines.append(f"  {judge} confidence, off by {calibration_error(bins):.2f} on average")
+        lines += [f"    {one.low:.1f} to {one.high:.1f}  {one.count:>5,} calls  {one.right:6.1%} right" for one in bins]
+    for point in sweep(runs, thresholds=SHOWN):
+        right = "" if point.precision is None else f", {point.precision:6.1%} of them right"
+        gate = "  <- the gate" if point.threshold == THRESHOLD else ""
+        lines.append(f"  at {point.threshold:.2f}  {point.coverage:6.1%} pass{right}{gate}")
+    return lines + [
+        f"  {outcome:8} {rightly:>5,} rightly  {wrongly:>5,} wrongly"
+        for outcome, (rightly, wrongly) in outcomes(runs).items()
+    ]
+
+
+def main() -> None:
+    """Read the command line, route, print."""
+    named = os.environ.get("PACKETGATE_DATA")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.gate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="the data sets")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="route our own requests, and keep the runs there")
+    parser.add_argument("--runs", type=Path, metavar="FILE", help="show runs that were kept; nothing is routed")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line a selector")
+    given = parser.parse_args()
+    try:
+        if given.runs:
+            name, runs = given.runs.name, read_runs(given.runs)
+        elif given.data and not given.record:
+            name, runs = "BFCL", asyncio.run(measure(bfcl(given.data)))
+        else:
+            name, runs = "our own requests", asyncio.run(measure(own_requests()))
+        if given.record:
+            write_runs(given.record, runs)
+    except (InputError, ModelError) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        sys.exit(2)
+    show(name, runs, as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()

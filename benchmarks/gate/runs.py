@@ -1,0 +1,116 @@
+"""Labelled requests on the real graph, stopped at the gate: what was chosen, how sure it was, and what came of it."""
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import ValidationError
+
+from benchmarks.gate.sets import Labelled
+from benchmarks.stand_ins import CarelessSelector, NeedsTool, Shelf
+from deciders.protocols import Deciders
+from graph.building import build_graph
+from graph.storage import serializer
+from state.base import Confidence, Section
+from state.context import RoutingContext
+from state.errors import InputError
+from state.packet import CognitionPacket, TurnInput
+from state.routing import Risk, ToolCall, ToolExecutionStatus
+from tools.catalogue.catalogue import Catalogue
+
+Outcome = Literal["passed", "asked", "skipped", "unclear", "no call"]
+"""A call passed the gate, waits for the user's word, or was skipped. Unclear: the user is asked what a tool needs."""
+
+Selector = Literal["packetgate", "careless"]
+"""Who selects: Packetgate's own, or one who calls a tool whatever the request."""
+
+
+class Run(Section):
+    """One request, as far as the gate."""
+
+    selector: Selector
+    request: str
+    wanted: tuple[str, ...]
+    """Each of these would do; empty: no tool fits."""
+    chosen: tuple[str, ...] = ()
+    risk: Risk = Risk.READ
+    """Of what was chosen; of several calls, the worst."""
+    outcome: Outcome = "no call"
+    selection: Confidence = 0.0
+    """The selection's confidence; of several calls, the least."""
+    review: Confidence = 0.0
+    """The review's confidence, which is what the gate reads; of several calls, the least."""
+
+    @property
+    def right(self) -> bool:
+        """Whether only tools were chosen that the label names. Arguments are not judged."""
+        return bool(self.chosen) and set(self.chosen) <= set(self.wanted)
+
+    def confidence(self, judge: Literal["selection", "review"]) -> float:
+        """Return whose confidence is asked for."""
+        return self.selection if judge == "selection" else self.review
+
+
+async def routed(requests: Iterable[Labelled], deciders: Deciders, selector: Selector) -> AsyncIterator[Run]:
+    """Yield what becomes of each request at the gate, with every setting at its default. No tool is called."""
+    shelf = Shelf(Catalogue())
+    if selector == "careless":
+        deciders = replace(deciders, intent=NeedsTool(), selector=CarelessSelector())
+    graph = build_graph(deciders, shelf).compile(
+        checkpointer=InMemorySaver(serde=serializer()), interrupt_before=["execute_tool"]
+    )
+    for number, one in enumerate(requests):
+        shelf.known = one.catalogue
+        state = await graph.ainvoke(
+            TurnInput(messages=[HumanMessage(one.text)]),
+            {"configurable": {"thread_id": str(number)}},
+            context=RoutingContext(),
+        )
+        sections = {key: state[key] for key in CognitionPacket.model_fields}
+        yield run_of(selector, one, CognitionPacket.model_validate(sections))
+
+
+def run_of(selector: Selector, asked: Labelled, packet: CognitionPacket) -> Run:
+    """Return the record of a packet that stands at the gate, or never came to it."""
+    run = Run(selector=selector, request=asked.text, wanted=tuple(sorted(asked.wanted)))
+    if packet.tool_routing is None:
+        return run
+    calls = packet.tool_routing.calls
+    if not calls:
+        return run.model_copy(update={"outcome": "unclear" if packet.tool_routing.question else "no call"})
+    return run.model_copy(
+        update={
+            "chosen": tuple(call.tool_name for call in calls),
+            "risk": max((call.risk for call in calls), key=lambda risk: risk.severity),
+            "outcome": _outcome(calls),
+            "selection": min(call.selection_confidence for call in calls),
+            "review": min(call.review_confidence for call in calls),
+        }
+    )
+
+
+def write_runs(path: Path, runs: Iterable[Run]) -> None:
+    """Keep runs as JSON Lines."""
+    path.write_text("".join(f"{run.model_dump_json()}\n" for run in runs), encoding="utf-8")
+
+
+def read_runs(path: Path) -> list[Run]:
+    """Read runs that were kept.
+
+    Raises:
+        InputError: the file cannot be read, or holds something else.
+    """
+    try:
+        return [Run.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
+        raise InputError(f"{path}: not a file of recorded runs: {str(error).splitlines()[0]}") from error
+
+
+def _outcome(calls: tuple[ToolCall, ...]) -> Outcome:
+    statuses = {call.status for call in calls}
+    if statuses == {ToolExecutionStatus.APPROVED}:
+        return "passed"
+    return "asked" if any(status.awaits_user for status in statuses) else "skipped"

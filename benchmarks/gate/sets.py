@@ -1,0 +1,94 @@
+"""Labelled requests for the gate: our own, and those of BFCL where its files are at hand."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp_types import Tool
+
+from state.errors import InputError
+from tools.catalogue.catalogue import Catalogue
+from tools.servers.connection import spec_of
+from tools.spec.tool_spec import ToolSpec
+
+OWN = Path(__file__).with_name("data")
+BFCL_FILES = ("multiple.jsonl", "live_multiple.jsonl", "irrelevance.jsonl")
+BFCL_EACH = 80
+"""How many requests of each file are taken, evenly spread."""
+
+_TYPES = {"dict": "object", "float": "number", "tuple": "array"}
+"""BFCL's names of types that JSON Schema calls otherwise."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A request, the tools there are for it, and which of them are right."""
+
+    text: str
+    catalogue: Catalogue
+    wanted: frozenset[str]
+    """Each of these would do; empty: no tool fits."""
+
+
+def own_requests() -> list[Labelled]:
+    """Return requests and tools that were written for this benchmark. A fifth of them fits no tool."""
+    catalogue = Catalogue(
+        _spec(row["server"], row["name"], row["description"], row["input_schema"]) for row in _rows(OWN / "tools.jsonl")
+    )
+    return [
+        Labelled(row["query"], catalogue, frozenset(row["gold"])) for row in _rows(OWN / "requests.jsonl")
+    ]  # fmt: skip
+
+
+def bfcl(data: Path, each: int = BFCL_EACH) -> list[Labelled]:
+    """Return requests of the Berkeley Function Calling Leaderboard, each with its own few tools.
+
+    Raises:
+        InputError: the folder of data sets does not hold them.
+    """
+    folder = data / "bfcl_v4"
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not there: give the folder of data sets, or let PACKETGATE_DATA name it")
+    return [one for name in BFCL_FILES for one in _of_file(folder, name, each)]
+
+
+def _of_file(folder: Path, name: str, each: int) -> Iterable[Labelled]:
+    answers = folder / "possible_answer" / name
+    gold = {row["id"]: row["ground_truth"] for row in _rows(answers)} if answers.exists() else {}
+    for row in _spread(_rows(folder / name), each):
+        specs = [
+            _spec("bfcl", tool["name"], tool["description"], _schema(tool["parameters"])) for tool in row["function"]
+        ]
+        said = [message["content"] for message in row["question"][0] if message["role"] == "user"]
+        wanted = frozenset(f"bfcl.{tool}" for call in gold.get(row["id"], []) for tool in call)
+        yield Labelled("\n".join(said), Catalogue(specs), wanted)
+
+
+def _spread(rows: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Return `count` rows from all over the file, or all where there are fewer."""
+    return [rows[at * len(rows) // count] for at in range(count)] if count < len(rows) else list(rows)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as JSON Lines: {error}") from error
+
+
+def _spec(server: str, name: str, description: str, schema: dict[str, Any]) -> ToolSpec:
+    """Return the tool as an unknown server would list it: its risk is read from its name."""
+    return spec_of(server, Tool(name=name, description=description, input_schema=schema), trusted=False)
+
+
+def _schema(part: Any) -> Any:
+    """Return BFCL's schema as JSON Schema."""
+    if isinstance(part, list):
+        return [_schema(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    kind = part.get("type")
+    kept = {key: _schema(value) for key, value in part.items() if not (key == "type" and kind == "any")}
+    return {**kept, "type": _TYPES[kind]} if isinstance(kind, str) and kind in _TYPES else kept

@@ -1,0 +1,142 @@
+"""How well and how fast tools are ranked for requests, beside the index of FastMCP's BM25 search transform.
+
+Files are JSON Lines. Tools: {id, server, name, description, input_schema}, or rows whose `function` lists tools.
+Requests: {query, gold: [id]} or {query, gold_any: [[ids that will do]]}, or {id, question} with the answers in
+`possible_answer/` beside the file. Recall is the share of the tools needed. FastMCP's time is that of its index alone.
+"""
+
+import argparse
+import asyncio
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fastmcp.server.transforms.search import BM25SearchTransform
+from fastmcp.tools.base import Tool
+
+from benchmarks.ranking.data import Query, read_queries, read_tools
+from state.errors import InputError
+from tools.ranking.bm25 import Ranking
+from tools.spec.tool_spec import ToolSpec
+
+CUTOFFS = (1, 5, 10)
+DEPTH = max(CUTOFFS)
+WARM_UP = 10
+
+Rank = Callable[[str], Sequence[str]]
+"""From a request to the ids of the best tools, best first."""
+
+
+@dataclass
+class Figures:
+    """What one ranker reached, request by request."""
+
+    recalls: list[dict[int, float]] = field(default_factory=list)
+    gains: list[float] = field(default_factory=list)
+    took_ms: list[float] = field(default_factory=list)
+
+    def summary(self) -> dict[str, float]:
+        """Return the figures by name; times in milliseconds."""
+        took = sorted(self.took_ms)
+        return {
+            **{f"recall@{k}": round(statistics.fmean(one[k] for one in self.recalls), 4) for k in CUTOFFS},
+            f"ndcg@{DEPTH}": round(statistics.fmean(self.gains), 4),
+            "p50_ms": round(statistics.median(took), 3),
+            "p95_ms": round(took[math.ceil(0.95 * len(took)) - 1], 3),
+        }
+
+
+def packetgate(tools: Sequence[ToolSpec]) -> Rank:
+    """Return Packetgate's ranking."""
+    ranking = Ranking(tools)
+    return lambda request: [hit.name for hit in ranking.rank(request, DEPTH)]
+
+
+def fastmcp(tools: Sequence[ToolSpec]) -> Rank:
+    """Return FastMCP's ranking. Tools go by their ids, as it names a mounted server's tools after the server too."""
+    transform = BM25SearchTransform(max_results=DEPTH)
+    known = [  # unchecked: it warns of every name that is not in MCP's letters
+        Tool.model_construct(name=tool.name, description=tool.full, parameters={"properties": tool.parameters})
+        for tool in tools
+    ]
+    asyncio.run(transform._search(known, ""))
+    return lambda request: [tools[at].name for at in transform._index.query(request, DEPTH)]
+
+
+def measure(rankers: Mapping[str, Rank], queries: Sequence[Query]) -> dict[str, Figures]:
+    """Put every request to every ranker in turn."""
+    figures = {name: Figures() for name in rankers}
+    for query in queries[:WARM_UP]:
+        for rank in rankers.values():
+            rank(query.text)
+    for query in queries:
+        for name, rank in rankers.items():
+            started = time.perf_counter()
+            ranked = rank(query.text)
+            figures[name].took_ms.append(1000 * (time.perf_counter() - started))
+            figures[name].recalls.append({k: recall(ranked[:k], query) for k in CUTOFFS})
+            figures[name].gains.append(ndcg(ranked[:DEPTH], query))
+    return figures
+
+
+def recall(ranked: Sequence[str], query: Query) -> float:
+    """Return the share of the tools needed that are among `ranked`."""
+    return sum(not one.isdisjoint(ranked) for one in query.wanted) / len(query.wanted)
+
+
+def ndcg(ranked: Sequence[str], query: Query) -> float:
+    """Return the normalised discounted gain: 1 if the tools needed come first; each is counted once."""
+    left = list(query.wanted)
+    gain = 0.0
+    for place, name in enumerate(ranked):
+        found = next((one for one in left if name in one), None)
+        if found is not None:
+            left.remove(found)
+            gain += 1 / math.log2(place + 2)
+    return gain / sum(1 / math.log2(place + 2) for place in range(min(DEPTH, len(query.wanted))))
+
+
+def main() -> None:
+    """Read the files, measure, print."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.ranking", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tools", type=Path, nargs="+", required=True, help="the tools to find")
+    parser.add_argument("--queries", type=Path, nargs="+", required=True, help="requests and the tools they need")
+    parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="more tools, which nobody needs")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line a ranker")
+    given = parser.parse_args()
+    try:
+        wanted = read_tools(given.tools)
+        queries = read_queries(given.queries, wanted)
+        tools = {**(read_tools(given.distractors) if given.distractors else {}), **wanted}
+    except InputError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        sys.exit(2)
+    known = list(tools.values())
+    figures = measure({"packetgate": packetgate(known), "fastmcp": fastmcp(known)}, queries)
+    size = {"tools": len(wanted), "distractors": len(tools) - len(wanted), "queries": len(queries)}
+    size["unknown"] = sum(not one for query in queries for one in query.wanted)
+    show({name: one.summary() for name, one in figures.items()}, size, as_json=given.json)
+
+
+def show(summaries: Mapping[str, Mapping[str, float]], size: Mapping[str, int], *, as_json: bool) -> None:
+    """Print what was measured."""
+    if as_json:
+        for name, summary in summaries.items():
+            print(json.dumps({"name": name, **size, **summary}))
+        return
+    print(f"ranking: {size['queries']:,} requests, {size['tools']:,} tools, {size['distractors']:,} distractors")
+    if size["unknown"]:
+        print(f"  {size['unknown']:,} tools that requests need are not among the tools: counted as never found")
+    for name, summary in summaries.items():
+        print(f"  {name:10}  {'  '.join(f'{figure} {value:.3f}' for figure, value in summary.items())}")
+
+
+if __name__ == "__main__":
+    main()

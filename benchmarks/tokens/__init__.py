@@ -1,0 +1,1 @@
+"""What a model is sent so that it can choose."""

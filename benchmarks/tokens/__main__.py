@@ -1,0 +1,147 @@
+"""How many tokens the tools take of the prompt that selects among them, beside what others send to select.
+
+Without options: the 527 tools of livemcpbench, where the folder of data sets is given or PACKETGATE_DATA names it, and
+the npm filesystem server's own. Of the files of `--tools` and `--queries`, see `benchmarks.ranking`.
+
+The full catalogue is every tool's name, description and schema. Packetgate's tool part is the capabilities ledger and
+the palette; its whole selection prompt is all messages and the schema of the answer. LangChain's is the same of its
+`LLMToolSelectorMiddleware`. FastMCP's is the list that its BM25 search transform shows, and the result of one search.
+"""
+
+import argparse
+import asyncio
+import json
+import math
+import os
+import statistics
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tokens.counting import VOCABULARY, count, openai_tools
+from benchmarks.tokens.others import fastmcp_searches, langchain_selections
+from benchmarks.tokens.packetgate import in_full, selections
+from benchmarks.tokens.sets import Measured, filesystem, from_files, livemcpbench
+from state.errors import InputError
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one text takes, over all requests."""
+
+    name: str
+    tokens: Sequence[int]
+    """Of each request; of a text that is the same for all, only once."""
+    full: int
+    """Tokens of the full catalogue."""
+    goal: float | None = None
+    """The share of the full catalogue to stay below, in every request."""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether it stays below its goal; None without one."""
+        return None if self.goal is None else max(self.tokens) < self.goal * self.full
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures by name; shares are from 0 to 1."""
+        tokens = sorted(self.tokens)
+        figures = {
+            "median": statistics.median(tokens), "p95": tokens[math.ceil(0.95 * len(tokens)) - 1], "max": tokens[-1]
+        }  # fmt: skip
+        shares = {f"{name}_share": round(value / self.full, 4) for name, value in figures.items()}
+        return {"name": self.name, **figures, **shares, "goal": self.goal, "met": self.met}
+
+    def as_text(self) -> str:
+        """Return one line for people."""
+        if len(self.tokens) == 1:
+            return f"  {self.name:45} {self.tokens[0]:>10,} ({self.tokens[0] / self.full:7.2%})"
+        values = self.as_json()
+        each = [f"{key} {values[key]:>9,.0f} ({values[f'{key}_share']:7.2%})" for key in ("median", "p95", "max")]
+        goal = f"  goal: below {self.goal:.0%}, {'met' if self.met else 'missed'}" if self.goal is not None else ""
+        return f"  {self.name:45} {'  '.join(each)}{goal}"
+
+
+async def measure(measured: Measured) -> list[Figure]:
+    """Count for every request; shares are of the full catalogue as Packetgate would show it."""
+    catalogue, requests = measured.catalogue, measured.requests
+    full = count(in_full(catalogue))
+    asked = [one async for one in selections(catalogue, requests)]
+    langchain = [count(text) async for text in langchain_selections(catalogue, requests)]
+    fastmcp = [count(text) async for text in fastmcp_searches(catalogue, requests)]
+    form = [count(one.form) for one in asked]
+    whole = [count(one.messages) + of_form for one, of_form in zip(asked, form, strict=True)]
+    return [
+        Figure("full catalogue", [full], full),
+        Figure("full catalogue as OpenAI tools", [count(openai_tools(catalogue.values()))], full),
+        Figure("packetgate, tool part", [count(one.tool_part) for one in asked], full, measured.goal),
+        Figure("packetgate, answer's schema", form, full),
+        Figure("packetgate, whole selection prompt", whole, full),
+        Figure("langchain LLMToolSelectorMiddleware", langchain, full),
+        Figure("fastmcp BM25SearchTransform", fastmcp, full),
+    ]
+
+
+def show(measured: Measured, figures: Sequence[Figure], *, as_json: bool) -> None:
+    """Print what was counted."""
+    size = {"set": measured.name, "tools": len(measured.catalogue), "requests": len(measured.requests)}
+    if as_json:
+        for figure in figures:
+            print(json.dumps({**size, "left_out": measured.left_out, **figure.as_json()}))
+        return
+    print(f"tokens, {measured.name}: {size['requests']:,} requests, {size['tools']:,} tools; {VOCABULARY}")
+    if measured.left_out:
+        print(f"  {measured.left_out:,} tools that share their name and their server's with another are left out")
+    for figure in figures:
+        print(figure.as_text())
+
+
+async def sets(given: argparse.Namespace) -> AsyncIterator[Measured]:
+    """Yield the sets that the command line asks for.
+
+    Raises:
+        InputError: a file, a folder or a program is not there.
+    """
+    if given.tools:
+        yield await asyncio.to_thread(from_files, "files", given.tools, given.queries)
+        return
+    if given.data:
+        yield await asyncio.to_thread(livemcpbench, given.data)
+    else:
+        print("livemcpbench is left out: give the folder of data sets, or set PACKETGATE_DATA", file=sys.stderr)
+    yield await filesystem()
+
+
+async def run(given: argparse.Namespace) -> None:
+    """Count, and print each set when it is done.
+
+    Raises:
+        InputError: a set is not there.
+    """
+    async for measured in sets(given):
+        show(measured, await measure(measured), as_json=given.json)
+
+
+def main() -> None:
+    """Read the command line, count, print."""
+    named = os.environ.get("PACKETGATE_DATA")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.tokens", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="the data sets")
+    parser.add_argument("--tools", type=Path, nargs="+", help="tools of your own")
+    parser.add_argument("--queries", type=Path, nargs="+", help="requests that need them")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line a figure")
+    given = parser.parse_args()
+    if bool(given.tools) != bool(given.queries):
+        parser.error("--tools and --queries go together")
+    try:
+        asyncio.run(run(given))
+    except InputError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""What others send for the same tools and requests: LangChain's tool selector, and FastMCP's search."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
+
+from fastmcp import Client, FastMCP
+from fastmcp.server.transforms.search import BM25SearchTransform
+from fastmcp.tools.base import Tool
+from langchain.agents import create_agent
+from langchain.agents.middleware import LLMToolSelectorMiddleware
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import StructuredTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from mcp_types import TextContent
+from pydantic import PrivateAttr
+
+from benchmarks.tokens.counting import compact, openai_tool
+from tools.catalogue.catalogue import Catalogue
+
+
+async def langchain_selections(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIterator[str]:
+    """Yield the messages, and the answer's schema, that LangChain's middleware sends to its selection model."""
+    model = RecordingChat()
+    tools = [
+        StructuredTool(name=tool.name, description=tool.full, args_schema=tool.input_schema, coroutine=_never_called)
+        for tool in catalogue.values()
+    ]
+    agent = create_agent(model, tools, middleware=[LLMToolSelectorMiddleware()])
+    for request in requests:
+        model.sent.clear()
+        await agent.ainvoke({"messages": [HumanMessage(request)]})
+        messages, schemas = model.sent[0]
+        yield "\n".join([*(message.text for message in messages), compact(schemas)])
+
+
+async def fastmcp_searches(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIterator[str]:
+    """Yield the tools that a client of FastMCP's search transform sees, and what the search for the request returns."""
+    server: FastMCP[Any] = FastMCP("tools")
+    server.add_transform(BM25SearchTransform())
+    for tool in catalogue.values():  # unchecked: it warns of every name that is not in MCP's letters
+        server.add_tool(Tool.model_construct(name=tool.name, description=tool.full, parameters=tool.input_schema))
+    async with Client(server) as client:
+        listed = await client.list_tools()
+        seen = compact([openai_tool(tool.name, tool.description or "", tool.input_schema) for tool in listed])
+        for request in requests:
+            found = await client.call_tool("search_tools", {"query": request})
+            yield "\n".join([seen, *(block.text for block in found.content if isinstance(block, TextContent))])
+
+
+class RecordingChat(BaseChatModel):
+    """Keeps what it is asked, and calls the first tool it is given with nothing chosen."""
+
+    _sent: list[tuple[Sequence[BaseMessage], Sequence[dict[str, Any]]]] = PrivateAttr(default_factory=list)
+
+    @property
+    def sent(self) -> list[tuple[Sequence[BaseMessage], Sequence[dict[str, Any]]]]:
+        """The messages and the tools of each request."""
+        return self._sent
+
+    @property
+    def _llm_type(self) -> str:
+        return "recording"
+
+    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, AIMessage]:
+        """Take tools in any form, as OpenAI's."""
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> ChatResult:
+        tools = options.get("tools", [])
+        self._sent.append((messages, tools))
+        calls = [{"name": tool["function"]["name"], "args": {"tools": []}, "id": "1"} for tool in tools[:1]]
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
+
+
+async def _never_called(**arguments: Any) -> str:
+    raise NotImplementedError

@@ -1,0 +1,97 @@
+"""What Packetgate's selection model is sent: the real graph, with a model that keeps what it is asked."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import BaseMessage, HumanMessage
+
+from benchmarks.stand_ins import NeedsTool, Shelf
+from benchmarks.tokens.counting import compact, count
+from deciders.choosing import language_deciders, reflex_deciders
+from graph.building import build_graph
+from models.forms import AnswerForm
+from models.model import FormAnswer, Model
+from models.openai.request_modes import RequestMode
+from state.base import TokenUsage
+from state.context import RoutingContext
+from state.packet import CognitionPacket, TurnInput
+from tools.catalogue.catalogue import Catalogue
+from tools.palette.texts import describe, palette_text
+
+NOTHING = '{"action": "none", "reasoning": "", "confidence": 1}'
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request for a selection."""
+
+    tool_part: str
+    """The capabilities ledger and the palette, as they stand in the messages."""
+    messages: str
+    """All of the messages' text."""
+    form: str
+    """The schema of the answer, as an OpenAI-compatible endpoint gets it beside the messages."""
+
+
+def in_full(catalogue: Catalogue) -> str:
+    """Return every tool as a palette shows it in full."""
+    return "\n".join(describe(spec, full=True) for spec in catalogue.values())
+
+
+async def selections(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIterator[Asked]:
+    """Yield what is sent for each request, on a session of its own, with every setting at its default.
+
+    Raises:
+        RuntimeError: what is counted as the tools' part is not what was sent.
+    """
+    model = _Recorder()
+
+    async def source() -> Model:
+        return model
+
+    reflex = reflex_deciders()
+    deciders = replace(language_deciders(source, source), intent=NeedsTool(), responder=reflex.responder)
+    graph = build_graph(deciders, Shelf(catalogue)).compile(interrupt_after=["select_tool"])
+    for request in requests:
+        model.asked.clear()
+        state = await graph.ainvoke(TurnInput(messages=[HumanMessage(request)]), context=RoutingContext())
+        messages, form = model.asked[0]
+        yield asked_for(CognitionPacket.model_validate(state), catalogue, messages, form)
+
+
+def asked_for(
+    packet: CognitionPacket, catalogue: Catalogue, messages: Sequence[BaseMessage], form: AnswerForm
+) -> Asked:
+    """Return what a request for a selection from the packet's palette holds.
+
+    Raises:
+        RuntimeError: the ledger or the palette is not what was sent.
+    """
+    sent = "\n".join(message.text for message in messages)
+    parts = [catalogue.ledger, palette_text(packet.context.palette, catalogue)]
+    if not all(parts) or any(sent.count(part) != 1 for part in parts):
+        raise RuntimeError("the ledger and the palette do not stand once each in the selection prompt")
+    options = RequestMode().options(form, {}, is_openai=True)
+    return Asked("\n".join(parts), sent, compact(options["extra_body"]["response_format"]))
+
+
+class _Recorder(Model):
+    """Keeps what it is asked, and wants no tool."""
+
+    def __init__(self) -> None:
+        super().__init__(FakeListChatModel(responses=[NOTHING]))
+        self.asked: list[tuple[Sequence[BaseMessage], AnswerForm]] = []
+
+    @property
+    def token_counter(self) -> Callable[[str], int]:
+        """Counts as the benchmark does."""
+        return count
+
+    async def answer(
+        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
+    ) -> FormAnswer:
+        """Answer with no tool."""
+        self.asked.append((messages, form))
+        return FormAnswer(NOTHING, TokenUsage())

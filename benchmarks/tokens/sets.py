@@ -1,0 +1,98 @@
+"""The catalogues and requests that tokens are counted on."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_types import Tool
+
+from benchmarks.ranking.data import read_queries, read_tools
+from state.errors import InputError
+from tools.catalogue.catalogue import Catalogue
+from tools.servers.config import load_config
+from tools.servers.connection import spec_of
+from tools.servers.opening import open_hub
+from tools.spec.tool_spec import ToolSpec
+
+PATIENCE_S = 120.0
+FILESYSTEM = "@modelcontextprotocol/server-filesystem"
+FILE_REQUESTS = (
+    "What does notes.txt say?",
+    "Show me everything in the reports folder",
+    "Create a file todo.md with three empty check boxes",
+    "Replace the word draft with final in plan.md",
+    "Which folders may you look into?",
+    "How large is backup.tar, and when was it last changed?",
+    "Find every CSV file below data",
+    "Move old.log into the archive folder",
+    "Make a new folder called invoices",
+    "Draw the folder tree of this project",
+    "Read a.txt and b.txt and tell me how they differ",
+    "List the files here, the largest first",
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Tools, and the requests that they are chosen for."""
+
+    name: str
+    catalogue: Catalogue
+    requests: Sequence[str]
+    goal: float | None = None
+    """The share of the full catalogue, from 0 to 1, that Packetgate's part of the prompt is to stay below."""
+    left_out: int = 0
+    """Tools that share their name and their server's with an earlier one."""
+
+
+def from_files(name: str, tools: Sequence[Path], queries: Sequence[Path], goal: float | None = None) -> Measured:
+    """Return tools as their servers would list them, and labelled requests.
+
+    Raises:
+        InputError: a file cannot be read, or is not of the form.
+    """
+    known = read_tools(tools)
+    specs: dict[str, ToolSpec] = {}
+    for row in known.values():
+        listed = Tool(name=row.upstream_name, description=row.full, input_schema=row.input_schema)
+        spec = spec_of(row.server or "tools", listed, trusted=False)
+        specs.setdefault(spec.name, spec)
+    requests = [query.text for query in read_queries(queries, known)]
+    return Measured(name, Catalogue(specs.values()), requests, goal, left_out=len(known) - len(specs))
+
+
+def livemcpbench(data: Path) -> Measured:
+    """Return 527 tools of real servers, from a folder of data sets.
+
+    Raises:
+        InputError: they are not there.
+    """
+    folder = data / "livemcpbench"
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not there: give the folder of data sets, or let PACKETGATE_DATA name it")
+    return from_files("livemcpbench", [folder / "tools.jsonl"], [folder / "queries.jsonl"], goal=0.05)
+
+
+async def filesystem() -> Measured:
+    """Return the tools of the npm filesystem server, listed by the server itself.
+
+    Raises:
+        InputError: `npx` is not installed, or the server does not start.
+    """
+    npx = shutil.which("npx")
+    if npx is None:
+        raise InputError(f"{FILESYSTEM} is started by `npx`, which is not installed: install Node.js, or give --tools")
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        servers = {"files": {"command": npx, "args": ["-y", FILESYSTEM, str(folder)]}}
+        (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        config = load_config(folder / "mcp.json")
+        async with await open_hub(config, folder, folder / "logs", None, patience_s=PATIENCE_S) as hub:
+            catalogue = await hub.catalogue()
+            problems = "; ".join(one.problem for one in hub.health() if one.problem)
+    if not catalogue:
+        raise InputError(f"{FILESYSTEM} gave no tools: {problems or 'it did not start in time'}")
+    return Measured("filesystem", catalogue, FILE_REQUESTS, goal=0.6)

@@ -1,0 +1,112 @@
+"""Sessions on a running LangGraph-API server, reached through LangGraph's `RemoteGraph`."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from httpx import HTTPStatusError
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel.remote import RemoteGraph
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import NotFoundError
+
+from connectors.remote.client import client_of, find_assistant
+from connectors.remote.errors import translated_errors
+from connectors.remote.store import RemoteStore
+from connectors.sessions import AnswerPiece, Given, Sessions, SessionState
+from models.endpoint import shown
+from state.context import RoutingContext
+from state.events import StageEvent
+from state.packet import CognitionPacket, TurnInput
+
+
+class RemoteSessions(Sessions):
+    """The conversations that a server keeps. Its threads are named by UUIDs: a session's is made from its name."""
+
+    def __init__(self, graph: RemoteGraph, client: LangGraphClient, url: str) -> None:
+        super().__init__(graph)
+        self._client = client
+        self._url = url
+
+    @property
+    def store(self) -> RemoteStore:
+        """Where the server keeps records."""
+        return RemoteStore(self._client)
+
+    async def forget(self, session: str) -> None:
+        """Remove all that the server keeps of a session."""
+        with translated_errors(self._url):
+            await super().forget(session)
+
+    def config(self, session: str) -> RunnableConfig:
+        """Return the configuration by which the server finds a session's thread."""
+        return {"configurable": {"thread_id": thread_id(session)}}
+
+    async def state(self, session: str) -> SessionState:
+        """Return where a session stands; where the server knows no such thread, at its beginning.
+
+        Raises:
+            ConfigError: the server cannot be reached, or lets nobody in.
+            PacketError: what it keeps is no packet, or a newer Packetgate's.
+        """
+        with translated_errors(self._url):
+            try:
+                return await super().state(session)
+            except NotFoundError:
+                return SessionState(CognitionPacket(), None, is_unfinished=False)
+
+    async def stream(
+        self, given: Given, session: str, context: RoutingContext
+    ) -> AsyncGenerator[StageEvent | AnswerPiece]:
+        """Run the server's graph on a session, and tell what happens. Closing the stream stops the run there.
+
+        Of the context only what was set goes along: the rest is the assistant's.
+
+        Raises:
+            PacketgateError: as the server's run raised it, or that the server cannot be used, or went away.
+        """
+        with translated_errors(self._url):
+            async with aclosing(super().stream(given, session, context)) as told:
+                async for one in told:
+                    yield one
+
+    def _parts(
+        self, given: object, session: str, context: RoutingContext | dict[str, Any], **options: Any
+    ) -> AsyncGenerator[Any]:
+        sent = given.model_dump(mode="json") if isinstance(given, TurnInput) else given
+        chosen = context.model_dump(mode="json", exclude_unset=True) if isinstance(context, RoutingContext) else context
+        return super()._parts(sent, session, chosen, on_disconnect="cancel", **options)
+
+    async def _delete(self, session: str) -> None:
+        thread = thread_id(session)
+        with suppress(NotFoundError):
+            for run in await self._client.runs.list(thread):
+                if run["status"] in {"pending", "running"}:  # without its thread it could not be stopped any more
+                    with suppress(HTTPStatusError):  # it has just ended
+                        await self._client.runs.cancel(thread, run["run_id"], wait=True)
+            await self._client.threads.delete(thread)
+
+
+def thread_id(session: str) -> str:
+    """Return the UUID of a session's thread: its name, where that is one, or one made from it."""
+    try:
+        return str(UUID(session))
+    except ValueError:
+        return str(uuid5(NAMESPACE_URL, f"packetgate:{session}"))
+
+
+@asynccontextmanager
+async def open_remote(url: str, assistant: str) -> AsyncIterator[RemoteSessions]:
+    """Open the sessions of the server at `url`, run by one of its assistants, given by name or id, or by its graph's.
+
+    The API key, where one is needed, is in the environment: `LANGGRAPH_API_KEY`.
+
+    Raises:
+        ConfigError: this is no address of a server, none answers there, or it has no such assistant.
+    """
+    address = shown(url)
+    async with client_of(url) as client:
+        with translated_errors(address):
+            found = await find_assistant(client, assistant, address)
+        yield RemoteSessions(RemoteGraph(found, client=client), client, address)

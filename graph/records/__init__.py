@@ -1,0 +1,1 @@
+"""What is kept of turns in the graph's store."""

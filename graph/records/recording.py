@@ -1,0 +1,92 @@
+"""The record of each turn, and of what its stages said to models, written into the graph's store.
+
+A store that fails costs the record, never the turn.
+"""
+
+import asyncio
+from itertools import count
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from graph.records.prompts import ROOT as EXCHANGES
+from graph.records.prompts import StagePrompts, prune_prompts, save_prompts
+from graph.telemetry.spans import TelemetryGuard
+from graph.telemetry.stages import Node
+from models.endpoint import Role
+from models.requests import ModelRequest, collected
+from state.context import RoutingContext
+from state.packet import CognitionPacket, PacketUpdate
+from state.sections import Header
+from tools.usage.record import record_of
+from tools.usage.store import ROOT as USAGE
+from tools.usage.store import delete, keep, namespace, prune
+
+PATIENCE_S = 5.0
+"""How long a turn waits for its record."""
+PRUNE_EVERY = 1_000
+"""Turns of one process; a graph that is opened anew prunes at once."""
+_ALL = 1_000_000
+
+
+def with_usage_record(stage: Node[CognitionPacket], days: int, prompt_days: int) -> Node[CognitionPacket]:
+    """Return a turn's last stage with the turn recorded after it for `days`, where the graph has a store."""
+    turns = count(1)
+
+    async def run(state: CognitionPacket, *, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+        update = await stage(state, runtime=runtime)
+        if runtime.store is not None:
+            with TelemetryGuard(state.header.packet_id):
+                async with asyncio.timeout(PATIENCE_S):
+                    if days:
+                        await keep(runtime.store, record_of(state.merged(update)))
+                    if next(turns) % PRUNE_EVERY == 0:
+                        await _prune(runtime.store, days, prompt_days)
+        return update
+
+    return run
+
+
+def with_prompt_record(name: str, role: Role, stage: Node[CognitionPacket]) -> Node[CognitionPacket]:
+    """Return a stage with what it says to its model recorded, also where it then breaks."""
+
+    async def run(state: CognitionPacket, *, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+        with collected() as said:
+            try:
+                update = await stage(state, runtime=runtime)
+            except Exception:
+                await _keep(runtime.store, state.header, name, role, said)
+                raise
+        await _keep(runtime.store, state.header, name, role, said)
+        return update
+
+    return run
+
+
+async def forget_records(store: BaseStore, session_id: str) -> None:
+    """Delete what is on record of a session: its turns, and what was said to models."""
+    for root in (USAGE, EXCHANGES):
+        await delete(store, await store.asearch(namespace(root, session_id), limit=_ALL))
+
+
+async def _keep(store: BaseStore | None, header: Header, stage: str, role: Role, said: list[ModelRequest]) -> None:
+    if store is None or not said:
+        return
+    with TelemetryGuard(header.packet_id):
+        record = StagePrompts(
+            session_id=header.session_id,
+            packet_id=header.packet_id,
+            stage=stage,
+            role=role,
+            at=said[0].at,
+            exchanges=tuple(said),
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            await save_prompts(store, record)
+
+
+async def _prune(store: BaseStore, days: int, prompt_days: int) -> None:
+    if days:
+        await prune(store, days)
+    if prompt_days:
+        await prune_prompts(store, prompt_days)

@@ -1,0 +1,1 @@
+"""What is told of stages while they run: events on the stream, spans and metrics by OpenTelemetry."""

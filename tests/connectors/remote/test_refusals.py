@@ -1,0 +1,119 @@
+"""Servers that cannot be used: each is told in one clear error, whose message names it and the way out."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from langgraph.types import StateSnapshot
+from support.http_stub import Answer, answering_all
+from support.langgraph_server import serve_langgraph
+from support.mcp_servers import until
+from support.programs import descendants
+from support.scripted_openai import free_port
+
+from connectors.asking import Say
+from connectors.remote.sessions import open_remote
+from connectors.sessions import SessionState
+from connectors.turn import run_turn
+from state.context import RoutingContext
+from state.errors import ConfigError, InputError, PacketError, PacketgateError
+
+HTML = "<!doctype html><title>Not Found</title><p>Nothing here."
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for name in ("LANGGRAPH_API_KEY", "LANGSMITH_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+async def refusal(url: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        async with open_remote(url, "packetgate"):
+            raise AssertionError("it was opened")
+    assert url.rpartition("@")[2] in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:2024", "ftp://a.example", "http://", "https://:80", "http://a:b", "http://a:99999"]
+)
+async def test_an_address_that_is_none(url: str) -> None:
+    assert "is no address of a server" in await refusal(url)
+
+
+async def test_nobody_there() -> None:
+    assert "no LangGraph-API server can be reached" in await refusal(f"http://127.0.0.1:{free_port()}")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, "text/html", HTML),
+        (404, "application/json", '{"detail": "Not Found"}'),
+        (405, "text/plain", ""),
+        (501, "text/html", HTML),
+        (500, "application/json", '{"detail": [{"loc": ["body"], "msg": "wrong"}]}'),
+        (200, "text/html", HTML),
+        (200, "application/json", "{}"),
+        (200, "application/json", '[{"id": 1}]'),
+        (200, "application/json", ""),
+        (302, "text/html", HTML),
+    ],
+    ids=str,
+)
+async def test_no_langgraph_server(answer: Answer) -> None:
+    with answering_all(lambda _: answer) as url:
+        assert "no LangGraph-API server" in await refusal(url)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_server_that_asks_for_a_key(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = {"assistant_id": "1", "graph_id": "packetgate", "name": "packetgate"}
+
+    def answer(headers: dict[str, str]) -> Answer:
+        if headers.get("x-api-key") != "secret":
+            return status, "application/json", '{"detail": "Invalid token"}'
+        return 200, "application/json", json.dumps([here])
+
+    with answering_all(answer) as url:
+        assert "set LANGGRAPH_API_KEY" in await refusal(url)
+        monkeypatch.setenv("LANGGRAPH_API_KEY", "wrong")
+        told = await refusal(url)
+        assert f"{status} Invalid token" in told
+        assert "wrong" not in told
+        monkeypatch.setenv("LANGGRAPH_API_KEY", "secret")
+        async with open_remote(url, "packetgate"):
+            pass
+
+
+async def test_a_password_in_the_address_is_not_told() -> None:
+    told = await refusal(f"http://me:hush@127.0.0.1:{free_port()}")
+    assert "hush" not in told
+
+
+def test_a_thread_of_another_graph() -> None:
+    snapshot = StateSnapshot({"messages": [], "intent": "chat"}, (), {}, None, None, None, (), ())
+    with pytest.raises(PacketError, match="what is kept of this session is no packet: intent: "):
+        SessionState.of(snapshot)
+
+
+async def test_a_server_that_dies_in_the_middle_of_a_turn(tmp_path: Path) -> None:
+    with serve_langgraph(tmp_path, isolated=False) as server:
+
+        async def turn() -> None:
+            async with open_remote(server.url, "packetgate") as sessions:
+                async for _ in run_turn(sessions, Say('Wait until the clock strikes "nine"'), "s", RoutingContext()):
+                    pass
+
+        running = asyncio.create_task(turn())
+        await until(lambda: bool(server.clock.begun))
+        for pid in (server.pid, *descendants(server.pid)):
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(PacketgateError, match=f"{server.url}: the server went away") as caught:
+            await running
+    assert not isinstance(caught.value, InputError)

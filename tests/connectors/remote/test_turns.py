@@ -1,0 +1,168 @@
+"""Turns through the one function that all connectors share: the same in this process and on a server."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from support.prompts import selection
+from support.scripted_replies import CutOff
+from support.turn_places import Conversation, Place, answering, wanting
+
+from connectors.asking import Continue, Reply, Say, Turn
+from connectors.sessions import AnswerPiece
+from connectors.turn import Asked, Finished, StageFinished, StageStarted
+from state.errors import InputError, RequestError, SessionError
+from state.request import TurnRequest
+from state.routing import ToolExecutionStatus
+from tools.usage.store import read_usage
+
+pytestmark = pytest.mark.xdist_group("langgraph")
+
+ANSWER = "The owl sleeps by day, and more than that the notes do not say."
+CLARIFY = selection("clarify", question="Which file?")
+WRITE = wanting("ai.write", "write", path="plan.txt", content="hello owl")
+
+
+async def test_an_answer_comes_in_pieces(place: Place) -> None:
+    place.model.script(ANSWER)
+    async with place.session() as talk:
+        events = await talk.events(Say("Hello", TurnRequest(origin="test")))
+    pieces = [event.text for event in events if isinstance(event, AnswerPiece)]
+    assert len(pieces) > 3
+    assert "".join(pieces) == ANSWER
+    *_, last = events
+    assert isinstance(last, Finished)
+    assert last.packet.response.candidate == last.packet.messages[-1].text == ANSWER
+    assert last.packet.header.origin == "test"
+    kinds = [type(event) for event in events]
+    assert kinds.index(AnswerPiece) > kinds.index(StageFinished)
+    assert [event.stage for event in events if isinstance(event, StageStarted)] == [
+        *("open_packet", "detect_intent", "respond")
+    ]
+
+
+async def test_an_answer_that_breaks_off_is_begun_anew(place: Place) -> None:
+    place.model.script(CutOff("The owl sl"))
+    async with place.session() as talk:
+        events = await talk.events(Say("Hello"))
+    pieces = [event for event in events if isinstance(event, AnswerPiece)]
+    (anew,) = (number for number, piece in enumerate(pieces) if piece.starts_anew)
+    assert "".join(piece.text for piece in pieces[:anew]).startswith("The owl")
+    last = events[-1]
+    assert isinstance(last, Finished)
+    assert "".join(piece.text for piece in pieces[anew:]) == last.packet.response.candidate
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "written"),
+    [
+        ("yes", ToolExecutionStatus.EXECUTED, "hello owl"),
+        ("no", ToolExecutionStatus.USER_DENIED, None),
+        (
+            {"decisions": [{"type": "edit", "edited_action": {"args": {"path": "plan.txt", "content": "edited"}}}]},
+            *(ToolExecutionStatus.EXECUTED, "edited"),
+        ),
+    ],
+    ids=str,
+)
+async def test_a_write_waits_for_a_reply(
+    place: Place, reply: Any, status: ToolExecutionStatus, written: str | None
+) -> None:
+    file = place.root / "plan.txt"
+    file.unlink(missing_ok=True)
+    place.model.script(*WRITE)
+    async with place.session(allow_write_tools=True) as talk:
+        question = await talk.question(Say("Write hello owl to plan.txt"))
+        state = await talk.sessions.state(talk.name)
+        assert (question["kind"], question["action_requests"][0]["name"]) == ("approval", "ai.write")
+        assert (state.question, state.is_unfinished, file.exists()) == (question, False, False)
+        place.model.script(*answering("Done."))
+        packet = await talk.answer(Reply(reply))
+    assert packet.routing.execution_status is status
+    assert (file.read_text() if file.exists() else None) == written
+
+
+async def test_an_unreadable_reply_is_asked_again(place: Place) -> None:
+    place.model.script(*WRITE)
+    async with place.session(allow_write_tools=True) as talk:
+        await talk.question(Say("Write hello owl to plan.txt"))
+        again = await talk.question(Reply({"decisions": []}))
+    assert again["problem"].startswith("not a reply")
+
+
+async def test_a_question_is_answered_in_words(place: Place) -> None:
+    place.model.script(*wanting("ai.read", path="plan.txt")[:1], CLARIFY)
+    (place.root / "b.txt").write_text("the plan\n")
+    async with place.session() as talk:
+        question = await talk.question(Say("Read my notes"))
+        assert (question["kind"], question["question"]) == ("question", "Which file?")
+        place.model.script(*wanting("ai.read", path="b.txt")[1:], *answering("The plan."))
+        packet = await talk.answer(Reply("b.txt"))
+    assert packet.content.clarifications == ("b.txt",)
+    assert packet.routing.all_calls[0].status is ToolExecutionStatus.EXECUTED
+
+
+@pytest.mark.parametrize(
+    ("turn", "error", "says"),
+    [
+        (Say(" \n"), RequestError, "the request is empty"),
+        (Reply("yes"), SessionError, "has no pending question"),
+        (Continue(), SessionError, "has no unfinished turn"),
+    ],
+)
+async def test_what_cannot_be_is_refused(place: Place, turn: Turn, error: type[InputError], says: str) -> None:
+    place.model.script("Hello to you.")
+    async with place.session() as talk:
+        before = await talk.answer(Say("Hello"))
+        with pytest.raises(error, match=says):
+            await talk.events(turn)
+        assert (await talk.sessions.state(talk.name)).packet == before
+
+
+async def test_an_empty_reply_is_refused(place: Place) -> None:
+    place.model.script(*WRITE)
+    async with place.session(allow_write_tools=True) as talk:
+        await talk.question(Say("Write hello owl to plan.txt"))
+        with pytest.raises(RequestError, match="must say something"):
+            await talk.events(Reply(None))
+
+
+async def records_of(talk: Conversation) -> int:
+    """Return how many turns of the session are on record."""
+    assert talk.sessions.store is not None
+    thread = talk.sessions.config(talk.name)["configurable"]["thread_id"]
+    return len((await read_usage(talk.sessions.store, thread)).records)
+
+
+async def test_a_forgotten_session_begins_anew(place: Place) -> None:
+    place.model.script("Hello to you.", "Hello once more.")
+    async with place.session() as talk:
+        await talk.answer(Say("Hello"))
+        assert await records_of(talk) == 1
+        await talk.sessions.forget(talk.name)
+        await talk.sessions.forget(talk.name)
+        assert (await talk.sessions.state(talk.name)).packet.messages == []
+        assert await records_of(talk) == 0
+        packet = await talk.answer(Say("Hello"))
+    assert (len(packet.messages), packet.header.parent_packet_id) == (2, None)
+
+
+async def test_two_turns_at_once_come_one_after_the_other(place: Place) -> None:
+    place.model.script("One.", "Two.")
+    async with place.session() as talk:
+        both = await asyncio.gather(talk.events(Say("Hello")), talk.events(Say("Thanks")))
+    first, second = (events[-1] for events in both)
+    assert isinstance(first, Finished)
+    assert isinstance(second, Finished)
+    assert [first.packet.response.candidate, second.packet.response.candidate] == ["One.", "Two."]
+    assert second.packet.header.parent_packet_id == first.packet.header.packet_id
+    assert len(second.packet.messages) == 4
+
+
+async def test_a_question_that_waits_bars_no_new_turn(place: Place) -> None:
+    place.model.script(*WRITE)
+    async with place.session(allow_write_tools=True) as talk:
+        assert isinstance((await talk.events(Say("Write hello owl to plan.txt")))[-1], Asked)
+        place.model.script("Never mind.")
+        packet = await talk.answer(Say("Never mind"))
+    assert packet.governance.audit[0].event == "question_dropped"

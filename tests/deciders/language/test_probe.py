@@ -1,0 +1,103 @@
+"""A model tried out: what held its answers, whether they were usable, and where its confidence comes from."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from support.gguf_model import write_tiny_gguf
+from support.packets import CONTEXT, FILES
+from support.prompts import call, review, sent
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import HttpError, Token, Tokens
+from support.tool_specs import a_tool
+from support.tricky_schemas import SCHEMAS
+
+from deciders.language.probe import REQUEST, probe_model
+from models.endpoint import Endpoint
+from models.llama.model import LlamaCppModel
+from models.openai.connect import connect
+from models.openai.model import OpenAICompatible
+from state.base import ConfidenceSource
+from state.errors import DecisionError
+from tools.catalogue.catalogue import Catalogue
+
+READ = call("files.read_file", path="README.md")
+APPROVAL = Tokens.of(
+    '{"reviews":[{"call":1,"approved":',
+    Token("true", {"true": 0.8, "false": 0.2}),
+    ',"confidence":1.0,"reasoning":"fine"}]}',
+)
+
+
+@pytest.fixture(scope="module")
+def terse(llama_cpp_installed: None, tmp_path_factory: pytest.TempPathFactory) -> LlamaCppModel:
+    """A model whose nonsense ends."""
+    path = write_tiny_gguf(tmp_path_factory.mktemp("gguf") / "terse.gguf", terse=True, seed=6)
+    return LlamaCppModel.load(str(path), {"seed": 1})
+
+
+@pytest.fixture
+async def served(scripted_openai: ScriptedOpenAI) -> OpenAICompatible:
+    chat = await asyncio.to_thread(connect, "scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
+    return OpenAICompatible(chat)
+
+
+async def test_a_grammar_holds_both_answers_and_confidence_is_measured(terse: LlamaCppModel):
+    seen = await probe_model(terse, FILES, CONTEXT)
+    for trial in (seen.review, seen.selection):
+        assert trial.problem == ""
+        assert trial.confidence is ConfidenceSource.MEASURED
+        assert [timed.answer.held_by for timed in trial.answers] == ["grammar"]
+        assert trial.answers[0].reading_speed
+    assert seen.only_validated == ()
+
+
+async def test_tools_that_no_grammar_can_hold_are_named(terse: LlamaCppModel):
+    strange = a_tool("codes.check", "Check the README.md file's code.", schema=SCHEMAS["lookaround"])
+    seen = await probe_model(terse, Catalogue([*FILES.values(), strange]), CONTEXT)
+    assert seen.only_validated == ("codes.check",)
+
+
+async def test_an_answer_that_never_ends_is_told_and_no_error(tiny_gguf: Path):
+    context = CONTEXT.model_copy(update={"selection_max_tokens": 40, "review_max_tokens": 30})
+    seen = await probe_model(LlamaCppModel.load(str(tiny_gguf)), FILES, context)
+    assert seen.review.problem == "the answer was cut off at 30 tokens"
+    assert seen.selection.problem == "the answer was cut off at 40 tokens"
+    assert len(seen.selection.answers) == 2
+    assert (seen.review.confidence, seen.selection.confidence) == (None, ConfidenceSource.MEASURED)
+
+
+async def test_a_server_that_sends_probabilities_only_for_the_review(
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.script(APPROVAL, READ)
+    seen = await probe_model(served, FILES, CONTEXT)
+    assert seen.review.confidence is ConfidenceSource.MEASURED
+    assert seen.selection.confidence is ConfidenceSource.STATED
+    assert [timed.answer.held_by for timed in seen.selection.answers] == ["json_schema"]
+    assert seen.selection.answers[0].reading_speed is None
+    assert seen.selection.answers[0].writing_speed
+    assert REQUEST in sent(scripted_openai)[-1][1]
+
+
+async def test_a_second_try_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(review(0.9), "I would read it.", READ)
+    seen = await probe_model(served, FILES, CONTEXT)
+    assert (len(seen.selection.answers), seen.selection.problem) == (2, "")
+
+
+async def test_an_answer_that_names_no_such_thing_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    unfit = json.dumps({"action": "call", "calls": [], "confidence": 0.9})
+    scripted_openai.script(review(0.9), unfit, unfit)
+    seen = await probe_model(served, FILES, CONTEXT)
+    assert '"calls" is empty' in seen.selection.problem
+
+
+@pytest.mark.parametrize("answered", [[], [review(0.9)], [review(0.9), "no JSON"]], ids=["at once", "later", "repair"])
+async def test_a_model_that_cannot_be_asked_is_an_error(
+    answered: list[str], served: OpenAICompatible, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.script(*answered, HttpError(500, "out of memory"))
+    with pytest.raises(DecisionError, match=r"HTTP 500: .*out of memory"):
+        await probe_model(served, FILES, CONTEXT)

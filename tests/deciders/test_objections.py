@@ -1,0 +1,78 @@
+"""A tool of the wrong kind is objected to once a turn, and only while the right kind is not in use."""
+
+import pytest
+from support.packets import CONTEXT, packet, tool
+from support.scripted_deciders import call, calls, wanted
+
+from deciders.outcome import routing_after
+from deciders.protocols import Selection
+from state.packet import CognitionPacket
+from state.routing import ToolCall, ToolExecutionStatus, ToolRouting
+from state.sections import Access, Intent
+from tools.catalogue.catalogue import Catalogue
+
+ASCII, COW, IMAGE = "banner.figlet", "banner.cowsay", "studio.generate"
+TOOLS = Catalogue(
+    [
+        tool(ASCII, "text", text="string", description="Make ASCII art of an image."),
+        tool(COW, "text", text="string", description="An ASCII cow says it."),
+        tool(IMAGE, "prompt", prompt="string", description="Make an image."),
+        tool("mail.send_message", "text", text="string", description="Send a message."),
+    ]
+)
+FOX = "Create an image of a fox"
+WRONG, RIGHT = call(ASCII, text="fox"), call(IMAGE, prompt="fox")
+SAID = f"wrong_kind {IMAGE}"
+
+
+def asked(prompt: str = FOX, access: Access = Access.WRITE, **routing: object) -> CognitionPacket:
+    given = packet(prompt, catalogue=TOOLS, **routing)
+    return given.model_copy(update={"intent": Intent(needs_tool=True, access=access)})
+
+
+def settled(selection: Selection, given: CognitionPacket | None = None) -> ToolRouting:
+    return routing_after(selection, given or asked(), TOOLS, CONTEXT)
+
+
+def test_the_first_time_the_better_tool_joins_the_palette():
+    routing = settled(WRONG)
+    assert (routing.outcome, routing.calls) == ("miss", ())
+    assert (routing.missed_tools, routing.objections) == ((IMAGE,), (SAID,))
+    assert [(one.problem, one.better_tool, one.mended) for one in routing.corrections] == [("wrong_kind", IMAGE, False)]
+    assert not routing.widened
+
+
+@pytest.mark.parametrize(
+    ("selection", "given"),
+    [
+        (RIGHT, asked()),
+        (WRONG, asked(objections=(SAID,))),
+        (call(COW, text="fox"), asked(objections=(SAID,))),
+        (calls(wanted(ASCII, text="fox"), wanted(IMAGE, prompt="fox")), asked()),
+        (WRONG, asked(past_calls=(ToolCall(tool_name=IMAGE, status=ToolExecutionStatus.USER_DENIED),))),
+        (WRONG, asked("Create an image of a fox and ASCII art of it")),
+        (WRONG, asked("Make ASCII art of a fox")),
+    ],
+)
+def test_not_objected_to(selection: Selection, given: CognitionPacket):
+    routing = settled(selection, given)
+    assert (routing.outcome, len(routing.calls)) == ("call", len(selection.calls))
+    assert routing.objections == given.routing.objections
+
+
+def test_two_of_the_wrong_kind_are_one_objection():
+    routing = settled(calls(wanted(ASCII, text="fox"), wanted(COW, text="fox")))
+    assert (routing.missed_tools, routing.objections) == ((IMAGE,), (SAID,))
+    assert len(routing.corrections) == 2
+
+
+def test_a_call_that_cannot_be_made_is_not_a_matter_of_kind():
+    routing = settled(call(ASCII))
+    assert (routing.outcome, [one.problem for one in routing.corrections]) == ("none", ["missing_parameter"])
+
+
+def test_a_real_miss_after_an_objection_still_widens():
+    first = settled(WRONG)
+    second = settled(call("studio.create", prompt="fox"), asked().model_copy(update={"tool_routing": first}))
+    assert (second.outcome, second.widened) == ("miss", True)
+    assert second.missed_tools == (IMAGE, "studio.create")

@@ -1,0 +1,128 @@
+"""What is wanted is checked against palette, schema and what was done before; nothing unchecked gets through."""
+
+import pytest
+from support.packets import CONTEXT, FILES, done, packet
+from support.scripted_deciders import call, calls, clarify, describe, none, wanted
+
+from deciders.outcome import routing_after
+from deciders.protocols import Selection
+from state.base import ConfidenceSource
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolRouting
+
+READ = call("files.read_file", path="a.txt")
+
+
+def settled(selection: Selection, given: CognitionPacket | None = None) -> ToolRouting:
+    return routing_after(selection, given or packet("Read a.txt"), FILES, CONTEXT)
+
+
+def test_a_good_call():
+    routing = settled(READ)
+    (made,) = routing.calls
+    assert routing.outcome == "call"
+    assert (made.tool_name, made.params, made.risk) == ("files.read_file", {"path": "a.txt"}, Risk.READ)
+    assert (made.provenance, made.selection_confidence) == ({"path": "user"}, 0.8)
+
+
+def test_each_confidence_says_where_it_comes_from():
+    """Of two calls, the model's tokens could be read for one."""
+    read = wanted("files.read_file", path="a.txt").model_copy(update={"confidence": 0.6})
+    selection = calls(read, wanted("files.list_directory", path="a.txt"))
+    stated = selection.model_copy(update={"confidence_source": ConfidenceSource.STATED})
+    assert [(made.selection_confidence, made.selection_confidence_source) for made in settled(stated).calls] == [
+        (0.6, ConfidenceSource.MEASURED),
+        (0.8, ConfidenceSource.STATED),
+    ]
+
+
+def test_a_call_is_mended_before_it_is_checked():
+    routing = settled(call("call_tool", name="mcp__files__read_file", arguments={"pth": "a.txt"}))
+    (made,) = routing.calls
+    assert (made.tool_name, made.params, made.provenance) == ("files.read_file", {"path": "a.txt"}, {"path": "user"})
+    assert [(one.problem, one.mended) for one in routing.corrections] == [
+        ("wrapper", True),
+        ("misspelt_parameter", True),
+    ]
+    assert routing.note == ""
+
+
+def test_what_is_mended_is_not_told_as_a_problem():
+    routing = settled(call("read_file", path="a.txt", deep=True))
+    assert [(one.problem, one.mended) for one in routing.corrections] == [("alias", True), ("unknown_parameter", False)]
+    assert routing.note == routing.corrections[1].message
+
+
+def test_a_mended_call_may_be_one_made_before():
+    routing = settled(call("read_file", pth="a.txt"), packet("Read a.txt", done("files.read_file", path="a.txt")))
+    assert (routing.outcome, routing.calls) == ("none", ())
+
+
+@pytest.mark.parametrize(
+    ("selection", "given", "outcome"),
+    [
+        (READ, packet("Read a.txt"), "call"),
+        (none("no"), packet("Read a.txt"), "none"),
+        (clarify("Which?"), packet("Read"), "clarify"),
+        (clarify("Which?"), packet("Read", clarifications=("a",)), "clarify"),
+        (clarify("Which?"), packet("Read", clarifications=("a", "b")), "none"),
+        (describe("files.read_file"), packet("Read"), "describe"),
+        (describe("files.read_file"), packet("Read", describe_rounds=1), "describe"),
+        (describe("files.read_file"), packet("Read", describe_rounds=2), "none"),
+        (call("files.burn"), packet("Read"), "miss"),
+        (call("files.burn"), packet("Read", missed_tools=("files.shred",), widened=True), "none"),
+        (call("files.burn"), packet("Read", missed_tools=("files.shred",)), "miss"),
+        (call("files.read_file"), packet("Read"), "none"),
+        (calls(), packet("Read"), "none"),
+        (READ, packet("Read a.txt", done("files.read_file", path="a.txt")), "none"),
+        (READ, packet("Read a.txt", past_calls=(done("files.read_file", path="a.txt"),)), "none"),
+        (READ, packet("Read a.txt", done("files.read_file", path="b.txt")), "call"),
+        (READ, packet("Read a.txt", done("files.list_directory", path="a.txt")), "call"),
+    ],
+)
+def test_outcome(selection: Selection, given: CognitionPacket, outcome: str):
+    routing = settled(selection, given)
+    assert routing.outcome == outcome
+    assert bool(routing.calls) is (outcome == "call")
+    assert bool(routing.note) is (outcome == "none")
+    assert routing.past_calls == given.routing.all_calls
+
+
+def test_no_more_calls_than_allowed():
+    many = calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(9)))
+    assert len(settled(many).calls) == CONTEXT.max_parallel_calls == 4
+
+
+def test_a_miss_gives_suggestions():
+    routing = settled(call("files.read_files", path="a"))
+    assert routing.missed_tools == ("files.read_files",)
+    assert routing.suggestions[0] == "files.read_file"
+
+
+def test_describe_takes_aliases_and_gives_the_nearest_for_the_rest():
+    routing = settled(describe("read_file", "files.read_file", "files.writ_file"))
+    assert routing.described_tools == ("files.read_file",)
+    assert "files.write_file" in routing.suggestions
+
+
+def test_an_old_question_and_old_corrections_do_not_linger():
+    old = packet("Read a.txt", question="Which?", corrections=settled(call("files.read_file")).corrections)
+    routing = settled(READ, old)
+    assert (routing.question, routing.corrections) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("decided_by", "left_out", "widened", "outcome"),
+    [
+        ("model", 3, False, "miss"),
+        ("model", 0, False, "none"),
+        ("model", 3, True, "none"),
+        ("reflex", 3, False, "none"),
+    ],
+)
+def test_none_of_a_narrow_palette_widens_it_once(decided_by: str, left_out: int, widened: bool, outcome: str):
+    given = packet("Read a.txt", widened=widened)
+    given = given.model_copy(update={"context": given.context.model_copy(update={"palette_left_out": left_out})})
+    routing = settled(none("no").model_copy(update={"decided_by": decided_by}), given)
+    assert (routing.outcome, routing.widened) == (outcome, widened or outcome == "miss")
+    assert routing.missed_tools == ()

@@ -1,0 +1,213 @@
+"""What a turn's stages say to models is kept as it was sent, for some days, and nothing is kept without a model."""
+
+import logging
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from support.notebook import Notebook
+from support.prompts import call, intent, review, sent
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import CutOff, HttpError
+from support.usage import recording, turn
+
+from deciders.choosing import reflex_deciders
+from deciders.protocols import Deciders
+from graph.composition import open_graph
+from graph.records.prompts import ROOT, StagePrompts, read_prompts, save_prompts
+from graph.records.recording import forget_records
+from graph.settings import Settings
+from graph.storage import open_store
+from state.base import now
+from state.packet import CognitionPacket
+from tools.usage.store import keep, read_usage
+
+YES, NO = intent(needs_tool=True), intent(needs_tool=False)
+READ = call("notebook.read_note", name="a")
+WRITE = call("notebook.write_note", name="a", text="x")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[BaseStore]:
+    """A store in a SQLite file that holds nothing else."""
+    async with open_store(Settings(home=tmp_path)) as opened:
+        yield opened
+
+
+def all_bytes(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+async def said(store: BaseStore, packet: CognitionPacket) -> list[tuple[str, str]]:
+    """Return (stage, answer) of all that was kept of a turn."""
+    kept = await read_prompts(store, packet.header.session_id, packet.header.packet_id)
+    return [(heard.stage, one.answer) for heard in kept for one in heard.exchanges]
+
+
+async def test_every_message_is_kept_as_it_was_sent(
+    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
+) -> None:
+    scripted_openai.script(YES, READ, review(0.9), NO, "Apples <think>hm</think>.")
+    async with recording(by_model, store, notebook) as talk:
+        packet = await talk.say('Read a: \N{GREEN APPLE} "quoted"\nand more')
+    kept = await read_prompts(store, "session", packet.header.packet_id)
+    assert [(heard.stage, heard.role) for heard in kept] == [
+        ("detect_intent", "lite"),
+        ("select_tool", "lite"),
+        ("review_selection", "prime"),
+        ("detect_intent", "lite"),
+        ("respond", "prime"),
+    ]
+    exchanges = [one for heard in kept for one in heard.exchanges]
+    for number, one in enumerate(exchanges):
+        request = scripted_openai.requests[number]
+        assert [(message.role, message.text) for message in one.messages] == sent(scripted_openai, number)
+        assert one.options["temperature"] == request["temperature"]
+        assert one.model == f"scripted at {scripted_openai.base_url}"
+        assert one.usage.input_tokens > 0
+        assert one.duration_ms > 0
+    assert [one.answer for one in exchanges] == [YES, READ, review(0.9), NO, "Apples <think>hm</think>."]
+
+
+async def test_a_turn_that_asks_keeps_what_was_said_before_and_after(
+    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
+) -> None:
+    scripted_openai.script(intent(needs_tool=True, access="write"), WRITE, review(0.9), NO, "Done.")
+    async with recording(by_model, store, notebook, allow_write_tools=True) as talk:
+        asked = await talk.ask("Write x to a")
+        assert len(await said(store, asked.packet)) == 3
+        packet = await talk.reply("yes")
+    assert [stage for stage, _ in await said(store, packet)] == [
+        *("detect_intent", "select_tool", "review_selection", "detect_intent", "respond")
+    ]
+
+
+async def test_both_rounds_are_kept_where_one_had_to_be_repaired(
+    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
+) -> None:
+    scripted_openai.script("not JSON", NO, "Hi.")
+    async with recording(by_model, store, notebook) as talk:
+        packet = await talk.say("What is new?")
+    first, _ = await read_prompts(store, "session", packet.header.packet_id)
+    assert [one.answer for one in first.exchanges] == ["not JSON", NO]
+    assert [message.role for message in first.exchanges[1].messages[-2:]] == ["assistant", "user"]
+    assert first.exchanges[1].messages[-2].text == "not JSON"
+
+
+async def test_a_stage_that_breaks_keeps_why(
+    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
+) -> None:
+    scripted_openai.script(YES, READ, HttpError(401), CutOff("Half an ans"))
+    async with recording(by_model, store, notebook, on_low_confidence="skip") as talk:
+        packet = await talk.say("Read a")
+    kept = {heard.stage: heard.exchanges for heard in await read_prompts(store, "session", packet.header.packet_id)}
+    assert "HTTP 401" in kept["review_selection"][-1].error
+    assert kept["review_selection"][-1].answer == ""
+    assert "broke off" in kept["respond"][-1].error
+
+
+async def test_no_key_is_kept(
+    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook, tmp_path: Path
+) -> None:
+    scripted_openai.script(NO, "Hi.")
+    async with recording(by_model, store, notebook) as talk:
+        await talk.say("What is new?")
+    key = scripted_openai.headers[0]["authorization"].removeprefix("Bearer ")
+    written = all_bytes(tmp_path)
+    assert b"What is new?" in written
+    assert key.encode() not in written
+
+
+async def test_reflexes_say_nothing_that_would_be_kept(store: BaseStore, notebook: Notebook) -> None:
+    async with recording(reflex_deciders(), store, notebook) as talk:
+        await talk.say("Read note name=b")
+    assert await store.asearch(ROOT) == []
+
+
+async def test_nothing_is_kept_where_that_is_switched_off(
+    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
+) -> None:
+    scripted_openai.script(NO, "Hi.")
+    async with recording(by_model, store, notebook, prompt_days=0) as talk:
+        await talk.say("What is new?")
+    assert len((await read_usage(store)).records) == 1
+    assert await store.asearch(ROOT) == []
+
+
+async def test_without_a_record_of_usage_prompts_are_kept_all_the_same(
+    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
+) -> None:
+    scripted_openai.script(NO, "Hi.")
+    async with recording(by_model, store, notebook, usage_days=0) as talk:
+        packet = await talk.say("What is new?")
+    assert (await read_usage(store)).records == ()
+    assert [stage for stage, _ in await said(store, packet)] == ["detect_intent", "respond"]
+
+
+class Broken(InMemoryStore):
+    """A store that takes nothing."""
+
+    async def abatch(self, ops: object) -> list[object]:
+        raise OSError("the disk is full")
+
+
+async def test_a_store_that_takes_nothing_costs_no_turn(
+    by_model: Deciders, scripted_openai: ScriptedOpenAI, notebook: Notebook, caplog: pytest.LogCaptureFixture
+) -> None:
+    scripted_openai.script(NO, "Hi.")
+    with caplog.at_level(logging.ERROR):
+        async with recording(by_model, Broken(), notebook) as talk:
+            packet = await talk.say("What is new?")
+    assert packet.response.candidate == "Hi."
+    assert "the disk is full" in caplog.text
+
+
+def with_prompt_record(packet_id: str, session: str = "s", days_ago: float = 0.0) -> StagePrompts:
+    return StagePrompts(
+        session_id=session,
+        packet_id=packet_id,
+        stage="respond",
+        role="prime",
+        at=now() - timedelta(days=days_ago),
+        exchanges=(),
+    )
+
+
+@pytest.mark.parametrize(("days", "left"), [(7, ["new"]), (30, ["old", "new"]), (0, ["old", "new"])])
+async def test_opening_a_graph_prunes(tmp_path: Path, days: int, left: list[str]) -> None:
+    settings = Settings(home=tmp_path, root=tmp_path, prompt_days=days)
+    async with open_store(settings) as store:
+        await save_prompts(store, with_prompt_record("old", days_ago=10))
+        await save_prompts(store, with_prompt_record("new"))
+        await keep(store, turn("ancient", days_ago=80))
+    async with open_graph(settings) as graph:
+        assert graph.store is not None
+        assert [one for one in ("old", "new") if await read_prompts(graph.store, "s", one)] == left
+        assert len((await read_usage(graph.store)).records) == 1
+
+
+async def test_only_so_many_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graph.records.prompts.KEPT", 10)
+    settings = Settings(home=tmp_path, root=tmp_path)
+    async with open_store(settings) as store:
+        for number in range(12):
+            await save_prompts(store, with_prompt_record(f"p{number}", days_ago=1 - number / 100))
+    async with open_graph(settings) as graph:
+        assert graph.store is not None
+        left = [number for number in range(12) if await read_prompts(graph.store, "s", f"p{number}")]
+    assert left == list(range(3, 12))
+
+
+async def test_a_session_that_is_forgotten_leaves_no_prompts(store: BaseStore) -> None:
+    for session in ("s", "other"):
+        await save_prompts(store, with_prompt_record("p", session))
+    await forget_records(store, "s")
+    assert [bool(await read_prompts(store, session, "p")) for session in ("s", "other")] == [False, True]
+
+
+async def test_what_a_newer_packetgate_wrote_is_passed_over(store: BaseStore) -> None:
+    await save_prompts(store, with_prompt_record("p").model_copy(update={"version": 2}))
+    assert await read_prompts(store, "s", "p") == ()

@@ -1,0 +1,145 @@
+"""Each turn is recorded once its answer stands, and a store that fails costs the record alone."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.store.base import BaseStore, Op
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite.aio import AsyncSqliteStore
+from support.notebook import Notebook
+from support.scripted_deciders import call, calls, scripted, wanted
+from support.usage import recording, turn, used
+
+from deciders.choosing import reflex_deciders
+from graph.composition import open_graph
+from graph.settings import Settings
+from graph.storage import open_store
+from state.routing import ToolExecutionStatus as Status
+from state.sections import ApprovalOutcome
+from tools.usage.store import keep, read_usage
+
+READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[BaseStore]:
+    """A store in a SQLite file that holds nothing else."""
+    async with open_store(Settings(home=tmp_path)) as opened:
+        yield opened
+
+
+class Hanging(InMemoryStore):
+    """A store that never answers."""
+
+    async def abatch(self, ops: Iterable[Op]) -> Any:
+        await asyncio.Event().wait()
+
+
+def all_bytes(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+async def test_a_turn_is_recorded(store: BaseStore, notebook: Notebook) -> None:
+    both = calls(wanted(READ, name="a"), wanted(WEATHER, city="Bern"))
+    async with recording(scripted(call("notebook.sing"), both), store, notebook) as talk:
+        packet = await talk.say("Read a, and check the weather")
+    (record,) = (await read_usage(store, "session")).records
+    assert (record.packet_id, record.asked) == (packet.header.packet_id, "Read a, and check the weather")
+    assert [shown.tool for shown in record.palette] == [entry.tool_name for entry in packet.context.palette]
+    assert record.missed == ("notebook.sing",)
+    read, weather = record.calls
+    assert (read.tool, read.arguments, read.status, read.decided_by) == (READ, ("name",), Status.EXECUTED, "model")
+    assert (read.selection_confidence, read.review_confidence, read.approval) == (0.8, 0.9, None)
+    assert (weather.status, weather.error) == (Status.FAILED, "tool_error")
+    assert weather.execution_ms
+
+
+async def test_a_turn_that_waits_is_recorded_when_it_ends(store: BaseStore, notebook: Notebook) -> None:
+    deciders = scripted(call(WRITE, name="a", text="x"), call(WRITE, name="b", text="y"))
+    async with recording(deciders, store, notebook, allow_write_tools=True) as talk:
+        await talk.ask("Write x to a, then y to b")
+        assert (await read_usage(store)).records == ()
+        await talk.ask_again("yes")
+        assert (await read_usage(store)).records == ()
+        await talk.reply("no")
+    (record,) = (await read_usage(store)).records
+    assert [(one.status, one.approval) for one in record.calls] == [
+        (Status.EXECUTED, ApprovalOutcome.APPROVED),
+        (Status.USER_DENIED, ApprovalOutcome.DENIED),
+    ]
+
+
+async def test_each_turn_has_its_own_record(store: BaseStore, notebook: Notebook) -> None:
+    async with recording(reflex_deciders(), store, notebook) as talk:
+        for name in ("first", "second.", "first"):
+            talk.name = name
+            await talk.say("Read note name=b")
+    assert len((await read_usage(store)).records) == 3
+    assert [len((await read_usage(store, name)).records) for name in ("first", "second.", "second")] == [2, 1, 0]
+
+
+async def test_no_argument_and_no_result_is_in_the_file(store: BaseStore, tmp_path: Path) -> None:
+    both = calls(wanted(READ, name="aardvark"), wanted(WEATHER, city="zanzibar"))
+    async with recording(scripted(both), store, Notebook(aardvark="quinquereme")) as talk:
+        packet = await talk.say("Read it, and check the weather")
+    assert "quinquereme" in packet.response.candidate
+    written = all_bytes(tmp_path)
+    assert b"check the weather" in written
+    assert [word for word in (b"aardvark", b"zanzibar", b"quinquereme", b"burned down") if word in written] == []
+
+
+async def test_nothing_is_recorded_where_that_is_switched_off(store: BaseStore, notebook: Notebook) -> None:
+    async with recording(reflex_deciders(), store, notebook, usage_days=0) as talk:
+        await talk.say("Hello")
+    assert (await read_usage(store)).records == ()
+
+
+async def test_a_broken_store_is_logged_once_and_the_turn_goes_on(
+    store: BaseStore, notebook: Notebook, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert isinstance(store, AsyncSqliteStore)
+    await store.conn.close()
+    with caplog.at_level(logging.ERROR):
+        async with recording(scripted(call(READ, name="a")), store, notebook) as talk:
+            packet = await talk.say("Read a")
+    assert "apples" in packet.response.candidate
+    assert [packet.header.packet_id in one.getMessage() for one in caplog.records] == [True]
+
+
+async def test_a_store_that_hangs_is_left_after_a_while(
+    notebook: Notebook, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph.records.recording.PATIENCE_S", 0.01)
+    async with recording(reflex_deciders(), Hanging(), notebook) as talk:
+        packet = await talk.say("Hello")
+    assert packet.response.candidate
+    assert "TimeoutError" in caplog.text
+
+
+async def test_a_process_that_lives_long_prunes_now_and_then(
+    store: BaseStore, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph.records.recording.PRUNE_EVERY", 2)
+    await keep(store, turn("old", used(READ), days_ago=100))
+    async with recording(reflex_deciders(), store, notebook) as talk:
+        await talk.say("Hello")
+        assert len((await read_usage(store)).records) == 2
+        await talk.say("Hello")
+    records = (await read_usage(store)).records
+    assert len(records) == 2
+    assert "old" not in {record.packet_id for record in records}
+
+
+@pytest.mark.parametrize(("days", "left"), [(90, ["new"]), (365, ["old", "new"]), (0, ["old", "new"])])
+async def test_opening_a_graph_prunes(tmp_path: Path, days: int, left: list[str]) -> None:
+    settings = Settings(home=tmp_path, root=tmp_path, usage_days=days)
+    async with open_store(settings) as store:
+        await keep(store, turn("old", days_ago=100))
+        await keep(store, turn("new"))
+    async with open_graph(settings) as graph:
+        assert graph.store is not None
+        assert [record.packet_id for record in (await read_usage(graph.store)).records] == left

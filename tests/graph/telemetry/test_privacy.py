@@ -1,0 +1,96 @@
+"""User's words, arguments and what tools return stay out of telemetry until the user lets them in."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.graphs import session
+from support.notebook import Notebook
+from support.scripted_deciders import call, calls, scripted, wanted
+from support.telemetry import Telemetry, recording, told
+
+from deciders.protocols import CallReview
+
+CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+READ, WEATHER = "notebook.read_note", "notebook.check_weather"
+REPOSITORY = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
+    """What is recorded during the test."""
+    monkeypatch.delenv(CAPTURE, raising=False)
+    recorded = recording()
+    recorded.clear()
+    yield recorded
+    recorded.clear()
+
+
+async def confidential_turn() -> None:
+    """Miss a tool, read a note, and fail at the weather, all with words of which each is a secret."""
+    missing = call("sing_zanzibar")
+    both = calls(wanted(READ, name="aardvark"), wanted(WEATHER, city="zanzibar"))
+    deciders = scripted(missing, both)
+    deciders.reviewer.judge = lambda one: CallReview(  # type: ignore[attr-defined]
+        call_id=one.call_id, approved=True, confidence=0.9, reasoning="aardvarks may be read"
+    )
+    async with session(deciders, Notebook(aardvark="quinquereme")) as talk:
+        packet = await talk.say("Tell me of the aardvark in zanzibar")
+    assert "quinquereme" in packet.response.candidate
+
+
+SECRETS = ("aardvark", "zanzibar", "quinquereme", "burned down")
+
+
+def all_that_was_told(telemetry: Telemetry) -> str:
+    return "\n".join([*(span.to_json() for span in telemetry.everyones), repr(telemetry.measured())])
+
+
+async def test_nothing_is_told_of_content(telemetry: Telemetry):
+    await confidential_turn()
+    said = all_that_was_told(telemetry)
+    assert "execute_tool notebook.check_weather" in said
+    assert [secret for secret in SECRETS if secret in said] == []
+    missed = telemetry.named("packetgate select_tool")[0]
+    assert "packetgate.tools.missed" not in told(missed)
+    assert told(missed)["packetgate.correction"] == ("unknown_tool",)
+
+
+async def test_the_name_of_a_real_tool_that_was_missed_is_told(telemetry: Telemetry, notebook: Notebook):
+    missing = call("notebook.run_command", command="ls")
+    async with session(scripted(missing, missing), notebook, palette_size=1) as talk:
+        await talk.say("Read note a")
+    assert told(telemetry.named("packetgate select_tool")[0])["packetgate.tools.missed"] == ("notebook.run_command",)
+
+
+@pytest.mark.parametrize("value", ["true", "SPAN_ONLY", "span_and_event"])
+async def test_content_that_is_let_in(telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch, value: str):
+    monkeypatch.setenv(CAPTURE, value)
+    await confidential_turn()
+    (read,) = telemetry.named(f"execute_tool {READ}")
+    (weather,) = telemetry.named(f"execute_tool {WEATHER}")
+    assert told(read)["gen_ai.tool.call.arguments"] == '{"name": "aardvark"}'
+    assert told(read)["gen_ai.tool.call.result"] == "quinquereme"
+    assert "burned down" in told(weather)["gen_ai.tool.call.result"]
+    explained = [event.attributes for event in telemetry.stage("review_selection").events]
+    assert {each["gen_ai.evaluation.explanation"] for each in explained if each} == {"aardvarks may be read"}
+    assert told(telemetry.named("packetgate select_tool")[0])["packetgate.tools.missed"] == ("sing_zanzibar",)
+
+
+@pytest.mark.parametrize("value", ["", "false", "NO_CONTENT", "event_only"])
+async def test_content_that_is_not_let_in(telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch, value: str):
+    monkeypatch.setenv(CAPTURE, value)
+    await confidential_turn()
+    assert [secret for secret in SECRETS if secret in all_that_was_told(telemetry)] == []
+
+
+def test_without_an_sdk_nothing_is_recorded():
+    program = (
+        "import sys; sys.modules['opentelemetry.sdk'] = None\n"
+        "from graph.telemetry.spans import stage_span\n"
+        "with stage_span('respond', 'p') as span: print(span.is_recording())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -1,0 +1,95 @@
+"""What is told of a model at work: how long it took to be ready, what it is, how fast it reads and writes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import HumanMessage
+from support.gguf_model import CONTEXT, write_tiny_gguf
+
+from models.forms import AnswerForm, Choice, obj
+from models.local_info import Timing
+from models.model import FormAnswer, Model
+from models.pool import ModelPool
+from models.probe import TimedAnswer, WatchedModel, load
+from state.base import TokenUsage
+from state.errors import DecisionError, ModelError
+
+FORM = AnswerForm("verdict", obj(yes={"type": "boolean"}), choices=(Choice.among("yes", values=[True, False]),))
+SAMPLING = {"temperature": 0.0, "max_tokens": 50}
+
+
+async def loaded(path: Path, options: str = "") -> Model:
+    found = await load(ModelPool(f"llamacpp:{path}{options}"), "lite")
+    assert found is not None
+    assert found.seconds > 0
+    return found.model
+
+
+@dataclass(frozen=True)
+class Speeds:
+    name: str
+    usage: TokenUsage
+    timing: Timing | None
+    reading: float | None
+    writing: float | None
+
+
+SPEEDS = [
+    Speeds("in this process", TokenUsage(input_tokens=300, output_tokens=20), Timing(2.0, 4.0), 150, 5),
+    Speeds(
+        "some known already", TokenUsage(input_tokens=300, cached_tokens=200, output_tokens=20), Timing(2.0, 4.0), 50, 5
+    ),
+    Speeds("elsewhere", TokenUsage(input_tokens=300, output_tokens=20), None, None, 2),
+    Speeds("not counted", TokenUsage(), None, None, None),
+]
+
+
+@pytest.mark.parametrize("speeds", SPEEDS, ids=lambda speeds: speeds.name)
+def test_speeds(speeds: Speeds):
+    timed = TimedAnswer(FormAnswer("{}", speeds.usage, timing=speeds.timing), seconds=10.0)
+    assert (timed.reading_speed, timed.writing_speed) == (speeds.reading, speeds.writing)
+
+
+async def test_every_answer_is_kept_with_its_time(tiny_gguf: Path):
+    watched = WatchedModel(await loaded(tiny_gguf))
+    given = [await watched.answer([HumanMessage(text)], FORM, sampling=SAMPLING) for text in ("Is it?", "Or not?")]
+    assert [timed.answer for timed in watched.answers] == given
+    assert watched.unanswered == 0
+    for timed in watched.answers:
+        timing = timed.answer.timing
+        assert timing is not None
+        assert 0 < timing.reading_s + timing.writing_s < timed.seconds
+        assert timed.reading_speed == timed.evaluated / timing.reading_s
+        assert timed.writing_speed == timed.answer.usage.output_tokens / timing.writing_s
+
+
+async def test_a_question_without_an_answer_is_counted(tiny_gguf: Path):
+    watched = WatchedModel(await loaded(tiny_gguf, "?n_ctx=256"))
+    with pytest.raises(DecisionError, match="too long"):
+        await watched.answer([HumanMessage("word " * 100)], FORM, sampling=SAMPLING)
+    assert (watched.unanswered, watched.answers) == (1, [])
+
+
+async def test_facts_of_a_file_with_a_template(tiny_gguf: Path):
+    facts = (await loaded(tiny_gguf, "?n_ctx=1024")).facts
+    assert facts is not None
+    assert (facts.context_size, facts.trained_context, facts.own_template) == (1024, CONTEXT, True)
+    assert facts.description.startswith("llama")
+
+
+async def test_facts_of_a_file_without_a_template(llama_cpp_installed: None, tmp_path: Path):
+    facts = (await loaded(write_tiny_gguf(tmp_path / "plain.gguf", template=None))).facts
+    assert facts is not None
+    assert facts.own_template is False
+
+
+async def test_each_role_is_loaded_on_its_own(tiny_gguf: Path, tmp_path: Path):
+    pool = ModelPool(f"llamacpp:{tmp_path}/none.gguf", f"llamacpp:{tiny_gguf}")
+    with pytest.raises(ModelError, match=r"none\.gguf"):
+        await load(pool, "lite")
+    assert await load(pool, "prime")
+
+
+async def test_reflexes_are_no_model():
+    assert await load(ModelPool(), "lite") is None

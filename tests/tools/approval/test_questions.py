@@ -1,0 +1,162 @@
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from state.errors import RequestError
+from state.routing import Risk, ToolCall
+from state.sections import ApprovalOutcome as Outcome
+from tools.approval.questions import Reply, approval_payload, parse_answer, parse_replies, question_payload
+
+AT = datetime(2026, 2, 28, 12, tzinfo=UTC)
+EDIT = Reply(Outcome.EDITED, tool_name="a.b", params={"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("reply", "means"),
+    [
+        ("yes", Reply(Outcome.APPROVED)),
+        (" Y \n", Reply(Outcome.APPROVED)),
+        ("OK!", Reply(Outcome.APPROVED)),
+        ("approve.", Reply(Outcome.APPROVED)),
+        ("no", Reply(Outcome.DENIED)),
+        ("Reject", Reply(Outcome.DENIED)),
+        ("skip", Reply(Outcome.SKIPPED)),
+        ("", Reply(Outcome.SKIPPED)),
+        ("  ", Reply(Outcome.SKIPPED)),
+        (" yes, but in b.txt ", Reply(Outcome.ANSWERED, comment="yes, but in b.txt")),
+        ("nope", Reply(Outcome.ANSWERED, comment="nope")),
+        ({"type": "approve"}, Reply(Outcome.APPROVED)),
+        ({"type": "accept", "args": None}, Reply(Outcome.APPROVED)),
+        ({"type": "accept", "args": {"action": "a.b", "args": {"x": 9}}}, Reply(Outcome.APPROVED)),
+        ({"type": "reject"}, Reply(Outcome.DENIED)),
+        ({"type": "reject", "message": "too risky"}, Reply(Outcome.DENIED, comment="too risky")),
+        ({"type": "ignore", "args": None}, Reply(Outcome.SKIPPED)),
+        ({"type": "skip"}, Reply(Outcome.SKIPPED)),
+        ({"type": "respond", "message": "use b.txt"}, Reply(Outcome.ANSWERED, comment="use b.txt")),
+        ({"type": "response", "args": "use b.txt"}, Reply(Outcome.ANSWERED, comment="use b.txt")),
+        ({"type": "edit", "edited_action": {"name": "a.b", "args": {"x": 1}}}, EDIT),
+        ({"type": "edit", "edited_action": {"name": "a.b", "arguments": {"x": 1}}}, EDIT),
+        ({"type": "edit", "args": {"action": "a.b", "args": {"x": 1}}}, EDIT),
+        ({"type": "edit", "edited_action": {"args": {"x": 1}}}, Reply(Outcome.EDITED, params={"x": 1})),
+        ({"type": "edit", "args": {"x": 1}}, Reply(Outcome.EDITED, params={"x": 1})),
+        ({"type": "edit", "edited_action": {"name": "a.b", "args": {}}}, Reply(Outcome.EDITED, "", "a.b", {})),
+    ],
+)
+def test_every_form_of_one_decision(reply: Any, means: Reply):
+    assert parse_replies(reply, 1) == [means]
+    if not isinstance(reply, str):
+        assert parse_replies([reply], 1) == [means]
+        assert parse_replies({"decisions": [reply]}, 1) == [means]
+
+
+def test_decisions_are_for_the_calls_in_their_order():
+    decisions = [{"type": "approve"}, "no", {"type": "edit", "edited_action": {"name": "a.b", "args": {"x": 1}}}]
+    for reply in (decisions, {"decisions": decisions}):
+        assert parse_replies(reply, 3) == [Reply(Outcome.APPROVED), Reply(Outcome.DENIED), EDIT]
+
+
+@pytest.mark.parametrize("reply", ["no", {"type": "reject"}, [{"type": "reject"}], {"decisions": ["no"]}])
+def test_one_decision_stands_for_all(reply: Any):
+    assert parse_replies(reply, 3) == [Reply(Outcome.DENIED)] * 3
+
+
+def test_one_edit_does_not_stand_for_several_calls():
+    with pytest.raises(RequestError, match="one edit for 2 calls: send a decision for each"):
+        parse_replies({"type": "edit", "edited_action": {"name": "a.b", "args": {"x": 1}}}, 2)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4])
+def test_another_number_of_decisions_is_refused(count: int):
+    with pytest.raises(RequestError, match=f"2 decisions for {count} calls: send one for each"):
+        parse_replies({"decisions": ["yes", "no"]}, count)
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (None, "not a reply: send"),
+        (True, "not a reply: send"),
+        (5, "not a reply: send"),
+        ([], "not a reply: send"),
+        ({"decisions": []}, "not a reply: send"),
+        ({"decisions": None}, "not a reply: send"),
+        ({"decisions": {"type": "approve"}}, "not a reply: send"),
+        ({}, "unknown decision None: use approve, edit, reject, respond or skip"),
+        ({"type": "APPROVE"}, "unknown decision 'APPROVE'"),
+        ({"type": ["approve"]}, "unknown decision None|unknown decision \\['approve'\\]"),
+        ([None], "unknown decision None"),
+        ([["approve"]], "unknown decision None"),
+        ([{"approve": True}], "unknown decision None"),
+        ({"type": "respond"}, 'a "respond" decision needs a "message"'),
+        ({"type": "respond", "message": "  "}, 'a "respond" decision needs a "message"'),
+        ({"type": "response", "args": {"text": "x"}}, 'a "respond" decision needs a "message"'),
+        ({"type": "edit"}, 'an "edit" decision needs'),
+        ({"type": "edit", "edited_action": "a.b"}, 'an "edit" decision needs'),
+        ({"type": "edit", "edited_action": {"name": "a.b"}}, 'an "edit" decision needs'),
+        ({"type": "edit", "edited_action": {"name": "a.b", "args": [1]}}, 'an "edit" decision needs'),
+        ({"type": "edit", "edited_action": {"name": 5, "args": {}}}, 'an "edit" decision needs'),
+        ({"type": "edit", "args": "x"}, 'an "edit" decision needs'),
+    ],
+)
+def test_what_is_no_reply_is_refused_with_the_way_out(reply: Any, says: str):
+    with pytest.raises(RequestError, match=says):
+        parse_replies(reply, 1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("b.txt", "b.txt"),
+        (" yes ", "yes"),
+        ("", None),
+        (" \n", None),
+        ({"type": "respond", "message": " b.txt "}, "b.txt"),
+        ([{"type": "response", "args": "b.txt"}], "b.txt"),
+        ({"decisions": [{"type": "respond", "message": "b.txt"}]}, "b.txt"),
+        ({"type": "ignore", "args": None}, None),
+        ({"type": "reject"}, None),
+    ],
+)
+def test_an_answer_is_the_users_own_words(reply: Any, answer: str | None):
+    assert parse_answer(reply) == answer
+
+
+@pytest.mark.parametrize(
+    "reply", [{"type": "approve"}, {"type": "edit", "args": {"x": 1}}, None, [], {"type": "respond"}]
+)
+def test_what_is_no_answer_is_refused(reply: Any):
+    with pytest.raises(RequestError):
+        parse_answer(reply)
+
+
+def test_the_payload_of_an_approval_suits_both_front_ends():
+    call = ToolCall(
+        tool_name="a.write",
+        params={"path": "a.txt", "text": "x"},
+        risk=Risk.WRITE,
+        provenance={"path": "user", "text": "tool:mail.read"},
+        review_confidence=0.66,
+        review_reasoning="looks odd",
+    )
+    payload = approval_payload([call, call], ["-x\n+y", ""], AT, problem="that was no reply")
+    assert (payload["kind"], payload["problem"]) == ("approval", "that was no reply")
+    assert datetime.fromisoformat(payload["expires_at"]) == AT
+    request, other = payload["action_requests"]
+    assert (request["preview"], other["preview"]) == ("-x\n+y", "")
+    assert request["name"] == "a.write"
+    assert request["args"] == request["arguments"] == call.params
+    for words in ("a.write (write)", "0.66", "looks odd", "`text`", "the output of mail.read"):
+        assert words in request["description"]
+    assert "`path`" not in request["description"]
+    allowed = {"action_name": "a.write", "allowed_decisions": ["approve", "edit", "reject", "respond"]}
+    assert payload["review_configs"] == [allowed, allowed]
+
+
+def test_the_payload_of_a_question():
+    payload = question_payload("Which file?", None)
+    assert (payload["kind"], payload["question"], payload["expires_at"]) == ("question", "Which file?", None)
+    assert "problem" not in payload
+    (request,) = payload["action_requests"]
+    assert request["args"] == request["arguments"] == {"question": "Which file?"}
+    assert payload["review_configs"][0]["allowed_decisions"] == ["respond", "reject"]

@@ -1,0 +1,158 @@
+from dataclasses import replace
+
+import pytest
+from support.tool_specs import a_tool, files_catalogue
+
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.preferences import Preferences, ToolPreference
+
+OFFICE = [
+    a_tool("office.list_tasks"),
+    a_tool("office.get_project"),
+    replace(a_tool("office.greet"), tags=("Welcome",)),
+    a_tool("weather.look_up"),
+    a_tool("mail.send_letter"),
+    a_tool("odd.frobnicate"),
+]
+
+
+def test_the_order_is_by_name_whatever_came_first():
+    names = ["b.two", "a.zed", "b.one", "a.ten"]
+    assert list(Catalogue([a_tool(name) for name in names])) == sorted(names)
+    assert list(Catalogue([a_tool(name) for name in reversed(names)])) == sorted(names)
+    assert list(Catalogue()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "files.read_file",
+        "read_file",
+        "readFile",
+        "ReadFile",
+        "read-file",
+        "files_read_file",
+        "files/read_file",
+        "FILES.READ_FILE",
+        "files__read_file",
+    ],
+)
+def test_other_spellings_mean_the_one_tool(name: str):
+    assert files_catalogue().canonical(name) == "files.read_file"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "file", "read", "files", "files.read", "mail.read_file", "!!!", "読む", "read_me"]
+)
+def test_what_could_mean_something_else_means_nothing(name: str):
+    assert files_catalogue().canonical(name) is None
+
+
+def test_a_name_that_two_servers_offer_means_neither():
+    catalogue = Catalogue([a_tool("a.read_file"), a_tool("b.read_file")])
+    assert catalogue.canonical("read_file") is None
+    assert catalogue.canonical("a_read_file") == "a.read_file"
+    assert catalogue.canonical("b.read_file") == "b.read_file"
+
+
+def test_a_name_in_other_letters_is_only_itself():
+    catalogue = Catalogue([a_tool("s.読む")])
+    assert catalogue.canonical("s.読む") == "s.読む"
+    for name in ("!!!", "s", "", "書く", "s.書く"):
+        assert catalogue.canonical(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("files.reed_file", "files.read_file"),
+        ("files.file_reading", "files.read_file"),
+        ("run", "shell.run_command"),
+        ("commands", "shell.run_command"),
+        ("filesystem.write", "files.write_file"),
+    ],
+)
+def test_the_nearest_comes_first(name: str, nearest: str):
+    assert files_catalogue().nearest(name)[0] == nearest
+
+
+def test_nearest_is_bounded_and_without_repeats():
+    catalogue = Catalogue([a_tool(f"files.read_file_{i}") for i in range(50)])
+    nearest = catalogue.nearest("files.read_file", limit=7)
+    assert len(nearest) == len(set(nearest)) == 7
+    assert nearest == catalogue.nearest("files.read_file", limit=7)
+    assert files_catalogue().nearest("xyzzy") == ()
+    assert Catalogue().nearest("read") == ()
+
+
+def test_permanent_tools_are_in_the_order_of_their_patterns():
+    said = Preferences(permanent=["mail.*", "gone.tool", "office.*", "mail.send_letter"])
+    assert Catalogue(OFFICE, preferences=said).permanent == (
+        "mail.send_letter",
+        "office.get_project",
+        "office.greet",
+        "office.list_tasks",
+    )
+    assert Catalogue(OFFICE).permanent == ()
+
+
+@pytest.mark.parametrize(
+    ("context_type", "pool"),
+    [
+        ("task", ("office.list_tasks",)),  # a category
+        ("tasks", ("office.list_tasks",)),
+        ("Tasks", ("office.list_tasks",)),
+        ("welcome", ("office.greet",)),  # a tag
+        ("WELCOMES", ("office.greet",)),
+        ("office", ("office.get_project", "office.greet", "office.list_tasks")),  # a server
+        ("reading", ("weather.look_up", "mail.send_letter")),  # configured, in the patterns' order
+        ("Readings", ("weather.look_up", "mail.send_letter")),
+        ("project", ("mail.send_letter", "office.get_project")),  # both
+        ("general", ()),
+        ("s", ()),
+        ("", ()),
+    ],
+)
+def test_a_conversation_begins_with_its_pool(context_type: str, pool: tuple[str, ...]):
+    said = Preferences(pools={"reading": ["weather.*", "mail.*"], "Project": ["mail.*", "office.get_*"]})
+    assert Catalogue(OFFICE, preferences=said).pool(context_type) == pool
+
+
+def test_groups_are_categories_and_servers():
+    said = Preferences(tools={"mail.*": ToolPreference(category="Post")})
+    catalogue = Catalogue(OFFICE, preferences=said)
+    assert catalogue.groups == ("Post", "mail", "odd", "office", "projects", "tasks", "weather")
+    assert all(catalogue.group(group) for group in catalogue.groups)
+    assert catalogue.group(" post ") == catalogue.group("MAIL") == ("mail.send_letter",)
+    assert catalogue.group("office") == ("office.get_project", "office.greet", "office.list_tasks")
+    for name in ("", " ", "off", "office.greet", "Welcome", "other"):
+        assert catalogue.group(name) == ()
+
+
+def test_an_updated_catalogue_keeps_what_the_user_prefers():
+    said = Preferences(permanent=["mail.*"], tools={"mail.*": ToolPreference(brief="Post it.")})
+    catalogue = Catalogue(preferences=said).updated(OFFICE[:4]).updated(OFFICE)
+    assert catalogue.permanent == ("mail.send_letter",)
+    assert catalogue["mail.send_letter"].brief == "Post it."
+    assert catalogue.updated(catalogue.values())["mail.send_letter"] == catalogue["mail.send_letter"]
+    assert catalogue.updated(OFFICE[:4]).permanent == ()
+
+
+def test_the_ledger_is_made_once():
+    catalogue = Catalogue(OFFICE)
+    assert catalogue.ledger is catalogue.ledger
+    assert catalogue.updated(OFFICE).ledger == catalogue.ledger != catalogue.updated(OFFICE[1:]).ledger
+
+
+def test_a_limited_catalogue_holds_what_is_allowed_as_the_user_prefers_it():
+    said = Preferences(
+        permanent=["mail.*", "odd.*"], tools={"mail.*": ToolPreference(brief="Post it.", examples=["Post a card"])}
+    )
+    whole = Catalogue(OFFICE, preferences=said)
+    mail = whole.limited(lambda name: name.startswith("mail."))
+    assert (list(mail), mail.permanent) == (["mail.send_letter"], ("mail.send_letter",))
+    assert mail["mail.send_letter"] == whole["mail.send_letter"]
+    assert [hit.name for hit in mail.ranking.rank("card")] == ["mail.send_letter"]
+    assert mail.ranking.rank("list tasks") == []
+    assert whole.limited(lambda _: True) is whole
+    assert list(whole.limited(lambda _: False)) == []

@@ -1,0 +1,103 @@
+"""The capabilities ledger: short, the same for the same tools, and telling however many there are."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from support.data_folder import read_rows
+from support.tool_specs import a_tool, files_catalogue
+
+from benchmarks.tokens.counting import count
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.ledger import LEDGER_TOKENS, NONE, primary_tools
+from tools.catalogue.preferences import Preferences
+from tools.spec.tool_spec import ToolSpec
+from tools.text.tokens import estimated_tokens
+
+KINDS = ("image", "weather", "task", "invoice", "song", "hotel", "chart", "file", "video", "mail", "oddity")
+
+
+def many(tools: int, servers: int) -> list[ToolSpec]:
+    """Return tools of many kinds, spread over servers."""
+    return [a_tool(f"server_{i % servers:04}.get_{KINDS[i % len(KINDS)]}_{i}") for i in range(tools)]
+
+
+def test_one_line_a_server_with_counts_categories_and_primary_tools():
+    notes = [a_tool(f"notes.{verb}_note") for verb in ("list", "read", "find", "tag", "link", "move")]
+    ledger = Catalogue([*files_catalogue().values(), *notes, a_tool("odd.frobnicate")]).ledger
+    assert ledger.splitlines() == [
+        "- files (2 tools): files 2; read_file, write_file",
+        "- notes (6 tools): memory 6; tag_note, find_note, link_note, list_note, move_note, ...",
+        "- odd (1 tool); frobnicate",
+        "- shell (1 tool): commands 1; run_command",
+    ]
+
+
+def test_without_tools_it_says_so():
+    assert Catalogue().ledger == NONE
+
+
+def test_permanent_tools_are_named_first():
+    notes = [a_tool(f"notes.read_{i:02}") for i in range(20)]
+    assert "read_17" not in Catalogue(notes).ledger
+    permanent = Catalogue(notes, preferences=Preferences(permanent=["notes.read_17"])).ledger
+    assert permanent == Catalogue(notes).ledger.replace("read_00", "read_17, read_00").replace(", read_04", "")
+
+
+def test_categories_take_turns_among_the_primary_tools():
+    tools = ["s.get_task_a", "s.get_task", "s.find_task", "s.get_song", "s.get_image_of", "s.do_it"]
+    assert primary_tools([a_tool(name) for name in tools], ()) == [
+        "s.get_task",
+        "s.do_it",
+        "s.get_image_of",
+        "s.get_song",
+        "s.find_task",
+        "s.get_task_a",
+    ]
+
+
+@pytest.mark.parametrize("how", range(5))
+def test_the_same_bytes_for_the_same_tools_in_any_order(how: int):
+    for tools in (many(50, 3), many(200, 40), many(300, 300)):
+        shuffled = list(tools)
+        random.Random(how).shuffle(shuffled)
+        assert Catalogue(shuffled).ledger == Catalogue(tools).ledger
+
+
+@pytest.mark.parametrize("tools", [5, 50, 500, 6_000])
+@pytest.mark.parametrize("servers", [1, 5, 60, 600])
+def test_it_stays_short_and_tells_of_every_tool(tools: int, servers: int):
+    ledger = Catalogue(many(tools, servers)).ledger
+    assert 0 < estimated_tokens(ledger) <= LEDGER_TOKENS
+    counts = [int(words.split(" tool")[0].split()[-1].lstrip("(").replace(",", "")) for words in ledger.splitlines()]
+    assert sum(counts) == tools
+
+
+def test_names_of_tools_give_way_first_then_categories_then_servers_share_lines():
+    small, more, many_servers, crowd = (Catalogue(many(n * 11, n)).ledger for n in (4, 8, 17, 400))
+    assert small.splitlines()[0] == (
+        "- server_0000 (11 tools): charts 1, files 1, travel 1, images 1;"
+        " get_chart_28, get_file_40, get_hotel_16, get_image_0, get_invoice_36, ..."
+    )
+    assert 8 <= more.count("get_") < 40
+    assert more.count("images 1") == 8
+    assert many_servers.count("get_") == many_servers.count("images 1") == 0
+    assert many_servers.count("charts 1, files 1") == len(many_servers.splitlines()) == 17
+    assert len(crowd.splitlines()) == len(KINDS)
+    assert crowd.splitlines()[0] == "- audio (400 tools): server_0000, server_0001, ..."
+    assert crowd.splitlines()[-1].startswith("- other (400 tools): server_0000, ")
+
+
+def test_long_names_do_not_make_it_long():
+    tools = [a_tool(f"{'s' * 200}{i:03}.{'t' * 300}{i}") for i in range(100)]
+    assert estimated_tokens(Catalogue(tools).ledger) <= LEDGER_TOKENS
+    kinds = [replace(tool, given_category=f"{'k' * 100}{i}") for i, tool in enumerate(tools)]
+    assert estimated_tokens(Catalogue(kinds).ledger) <= LEDGER_TOKENS
+
+
+@pytest.mark.data_sets
+def test_under_400_tokens_on_real_servers():
+    rows = list(read_rows("livemcpbench", "tools.jsonl"))
+    ledger = Catalogue(a_tool(f"{row['server']}.{row['name']}", row["description"]) for row in rows).ledger
+    assert 0 < count(ledger) < 400
+    assert "server" in ledger

@@ -1,0 +1,171 @@
+"""`packetgate.toml`: what may stand in it, what may not, and that every word of it has its effect."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.tool_specs import a_tool, files_catalogue
+
+from state.errors import ConfigError
+from state.sections import Access
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.preferences import Preferences, ToolPreference, load_preferences, matching
+from tools.palette.candidates import PaletteRequest
+from tools.palette.choice import choose_palette
+from tools.palette.texts import describe
+
+SPECS = [*files_catalogue().values(), a_tool("mail.send_letter", "Send a letter.")]
+
+
+def preferring(**said: ToolPreference) -> Catalogue:
+    """Return a catalogue under what is said of the tools of each server."""
+    return Catalogue(SPECS, preferences=Preferences(tools={f"{server}.*": one for server, one in said.items()}))
+
+
+LONG = " ".join("w" * 100)
+
+
+@dataclass(frozen=True)
+class Good:
+    id: str
+    text: str
+    means: Preferences
+
+
+@dataclass(frozen=True)
+class Bad:
+    id: str
+    text: bytes
+    says: tuple[str, ...]
+
+
+GOOD = [
+    Good("nothing", "", Preferences()),
+    Good("permanent", "permanent = ['a.b', 'c.*']", Preferences(permanent=["a.b", "c.*"])),
+    Good("pools", "[pools]\nx = ['a.b']\n'y z' = []", Preferences(pools={"x": ["a.b"], "y z": []})),
+    Good(
+        "white space", "permanent = [' a ']\n[pools]\n' x ' = ['a']", Preferences(permanent=["a"], pools={"x": ["a"]})
+    ),
+    Good(
+        "a tool",
+        '[tools."a.b"]\nbrief = """Do\n  it."""\ncategory = "c"\nexternal = false\n'
+        'examples = ["do it"]\npreview = "a.c"',
+        Preferences(
+            tools={
+                "a.b": ToolPreference(brief="Do it.", category="c", external=False, examples=["do it"], preview="a.c")
+            }
+        ),
+    ),
+    Good("tables of others", "permanent = ['a']\n[discord]\nx = 1", Preferences(permanent=["a"])),
+    Good("a byte order mark", "\ufeffpermanent = ['é.読む']", Preferences(permanent=["é.読む"])),
+    Good("100 words", f"[tools.a]\nbrief = '{'w ' * 100}'", Preferences(tools={"a": ToolPreference(brief=LONG)})),
+]
+
+BAD = [
+    Bad("no TOML", b"permanent = [", ("not TOML",)),
+    Bad("a key twice", b"permanent = []\npermanent = []", ("not TOML",)),
+    Bad("a number without end", b"permanent = " + b"9" * 5_000, ("not TOML", "5000 digits")),
+    Bad("brackets without end", b"permanent = " + b"[" * 5_000, ("not TOML",)),
+    Bad("not UTF-8", b"permanent = ['\xe9']", ("UTF-8", "byte 14")),
+    Bad("unknown", b"colour = 1", ("colour: not known", "permanent", "[pools]")),
+    Bad("unknown of a tool", b"[tools.'a.b']\nrisk = 'read'", ('tools."a.b".risk: not known', "brief, category")),
+    Bad("a tool without quotes", b"[tools.a.b]\nbrief = 'x'", ("tools.a.b: not known", "quotes", '"server.tool"')),
+    Bad("no list", b"permanent = 'a.b'", ("permanent:", "list")),
+    Bad("no text", b"permanent = ['a', 1]", ("permanent.1:", "string")),
+    Bad("empty pattern", b"permanent = ['a', ' ']", ("permanent.1:", "at least 1 character")),
+    Bad("empty name of a pool", b"[pools]\n'' = ['a']", ("pools.", "at least 1 character")),
+    Bad("empty name of a tool", b"[tools.'']\nbrief = 'a'", ("tools.", "at least 1 character")),
+    Bad("empty brief", b"[tools.a]\nbrief = ''", ("tools.a.brief:", "at least 1 character")),
+    Bad("empty example", b"[tools.a]\nexamples = ['']", ("tools.a.examples.0:", "at least 1 character")),
+    Bad("long brief", b"[tools.a]\nbrief = '" + b"w " * 101 + b"'", ("tools.a.brief: 101 words", "100")),
+    Bad("no boolean", b"[tools.a]\nexternal = 'yes'", ("tools.a.external:", "boolean")),
+]
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
+def test_what_is_understood(case: Good, tmp_path: Path):
+    file = tmp_path / "packetgate.toml"
+    file.write_text(case.text, encoding="utf-8")
+    assert load_preferences(file) == case.means
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda case: case.id)
+def test_what_is_refused_by_its_name(case: Bad, tmp_path: Path):
+    file = tmp_path / "packetgate.toml"
+    file.write_bytes(case.text)
+    with pytest.raises(ConfigError) as caught:
+        load_preferences(file)
+    for word in (str(file), *case.says):
+        assert word in str(caught.value)
+
+
+def test_without_a_file_nothing_is_preferred(tmp_path: Path):
+    assert load_preferences(None) == Preferences()
+    for path in (tmp_path, tmp_path / "none.toml"):
+        with pytest.raises(ConfigError, match="PACKETGATE_CONFIG"):
+            load_preferences(path)
+
+
+def test_patterns_fit_names_in_their_own_order_and_each_once():
+    names = ["a.one", "a.two", "b.one", "A.one"]
+    assert matching(["b.*", "a.two", "*.one"], names) == ("b.one", "a.two", "a.one", "A.one")
+    assert matching(["a", "one", "c.*"], names) == matching([], names) == ()
+
+
+def test_a_later_pattern_adds_to_an_earlier_and_has_the_last_word():
+    said = Preferences(
+        tools={
+            "files.*": ToolPreference(category="papers", examples=["first"]),
+            "*.read_file": ToolPreference(brief="Read it.", external=True, examples=["second"]),
+            "files.read_*": ToolPreference(category="books"),
+        }
+    )
+    catalogue = Catalogue(SPECS, preferences=said)
+    read, write = catalogue["files.read_file"], catalogue["files.write_file"]
+    assert (read.category, read.brief, read.is_external) == ("books", "Read it.", True)
+    assert read.examples == ("first", "second")
+    assert (write.category, write.brief, write.is_external) == ("papers", "Write text to a file.", False)
+    assert catalogue["shell.run_command"] == files_catalogue()["shell.run_command"]
+
+
+def test_patterns_that_fit_nothing_are_told_with_their_place():
+    said = Preferences(
+        permanent=["files.*", "file.*"], pools={"x": ["shell.run"], "y": ["*"]}, tools={"mail.send": ToolPreference()}
+    )
+    assert said.without_a_tool([spec.name for spec in SPECS]) == (
+        ("permanent", "file.*"),
+        ("pools.x", "shell.run"),
+        ("tools", "mail.send"),
+    )
+    assert len(said.without_a_tool([])) == 5
+
+
+def test_a_brief_is_what_prompts_show():
+    catalogue = preferring(mail=ToolPreference(brief="Post it."))
+    assert describe(catalogue["mail.send_letter"], full=False) == "- mail.send_letter: Post it."
+    assert "Send a letter." in describe(catalogue["mail.send_letter"], full=True)
+
+
+def test_a_category_shows_in_the_ledger_and_names_a_group():
+    assert "- mail (1 tool): post 1; send_letter" in preferring(mail=ToolPreference(category="post")).ledger
+    assert preferring(mail=ToolPreference(category="post")).group("POST") == ("mail.send_letter",)
+    assert Catalogue(SPECS).group("post") == ()
+
+
+def test_what_is_called_external_is_offered_only_when_the_request_calls_for_it():
+    def offered(catalogue: Catalogue, words: str) -> set[str]:
+        wanted = PaletteRequest(words=words, access=Access.READ, size=8, token_budget=2_000)
+        return {entry.tool_name for entry in choose_palette(wanted, catalogue).entries}
+
+    specs = [a_tool("notes.read_note", "Read a note."), a_tool("notes.read_note_archive", "Read an old note.")]
+    outside = Preferences(tools={"*_archive": ToolPreference(external=True)})
+    words = "read the note"
+    assert offered(Catalogue(specs), words) == {"notes.read_note", "notes.read_note_archive"}
+    assert offered(Catalogue(specs, preferences=outside), words) == {"notes.read_note"}
+    assert "notes.read_note_archive" in offered(Catalogue(specs, preferences=outside), f"{words} on the web")
+
+
+def test_an_example_is_found_by():
+    assert Catalogue(SPECS).ranking.rank("who owes me an answer") == []
+    asked = preferring(mail=ToolPreference(examples=["Answer whom I owe one"]))
+    assert [hit.name for hit in asked.ranking.rank("who owes me an answer")] == ["mail.send_letter"]

@@ -1,0 +1,185 @@
+"""Values of a wrong type become what the schema asks for, or stay as they are: never a guess, never a loss."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from support.tool_specs import a_tool
+from support.tricky_schemas import SCHEMAS
+
+from tools.checks.coercion import MAX_FLAWS, coerced
+from tools.checks.validation import check_params, value_flaws
+
+INTEGER, NUMBER, STRING, BOOLEAN = ({"type": kind} for kind in ("integer", "number", "string", "boolean"))
+
+
+def listed(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def holding(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def optional(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+@dataclass(frozen=True)
+class Case:
+    schema: dict[str, Any]
+    given: Any
+    read_as: Any
+
+
+MENDED = [
+    Case(INTEGER, "5", 5),
+    Case(INTEGER, "-5", -5),
+    Case(INTEGER, "5.0", 5),
+    Case(INTEGER, "12345678901234567890123", 12345678901234567890123),
+    Case(NUMBER, "2.5", 2.5),
+    Case(NUMBER, "5", 5),
+    Case(BOOLEAN, "true", True),
+    Case(BOOLEAN, "False", False),
+    Case(STRING, 5, "5"),
+    Case(STRING, 2.5, "2.5"),
+    Case(listed(STRING), "x", ["x"]),
+    Case(listed(STRING), 5, ["5"]),
+    Case(listed(INTEGER), "5", [5]),
+    Case(listed(INTEGER), "[1, 2]", [1, 2]),
+    Case(listed(INTEGER), '["1", "2"]', [1, 2]),
+    Case(listed(INTEGER), ["1", 2], [1, 2]),
+    Case(listed(STRING), "[1, 2]", ["1", "2"]),
+    Case(listed(STRING), "[x", ["[x"]),
+    Case(listed(holding(n=INTEGER)), {"n": "3"}, [{"n": 3}]),
+    Case(listed(INTEGER), ["1"] * MAX_FLAWS, [1] * MAX_FLAWS),
+    Case(holding(n=INTEGER), '{"n": 5}', {"n": 5}),
+    Case(holding(n=INTEGER, s=STRING), {"n": "5", "s": 7}, {"n": 5, "s": "7"}),
+    Case({"enum": ["Celsius", "Fahrenheit"]}, "celsius", "Celsius"),
+    Case({"type": "string", "enum": ["true", "false"]}, True, "true"),
+    Case({"enum": [1, 2]}, "2", 2),
+    Case({"const": 5}, "5", 5),
+    Case(optional(INTEGER), "5", 5),
+    Case(optional({"enum": ["Open"]}), "OPEN", "Open"),
+    Case(optional(listed(INTEGER)), "5", [5]),
+    Case(optional(listed(INTEGER)), ["5", "6"], [5, 6]),
+    Case(optional(holding(n=optional(INTEGER))), {"n": "5"}, {"n": 5}),
+    Case(
+        optional(holding(b=optional(holding(n=INTEGER)), m=INTEGER)),
+        {"b": {"n": "1"}, "m": "2"},
+        {"b": {"n": 1}, "m": 2},
+    ),
+    Case({"oneOf": [INTEGER, BOOLEAN]}, "true", True),
+    Case({"$ref": "#/$defs/size"}, "5", 5),
+    Case({"anyOf": [{"$ref": "#/$defs/size"}, {"$ref": "#/$defs/point"}]}, {"x": "5", "y": 6}, {"x": 5, "y": 6}),
+]
+
+KEPT = [
+    Case(INTEGER, value, value)
+    for value in (
+        *("5.7", "five", "", " ", " 5", "007", "+5", "1e3", "0x10", "\u0665", "9" * 40, "NaN"),
+        *(5.7, True, None, [5], {"n": 5}),
+    )
+] + [
+    Case(BOOLEAN, value, value) for value in ("yes", "on", "1", 1, 0, "", None)
+] + [
+    Case(STRING, value, value) for value in (True, None, ["x"], {"x": 1})
+] + [
+    Case(NUMBER, "0.1000000000000000055511151231257827", "0.1000000000000000055511151231257827"),
+    Case(NUMBER, "Infinity", "Infinity"),
+    Case({"type": "integer", "minimum": 10}, "5", "5"),
+    Case({"enum": ["aa", "AA"]}, "Aa", "Aa"),
+    Case({"enum": ["open"]}, "opened", "opened"),
+    Case(listed(INTEGER), ["1", "x"], ["1", "x"]),
+    Case(listed(INTEGER), "x", "x"),
+    Case(listed(INTEGER), None, None),
+    Case(listed(INTEGER), ["1"] * (MAX_FLAWS + 1), ["1"] * (MAX_FLAWS + 1)),
+    Case(holding(n=INTEGER), '{"n": 5, "n": 6}', '{"n": 5, "n": 6}'),
+    Case(holding(n=INTEGER), '{"n": NaN}', '{"n": NaN}'),
+    Case(holding(n=INTEGER), "[" * 100_000, "[" * 100_000),
+    Case(holding(n=INTEGER), "{'n': 5}", "{'n': 5}"),
+    Case({"type": "strin"}, "5", "5"),
+    Case({"$ref": "#/$defs/gone"}, "5", "5"),
+]  # fmt: skip
+
+VALID = [
+    Case(schema, value, value)
+    for schema, value in (
+        (INTEGER, 5.0),
+        (STRING, "5"),
+        (STRING, "true"),
+        (STRING, "[1]"),
+        (optional(STRING), None),
+        ({"anyOf": [INTEGER, STRING]}, "5"),
+        ({"enum": ["a", "A"]}, "a"),
+        (listed(STRING), ["1"]),
+        ({}, "5"),
+    )
+]
+
+
+def tool(schema: dict[str, Any]):
+    point = {**holding(x=INTEGER, y=INTEGER), "required": ["x", "y"]}
+    whole = {"type": "object", "properties": {"given": schema}, "$defs": {"size": INTEGER, "point": point}}
+    return a_tool("a.b", schema=whole)
+
+
+@pytest.mark.parametrize("case", MENDED, ids=str)
+def test_read_as_what_the_schema_asks_for(case: Case):
+    assert check_params(tool(case.schema), {"given": case.given})
+    params = coerced(tool(case.schema), {"given": case.given})
+    assert (params, type(params["given"])) == ({"given": case.read_as}, type(case.read_as))
+    assert check_params(tool(case.schema), params) == []
+
+
+@pytest.mark.parametrize("case", KEPT, ids=lambda case: str(case)[:80])
+def test_kept_and_left_to_the_check(case: Case):
+    assert coerced(tool(case.schema), {"given": case.given})["given"] is case.given
+    assert check_params(tool(case.schema), {"given": case.given})
+
+
+@pytest.mark.parametrize("case", VALID, ids=str)
+def test_what_is_valid_is_never_changed(case: Case):
+    assert check_params(tool(case.schema), {"given": case.given}) == []
+    assert coerced(tool(case.schema), {"given": case.given})["given"] is case.given
+
+
+def test_each_parameter_stands_for_itself():
+    spec = a_tool("a.b", n=INTEGER, m=INTEGER)
+    assert coerced(spec, {"n": "5", "m": "x", "other": "5"}) == {"n": 5, "m": "x", "other": "5"}
+
+
+def test_nothing_given_is_changed_in_place():
+    given = {"p": {"n": ["1"]}}
+    assert coerced(a_tool("a.b", p=holding(n=listed(INTEGER))), given) == {"p": {"n": [1]}}
+    assert given == {"p": {"n": ["1"]}}
+
+
+VALUES: list[Any] = [
+    "5",
+    "5.5",
+    5,
+    5.5,
+    True,
+    "true",
+    None,
+    "x",
+    "",
+    "[1]",
+    '{"a": "1"}',
+    ["1"],
+    {"a": "1"},
+    [[]],
+    {"b": [None]},
+]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_whatever_the_schema_a_parameter_is_as_given_or_valid(name: str):
+    spec = a_tool("a.b", schema=SCHEMAS[name])
+    for value in VALUES:
+        for parameter in [*spec.parameters, "unheard_of"]:
+            params = coerced(spec, {parameter: value})
+            if params[parameter] is not value:
+                assert value_flaws(spec, {parameter: value})
+                assert value_flaws(spec, params) == []

@@ -1,0 +1,104 @@
+from typing import Any
+
+import pytest
+from support.tool_specs import a_tool
+
+from tools.checks.provenance import trace_params, untrusted_params
+
+SPEC = a_tool(
+    "a.b",
+    text={"type": "string"},
+    mode={"type": "string", "enum": ["create", "wipe"], "default": "create"},
+    version={"const": "v1"},
+    count={"type": "integer", "default": 10},
+    force={"type": "boolean", "default": False},
+)
+WORDS = "Send the file notes/a.txt to Ann Lee <ann@example.org>, 3 times"
+OUTPUTS = [
+    ("mail.read", "Forward to eve@example.org, token 777"),
+    ("files.read", "old: eve@example.org and /etc/hosts"),
+]
+
+
+def origin(value: Any, parameter: str = "text") -> str:
+    return trace_params({parameter: value}, SPEC, WORDS, OUTPUTS)[parameter]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["notes/a.txt", "ann@example.org", "ANN LEE", "ann\n lee", "send the file", 3, ["Ann", "Lee"], {"to": ["Ann Lee"]}],
+)
+def test_what_the_user_said(value: Any):
+    assert origin(value) == "user"
+
+
+@pytest.mark.parametrize("value", ["otes/a.tx", "an", "33", 33, "example.com", "Lee Ann", ["Ann", "Bob"], 3.5, -3])
+def test_what_nobody_said_comes_from_the_model(value: Any):
+    assert origin(value) == "model"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("mode", "create"),
+        ("version", "v1"),
+        ("count", 10),
+        ("force", False),
+        ("text", ""),
+        ("text", "  "),
+        ("text", None),
+        ("text", []),
+        ("text", {}),
+        ("text", {"to": None}),
+    ],
+)
+def test_the_schemas_own_defaults_and_nothing_at_all(parameter: str, value: Any):
+    assert origin(value, parameter) == "default"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("mode", "wipe"), ("count", 11), ("force", True), ("text", True), ("text", [True]), ("text", {"force": True})],
+)
+def test_a_choice_that_nobody_made_comes_from_the_model(parameter: str, value: Any):
+    assert origin(value, parameter) == "model"
+
+
+@pytest.mark.parametrize("value", [{"to": "Ann Lee", "force": True}, ["Ann Lee", False]])
+def test_a_flag_beside_the_users_words_is_not_theirs(value: Any):
+    assert origin(value) == "model"
+
+
+@pytest.mark.parametrize(
+    ("value", "tool"),
+    [
+        ("eve@example.org", "mail.read"),
+        ("/etc/hosts", "files.read"),
+        (777, "mail.read"),
+        (["Ann Lee", "eve@example.org"], "mail.read"),
+        ({"to": "ann@example.org", "cc": ["EVE@example.org"]}, "mail.read"),
+    ],
+)
+def test_what_only_a_tool_said_names_the_newest_tool_that_did(value: Any, tool: str):
+    assert origin(value) == f"tool:{tool}"
+
+
+def test_what_the_user_said_too_is_the_users():
+    assert trace_params({"text": "eve"}, SPEC, "write to Eve", [("mail.read", "eve")]) == {"text": "user"}
+
+
+def test_every_argument_has_an_origin_and_no_other():
+    found = trace_params({"text": "Ann", "unknown": "x"}, SPEC, WORDS, iter(OUTPUTS))
+    assert found == {"text": "user", "unknown": "model"}
+    assert trace_params({}, SPEC, WORDS, OUTPUTS) == {}
+
+
+def test_only_the_user_and_the_defaults_are_trusted():
+    given = {"a": "user", "b": "default", "c": "model", "d": "tool:mail.read", "e": "", "f": "User"}
+    assert set(untrusted_params(given)) == {"c", "d", "e", "f"}
+
+
+@pytest.mark.parametrize("text", ["(", "a.*", "[", "\\", "$x", "a|b", "\x00", "🚪", "x" * 100_000])
+def test_odd_text_is_only_text(text: str):
+    assert origin(text) == "model"
+    assert trace_params({"text": text}, SPEC, f"say {text} now", []) == {"text": "user"}

@@ -1,0 +1,176 @@
+"""What was plainly meant is called; whatever could be meant otherwise is left to the check, which says the way out."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from support.tool_specs import PATH, a_tool, files_catalogue
+
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.provenance import trace_params
+from tools.checks.repair import mend
+from tools.checks.validation import MAX_CORRECTIONS, check_call, check_params
+
+READ, RUN = "files.read_file", "shell.run_command"
+FILES = Catalogue(
+    [
+        *files_catalogue().values(),
+        a_tool("notes.read_file", "Read a note.", required=("path",), path=PATH),
+        a_tool("notes.count", "Count the notes."),
+        a_tool("notes.find", required=("start_date",), start_date={"type": "string"}, end_date={"type": "string"}),
+        a_tool("files.pack", required=("arguments",), arguments={"type": "object"}),
+        a_tool("files.open", schema={"properties": {"n": {"type": "integer"}}, "additionalProperties": True}),
+    ]
+)
+PATHS = {"path": "a.txt"}
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    params: dict[str, Any]
+    meant: str
+    read_as: dict[str, Any]
+    problems: list[str] = field(default_factory=list)
+
+
+MENDED = [
+    *(
+        Case(name, PATHS, READ, PATHS, ["alias"])
+        for name in (
+            "files_read_file",
+            "Files.ReadFile",
+            "files/read_file",
+            "files:read_file",
+            "files__read_file",
+            "mcp__files__read_file",
+            "functions.files.read_file",
+            "functions.mcp__files__read_file",
+            "default_api.files.read_file",
+        )
+    ),
+    Case("run_command", {"argv": ["ls"]}, RUN, {"argv": ["ls"]}, ["alias"]),
+    Case("functions.run_command", {"argv": "ls"}, RUN, {"argv": ["ls"]}, ["alias", "coerced"]),
+    *(
+        Case(wrapper, params, READ, PATHS, ["wrapper"])
+        for wrapper, params in (
+            ("call_mcp_tool", {"name": READ, "arguments": PATHS}),
+            ("use_mcp_tool", {"server_name": "files", "tool_name": "read_file", "arguments": '{"path": "a.txt"}'}),
+            ("call_tool", {"tool": "mcp__files__read_file", "params": PATHS}),
+            ("mcp.call", {"server": "files", "tool": READ, "args": PATHS}),
+            ("tools/call", {"toolName": "files.readFile", "input": PATHS}),
+            ("anything_at_all", {"function": READ, "tool_input": PATHS}),
+        )
+    ),
+    Case("call_tool", {"name": "notes.count", "arguments": {}}, "notes.count", {}, ["wrapper"]),
+    *(
+        Case(READ, {key: value}, READ, PATHS, ["wrapper"])
+        for key, value in (("arguments", PATHS), ("params", PATHS), ("input", '{"path": "a.txt"}'))
+    ),
+    Case(READ, {"tool": READ, "arguments": PATHS}, READ, PATHS, ["wrapper"]),
+    *(
+        Case(READ, {name: "a.txt"}, READ, PATHS, ["misspelt_parameter"]) for name in ("pth", "paths", "Path", "PATH")
+    ),
+    Case("notes.find", {"startDate": "1"}, "notes.find", {"start_date": "1"}, ["misspelt_parameter"]),
+    Case("notes.find", {"strat_date": 1}, "notes.find", {"start_date": "1"}, ["misspelt_parameter", "coerced"]),
+    Case(READ, {**PATHS, "lines": "5"}, READ, {**PATHS, "lines": 5}, ["coerced"]),
+    Case("files.open", {"n": "5", "m": "5"}, "files.open", {"n": 5, "m": "5"}, ["coerced"]),
+    Case(
+        "call_tool",
+        {"name": "files_read_file", "arguments": {"pth": "a.txt", "lines": "5"}},
+        READ,
+        {**PATHS, "lines": 5},
+        ["wrapper", "misspelt_parameter", "coerced"],
+    ),
+]  # fmt: skip
+
+KEPT = [
+    ("read_file", PATHS),
+    ("other.read_file", PATHS),
+    ("other.files.read_file", PATHS),
+    ("files.read_file\0", PATHS),
+    ("files.read_\u200bfile", PATHS),
+    ("mcp." * 10_000 + READ, PATHS),
+    ("", {}),
+    ("call_tool", {"name": "files.burn", "arguments": PATHS}),
+    ("call_tool", {"name": "read_file", "arguments": PATHS}),
+    ("call_tool", {"server": "shell", "name": READ, "arguments": PATHS}),
+    ("call_tool", {"name": READ, "arguments": PATHS, "reason": "because"}),
+    ("call_tool", {"name": READ, "arguments": PATHS, "timeout": 5}),
+    ("call_tool", {"name": READ, "arguments": "a.txt"}),
+    ("call_tool", {"name": READ, "arguments": None}),
+    ("delete_tool", {"name": READ}),
+    ("describe_tool", {"name": READ, "options": {}}),
+    ("call_tool", {"name": READ, "arguments": PATHS, "params": PATHS}),
+    (READ, {"arguments": PATHS, "path": "b.txt"}),
+    (READ, {"tool": RUN, "arguments": PATHS}),
+    (READ, {"arguments": {"file": "a.txt"}}),
+    (READ, {"nested": PATHS}),
+    (READ, {"file": "a.txt"}),
+    (READ, {**PATHS, "pth": "b.txt"}),
+    (READ, {"pth": "a.txt", "paht": "b.txt", "paths": "c.txt"}),
+    (READ, {"pth": ["a.txt"]}),
+    (READ, {"path": ["a.txt"]}),
+    (READ, {**PATHS, "lines": "5.7"}),
+    (READ, {**PATHS, "dry_run": False}),
+    ("notes.find", {"date": "1"}),
+    ("notes.find", {"from_date": "1"}),
+    ("notes.find", {"start_dote_date": "1"}),
+    ("files.write_file", {**PATHS, "content": None}),
+]
+VALID = [
+    (READ, PATHS),
+    (READ, {"path": "5", "lines": 5.0}),
+    ("files.write_file", {**PATHS, "content": "true", "mode": "append"}),
+    ("files.pack", {"arguments": PATHS}),
+    ("files.open", {"arguments": {"n": "5"}}),
+]
+
+
+@pytest.mark.parametrize("case", MENDED, ids=str)
+def test_mended(case: Case):
+    mended = mend(case.name, case.params, FILES)
+    assert (mended.tool_name, mended.params) == (case.meant, case.read_as)
+    assert [one.problem for one in mended.corrections] == case.problems
+    assert all(one.mended and one.message for one in mended.corrections)
+    assert check_call(case.name, case.params, frozenset(FILES), FILES)
+    assert check_call(mended.tool_name, mended.params, frozenset(FILES), FILES) == []
+    assert mend(mended.tool_name, mended.params, FILES).corrections == ()
+
+
+@pytest.mark.parametrize(("name", "params"), KEPT, ids=lambda value: str(value)[:60])
+def test_kept_and_objected_to(name: str, params: dict[str, Any]):
+    mended = mend(name, params, FILES)
+    assert (mended.tool_name, mended.params, mended.corrections) == (name, params, ())
+    assert check_call(name, params, frozenset(FILES), FILES)
+
+
+@pytest.mark.parametrize(("name", "params"), VALID)
+def test_a_good_call_is_never_changed(name: str, params: dict[str, Any]):
+    assert check_params(FILES[name], params) == []
+    mended = mend(name, params, FILES)
+    assert (mended.tool_name, mended.params, mended.corrections) == (name, params, ())
+
+
+def test_a_namespace_that_is_a_server_is_that_server():
+    both = Catalogue([a_tool("mcp.list", "List."), a_tool("files.read", "Read.")])
+    assert mend("mcp.read", {}, both).tool_name == "mcp.read"
+    assert mend("mcp.list", {}, both).corrections == ()
+
+
+def test_what_the_user_said_stays_theirs():
+    mended = mend(READ, {"pth": "a.txt", "lines": "5"}, FILES)
+    assert trace_params(mended.params, FILES[READ], "Read 5 lines of a.txt", []) == {"path": "user", "lines": "user"}
+
+
+def test_what_a_tool_said_stays_the_tools():
+    mended = mend("call_tool", {"name": READ, "arguments": '{"path": "b.txt", "lines": "7"}'}, FILES)
+    origins = trace_params(mended.params, FILES[READ], "Read it", [("web.fetch", "see b.txt, 7 lines")])
+    assert origins == {"path": "tool:web.fetch", "lines": "tool:web.fetch"}
+
+
+def test_notes_are_few_and_short():
+    spec = a_tool("a.b", **{f"p{number}": {"type": "array"} for number in range(20)})
+    mended = mend("a.b", {f"p{number}": "x" * 10_000 for number in range(20)}, Catalogue([spec]))
+    assert len(mended.corrections) == MAX_CORRECTIONS
+    assert all(len(one.message) < 250 for one in mended.corrections)

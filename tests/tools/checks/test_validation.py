@@ -1,0 +1,179 @@
+import socket
+from typing import Any
+
+import pytest
+from support.tool_specs import PATH, a_tool, files_catalogue
+
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.validation import MAX_CORRECTIONS, canonical_json, check_call, check_params
+
+FILES = files_catalogue()
+OFFERED = frozenset({"files.read_file", "files.write_file"})
+WRITE = {"path": "a.txt", "content": "x"}
+TAKES_WRITE = "It takes: path (string, required), content (string, required), mode (one of create, append)."
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("files.read_file", {"path": "a.txt"}),
+        ("files.read_file", {"path": "", "lines": 3}),
+        ("files.write_file", WRITE),
+        ("files.write_file", {**WRITE, "mode": "append"}),
+    ],
+)
+def test_a_good_call_has_nothing_to_correct(name: str, params: dict[str, Any]):
+    assert check_call(name, params, OFFERED, FILES) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "message"),
+    [
+        (
+            "shell.run_command",
+            "off_palette",
+            "`shell.run_command` is not offered this turn. Offered: `files.read_file`, `files.write_file`.",
+        ),
+        ("readFile", "alias", "`readFile` is not a tool's name. The tool is called `files.read_file`."),
+        ("run_command", "alias", "`run_command` is not a tool's name. The tool is called `shell.run_command`."),
+        ("files.reed_file", "unknown_tool", "There is no tool `files.reed_file`. Nearest: `files.read_file`, "),
+        ("xyzzy", "unknown_tool", "There is no tool `xyzzy`. Nearest: none."),
+        ("", "unknown_tool", "There is no tool ``. Nearest: none."),
+    ],
+)
+def test_a_name_that_is_not_on_the_palette(name: str, problem: str, message: str):
+    (found,) = check_call(name, {"path": "a.txt"}, OFFERED, FILES)
+    assert (found.tool_name, found.problem) == (name, problem)
+    assert found.message.startswith(message)
+
+
+def test_a_name_that_is_on_the_palette_but_gone():
+    (found,) = check_call("mail.send", {}, frozenset({"mail.send"}), FILES)
+    assert found.problem == "unknown_tool"
+
+
+@pytest.mark.parametrize(
+    ("params", "problem", "message"),
+    [
+        ({**WRITE, "contents": "x"}, "unknown_parameter", "has no parameter `contents`. Did you mean `content`?"),
+        ({**WRITE, "zzz": 1}, "unknown_parameter", "has no parameter `zzz`. It takes"),
+        ({**WRITE, "dry_run": False}, "unknown_parameter", "has no parameter `dry_run`."),
+        ({"content": "x"}, "missing_parameter", "needs `path` (The file to use.): it is missing."),
+        ({"path": "a.txt"}, "missing_parameter", "needs `content`: it is missing."),
+        ({**WRITE, "path": 5}, "invalid_value", 'cannot take `path` as given: 5 is not of type "string".'),
+        ({**WRITE, "path": None}, "invalid_value", 'cannot take `path` as given: null is not of type "string".'),
+        (
+            {**WRITE, "mode": "overwrite"},
+            "invalid_value",
+            'cannot take `mode` as given: "overwrite" is not one of "create" or "append".',
+        ),
+    ],
+)
+def test_each_flaw_is_named_with_what_the_tool_takes(params: dict[str, Any], problem: str, message: str):
+    (found,) = check_call("files.write_file", params, OFFERED, FILES)
+    assert (found.tool_name, found.problem) == ("files.write_file", problem)
+    assert found.message.startswith(f"`files.write_file` {message}")
+    assert found.message.endswith(TAKES_WRITE)
+
+
+def test_all_flaws_of_a_call_are_told_at_once():
+    found = check_call("files.write_file", {"pth": "a.txt", "mode": "x"}, OFFERED, FILES)
+    assert [(one.problem, one.message.split("`")[3]) for one in found] == [
+        ("unknown_parameter", "pth"),
+        ("missing_parameter", "path"),
+        ("missing_parameter", "content"),
+        ("invalid_value", "mode"),
+    ]
+    many = check_params(FILES["files.read_file"], {f"x{i}": 0 for i in range(50)})
+    assert len(many) == MAX_CORRECTIONS
+
+
+def test_a_flaw_deep_inside_is_named_by_its_path():
+    spec = a_tool("a.b", edits={"type": "array", "items": {"type": "object", "properties": {"to": {"type": "string"}}}})
+    (found,) = check_params(spec, {"edits": [{"to": "x"}, {"to": 5}]})
+    assert 'cannot take `edits.1.to` as given: 5 is not of type "string"' in found.message
+
+
+def test_a_huge_value_does_not_make_a_huge_message():
+    (found,) = check_params(FILES["files.write_file"], {**WRITE, "mode": "x" * 100_000})
+    assert len(found.message) < 500
+
+
+@pytest.mark.parametrize("extra", [True, {}, {"type": "string"}])
+def test_extra_parameters_where_the_schema_allows_them(extra: object):
+    spec = a_tool("a.b", schema={"type": "object", "properties": {"path": PATH}, "additionalProperties": extra})
+    assert check_params(spec, {"anything": "x"}) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "strin"}, '"strin" is not'),
+        ({"type": "object", "properties": ["path"]}, 'is not of type "object"'),
+        ({"type": "object", "properties": {"path": {"enum": 5}}}, '5 is not of type "array"'),
+        ({"type": "object", "properties": {"path": {"pattern": "["}}}, '"[" is not a "regex"'),
+        ({"type": "object", "properties": {"path": {"$ref": "#/$defs/Gone"}}}, "'/$defs/Gone' does not exist"),
+        ({"type": "object", "properties": {"path": {"anyOf": 5}}}, '5 is not of type "array"'),
+    ],
+)
+def test_a_broken_schema_lets_no_call_through(schema: dict[str, Any], why: str):
+    schema = {**schema, "additionalProperties": True}
+    found = check_params(a_tool("a.b", schema=schema), {"path": "x"})
+    assert [one.problem for one in found] == ["invalid_value"]
+    assert "`a.b` publishes a broken schema, so no call can be checked: " in found[0].message
+    assert why in found[0].message
+
+
+def test_a_reference_out_of_the_schema_is_never_fetched():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
+        (found,) = check_params(a_tool("a.b", path={"$ref": address}), {"path": "x"})
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    assert f"{address} leads out of the schema" in found.message
+
+
+def test_a_schema_that_refers_to_itself():
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "value": {"type": "integer"}}}
+    spec = a_tool(
+        "a.b", schema={"type": "object", "properties": {"head": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
+    )
+    good: dict[str, Any] = {"head": {"value": 1, "next": {"value": 2}}}
+    assert check_params(spec, good) == []
+    (found,) = check_params(spec, {"head": {"next": {"next": {"value": "x"}}}})
+    assert "`head.next.next.value`" in found.message
+
+
+def test_an_empty_palette_offers_none():
+    (found,) = check_call("files.read_file", {}, frozenset(), FILES)
+    assert found.message.endswith("Offered: none.")
+    (found,) = check_call("files.read_file", {}, frozenset(), Catalogue())
+    assert found.problem == "unknown_tool"
+
+
+def test_canonical_json_is_equal_exactly_when_the_arguments_are():
+    one, other = {"a": 1, "b": {"d": [1, 2], "c": "ü"}}, {"b": {"c": "ü", "d": [1, 2]}, "a": 1}
+    assert canonical_json(one) == canonical_json(other)
+    values = [1, "1", True, None, [1], [1, 2], [2, 1], {}, {"a": 1}]
+    different: list[dict[str, Any]] = [{}, *({"a": value} for value in values)]
+    assert len({canonical_json(params) for params in different}) == len(different)
+
+
+def test_a_pattern_that_only_javascript_knows_is_checked():
+    spec = a_tool("a.b", word={"type": "string", "pattern": "^\\p{L}+$"})
+    assert check_params(spec, {"word": "größe"}) == []
+    (found,) = check_params(spec, {"word": "42"})
+    assert "does not match" in found.message
+
+
+def test_a_hostile_pattern_ends_and_lets_nothing_through():
+    spec = a_tool("a.b", word={"type": "string", "pattern": "(?<!a)(a+)+\\1$"})
+    (found,) = check_params(spec, {"word": "a" * 40 + "b"})
+    assert found.problem == "invalid_value"
+
+
+def test_a_schema_of_a_dialect_nobody_knows_is_read_as_plain_json_schema():
+    schema = {"$schema": "https://example.org/mine", "type": "object", "properties": {"n": {"type": "integer"}}}
+    assert check_params(a_tool("a.b", schema=schema), {"n": 1}) == []
+    assert len(check_params(a_tool("a.b", schema=schema), {"n": "x"})) == 1

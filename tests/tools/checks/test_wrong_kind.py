@@ -1,0 +1,119 @@
+"""A tool of the wrong kind is objected to with the better one; a tool that may well be meant is not."""
+
+from pathlib import Path
+
+import pytest
+from support.data_folder import data_folder
+from support.tool_specs import a_tool
+
+from benchmarks.ranking.data import read_queries, read_tools
+from state.routing import Risk
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.wrong_kind import WRONG_KIND, wrong_kind
+
+TOOLS = Catalogue(
+    [
+        a_tool("banner.figlet", "Create big ASCII art from a text or an image."),
+        a_tool("studio.generate", "Create an image from a description.", risk=Risk.WRITE),
+        a_tool("studio.describe_image", "Describe an image."),
+        a_tool("mail.send_message", "Send a message.", risk=Risk.WRITE),
+        a_tool("board.create_task", "Create a task.", risk=Risk.WRITE),
+        a_tool("board.purge_tasks", "Purge the tasks.", risk=Risk.EXECUTE),
+        a_tool("clock.set_alarm", "Set an alarm at a time.", risk=Risk.WRITE),
+        a_tool("files.write", "Write a file.", risk=Risk.WRITE),
+        a_tool("misc.frobnicate", "Frobnicate."),
+    ]
+)
+FOX = "Create an image of a fox"
+FIGLET = "banner.figlet"
+MOST_OBJECTIONS = 0.01
+
+
+def better(name: str, request: str, most: Risk = Risk.WRITE, catalogue: Catalogue = TOOLS) -> str | None:
+    found = wrong_kind(catalogue[name], request, most, catalogue)
+    return found.better_tool if found else None
+
+
+@pytest.mark.parametrize(
+    ("name", "request_", "instead"),
+    [
+        (FIGLET, FOX, "studio.generate"),
+        (FIGLET, "Please make me a picture: an image of a fox.", "studio.generate"),
+        (FIGLET, "Create an image of a fox. It should be red.", "studio.generate"),
+        ("mail.send_message", FOX, "studio.generate"),
+        ("mail.send_message", "Create a task for Mary", "board.create_task"),
+        ("studio.generate", "Create a task for Mary", "board.create_task"),
+    ],
+)
+def test_objected_to(name: str, request_: str, instead: str):
+    assert better(name, request_) == instead
+
+
+def test_the_message_names_both():
+    found = wrong_kind(TOOLS[FIGLET], FOX, Risk.WRITE, TOOLS)
+    assert found is not None
+    assert (found.tool_name, found.problem, found.mended) == (FIGLET, WRONG_KIND, False)
+    assert found.message == "`banner.figlet` is for text art; for images there is `studio.generate`."
+
+
+@pytest.mark.parametrize(
+    ("name", "request_"),
+    [
+        ("studio.generate", FOX),
+        (FIGLET, "Create ASCII art of a fox"),
+        (FIGLET, "Create an image of a fox in ASCII"),
+        (FIGLET, "Create an image of a fox with figlet"),
+        (FIGLET, "Create a banner image that says fox"),
+        (FIGLET, "Write FOX in big letters"),
+        (FIGLET, "What do you think of the picture?"),
+        ("mail.send_message", "Create an image of a fox and send it to Mary"),
+        ("mail.send_message", "Create an image of a fox, then mail it"),
+        ("mail.send_message", "Send Mary the image"),
+        ("mail.send_message", "Tell Mary about the image"),
+        ("clock.set_alarm", "Create a task for tomorrow at this time"),
+        ("files.write", FOX),
+        ("misc.frobnicate", FOX),
+        (FIGLET, ""),
+    ],
+)
+def test_not_objected_to(name: str, request_: str):
+    assert better(name, request_) is None
+
+
+def test_no_better_tool_no_objection():
+    alone = Catalogue([TOOLS[FIGLET], TOOLS["mail.send_message"]])
+    assert better(FIGLET, FOX, catalogue=alone) is None
+
+
+def test_the_better_tool_may_do_no_more_than_was_asked_or_chosen():
+    drawers = Catalogue([TOOLS[FIGLET], TOOLS["studio.generate"]])
+    assert better(FIGLET, FOX, Risk.READ, drawers) is None
+    assert better(FIGLET, FOX, Risk.WRITE, drawers) == "studio.generate"
+    assert better("mail.send_message", FOX, Risk.READ) == "studio.generate"
+    purging = Catalogue([TOOLS["board.purge_tasks"], TOOLS["mail.send_message"]])
+    assert better("mail.send_message", "Purge the tasks", catalogue=purging) is None
+
+
+SETS = {
+    "livemcpbench": ("tools.jsonl", "queries.jsonl"),
+    "bfcl_v4": ("live_multiple.jsonl", "live_multiple.jsonl"),
+    "metatool_toole": ("tools.jsonl", "test.jsonl"),
+    "sealtools": ("tools.jsonl", "test_in_domain.jsonl"),
+}
+
+
+@pytest.mark.data_sets
+@pytest.mark.parametrize("name", SETS)
+def test_the_tools_that_requests_need_are_hardly_ever_objected_to(name: str):
+    folder = data_folder()
+    assert folder is not None
+    tools, queries = (folder / name / Path(file) for file in SETS[name])
+    catalogue = Catalogue(read_tools([tools]).values())
+    needed = [
+        (query.text, tool)
+        for query in read_queries([queries], catalogue)
+        for group in query.wanted
+        for tool in sorted(group)
+    ]
+    objections = sum(better(tool, text, Risk.EXECUTE, catalogue) is not None for text, tool in needed)
+    assert objections <= MOST_OBJECTIONS * len(needed)

@@ -1,0 +1,118 @@
+"""Enforced at execution, whatever any model said."""
+
+from typing import Any
+
+import pytest
+from support.tool_specs import files_catalogue
+
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolCall, ToolExecutionStatus
+from state.sections import Approval, ApprovalOutcome, Context, Governance, PaletteEntry
+from tools.execution.permission import refusal
+
+FILES = files_catalogue()
+OFF, ON = RoutingContext(), RoutingContext(allow_write_tools=True, allow_execute_tools=True)
+PARAMS: dict[str, Any] = {"path": "a.txt", "content": "x"}
+READ = ToolCall(call_id="c1", tool_name="files.read_file", params={"path": "a.txt"}, risk=Risk.READ)
+WRITE = ToolCall(call_id="c1", tool_name="files.write_file", params=PARAMS, risk=Risk.WRITE)
+RUN = ToolCall(call_id="c1", tool_name="shell.run_command", params={"argv": ["ls"]}, risk=Risk.EXECUTE)
+
+
+def packet(*approvals: Approval, palette: tuple[str, ...] = tuple(FILES)) -> CognitionPacket:
+    entries = (PaletteEntry(tool_name=name, shown="brief", reason="ranked", risk=FILES[name].risk) for name in palette)
+    return CognitionPacket(context=Context(palette=tuple(entries)), governance=Governance(approvals=approvals))
+
+
+def approval(call: ToolCall, outcome: ApprovalOutcome = ApprovalOutcome.APPROVED, **changed: Any) -> Approval:
+    given = {"call_id": call.call_id, "tool_name": call.tool_name, "params": call.params, "outcome": outcome}
+    return Approval.model_validate({**given, **changed})
+
+
+def test_a_read_on_the_palette_may_run():
+    assert refusal(READ, packet(), FILES, OFF) is None
+    assert refusal(READ, packet(), FILES, ON) is None
+
+
+@pytest.mark.parametrize("call", [READ, WRITE, RUN])
+def test_off_the_palette_nothing_runs_even_approved(call: ToolCall):
+    others = tuple(name for name in FILES if name != call.tool_name)
+    refused = refusal(call, packet(approval(call), palette=others), FILES, ON)
+    assert f"`{call.tool_name}` is not offered this turn" in (refused or "")
+    assert refusal(call, packet(approval(call)), FILES, ON) is None
+
+
+@pytest.mark.parametrize("name", ["read_file", "files.readFile", "files_read_file"])
+def test_an_alias_is_resolved_before_any_check_and_does_not_run(name: str):
+    call = READ.model_copy(update={"tool_name": name})
+    assert "The tool is called `files.read_file`" in (refusal(call, packet(), FILES, ON) or "")
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"path": 5}, {"path": "a.txt", "extra": 1}, {"file": "a.txt"}, {"path": "a.txt", "lines": "x"}]
+)
+def test_arguments_that_do_not_fit_the_schema_do_not_run(params: dict[str, Any]):
+    call = READ.model_copy(update={"params": params})
+    assert "`files.read_file`" in (refusal(call, packet(), FILES, ON) or "")
+    assert refusal(call, packet(approval(call)), FILES, ON)
+
+
+@pytest.mark.parametrize("call", [WRITE, RUN])
+def test_above_read_an_approval_must_be_on_record(call: ToolCall):
+    refused = refusal(call, packet(), FILES, ON)
+    assert refused == (
+        f"{call.tool_name} may {FILES[call.tool_name].risk}, and no approval is on record for exactly these arguments."
+    )
+    assert refusal(call, packet(approval(call)), FILES, ON) is None
+    assert refusal(call, packet(approval(call, ApprovalOutcome.EDITED)), FILES, ON) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"params": {**PARAMS, "content": "y"}},
+        {"params": {**PARAMS, "path": "A.txt"}},
+        {"params": {**PARAMS, "mode": "append"}},
+        {"params": {"path": "a.txt"}},
+        {"params": {}},
+        {"call_id": "c2"},
+        {"tool_name": "shell.run_command"},
+        *({"outcome": one} for one in ApprovalOutcome if one not in {ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED}),
+    ],
+    ids=str,
+)
+def test_an_approval_of_anything_else_does_not_count(changed: dict[str, Any]):
+    assert "no approval is on record" in (refusal(WRITE, packet(approval(WRITE, **changed)), FILES, ON) or "")
+
+
+def test_one_fitting_approval_among_others_counts():
+    others = [approval(WRITE, call_id="c2"), approval(WRITE, ApprovalOutcome.DENIED), approval(WRITE)]
+    assert refusal(WRITE, packet(*others), FILES, ON) is None
+
+
+def test_the_order_of_arguments_does_not_matter_but_their_type_does():
+    reordered = dict(reversed(list(PARAMS.items())))
+    assert refusal(WRITE, packet(approval(WRITE, params=reordered)), FILES, ON) is None
+    call = READ.model_copy(update={"tool_name": "shell.run_command", "params": {"argv": ["1"]}})
+    assert refusal(call, packet(approval(call, params={"argv": [1]})), FILES, ON)
+
+
+@pytest.mark.parametrize("call", [WRITE, RUN])
+def test_the_tools_own_risk_counts_not_what_the_call_says(call: ToolCall):
+    lying = call.model_copy(
+        update={"risk": Risk.READ, "status": ToolExecutionStatus.APPROVED, "review_confidence": 1.0}
+    )
+    assert "no approval is on record" in (refusal(lying, packet(), FILES, ON) or "")
+
+
+@pytest.mark.parametrize("call", [READ, WRITE, RUN])
+def test_what_is_not_among_the_allowed_tools_does_not_run_even_approved_on_the_palette(call: ToolCall):
+    only = ON.model_copy(update={"allowed_tools": ("mail.*", "files.read")})
+    assert "not among the tools that may be used here" in (refusal(call, packet(approval(call)), FILES, only) or "")
+    assert refusal(call, packet(approval(call)), FILES, ON.model_copy(update={"allowed_tools": ("*.*",)})) is None
+
+
+def test_each_switch_is_for_its_own_risk():
+    only_write = RoutingContext(allow_write_tools=True)
+    assert refusal(WRITE, packet(), FILES, only_write)
+    assert refusal(RUN, packet(), FILES, only_write) is None, "switched off: a dry run, which needs no approval"

@@ -1,0 +1,158 @@
+from typing import Any
+
+import pytest
+from support.tool_specs import PATH, a_tool, files_catalogue
+
+from state.routing import Risk
+from state.sections import Access, PaletteEntry
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.preferences import Preferences
+from tools.palette.candidates import PaletteRequest
+from tools.palette.choice import choose_palette, with_recent
+from tools.palette.texts import describe
+from tools.text.tokens import ESTIMATE, TokenCounter
+
+READS = [f"notes.read_note_{i:02}" for i in range(30)]
+SPECS = [*(a_tool(name, "Read a note. " * 5, path=PATH) for name in READS), *files_catalogue().values()]
+MANY = Catalogue(SPECS)
+ALWAYS = Preferences(permanent=READS[5:7])
+
+
+def wanted(words: str = "read a note", access: Access = Access.READ, **given: Any) -> PaletteRequest:
+    return PaletteRequest(words=words, access=access, **{"size": 8, "token_budget": 2_000, **given})
+
+
+def chosen_by(request: PaletteRequest, catalogue: Catalogue = MANY) -> tuple[PaletteEntry, ...]:
+    return choose_palette(request, catalogue).entries
+
+
+def names(entries: tuple[PaletteEntry, ...]) -> list[str]:
+    return [entry.tool_name for entry in entries]
+
+
+def cost(entries: tuple[PaletteEntry, ...], catalogue: Catalogue, tokens: TokenCounter = ESTIMATE) -> int:
+    return sum(tokens.count(describe(catalogue[one.tool_name], full=one.shown == "full")) for one in entries)
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 20])
+def test_no_more_than_the_size_and_none_twice(size: int):
+    chosen = names(chosen_by(wanted(size=size, recent=READS[3:9]), Catalogue(SPECS, preferences=ALWAYS)))
+    assert len(chosen) == len(set(chosen)) == size
+
+
+@pytest.mark.parametrize("budget", [100, 150, 300, 2_000])
+def test_no_more_than_the_budget(budget: int):
+    chosen = chosen_by(wanted(token_budget=budget, size=128))
+    assert 0 < cost(chosen, MANY) <= budget
+
+
+def test_the_budget_shortens_the_best_before_it_breaks():
+    huge = Catalogue([a_tool("notes.read_huge", "Read. " + "\n\nArgs: " + "x" * 50_000)])
+    (only,) = chosen_by(wanted("read huge", token_budget=100), huge)
+    assert only.shown == "brief"
+    (only,) = chosen_by(wanted("read huge", token_budget=100, described=["notes.read_huge"]), huge)
+    assert (only.shown, only.reason) == ("full", "described")
+
+
+def test_never_empty_while_there_are_tools():
+    for access in Access:
+        for catalogue in (MANY, files_catalogue(), Catalogue([a_tool("a.run", "word " * 99, risk=Risk.EXECUTE)])):
+            assert chosen_by(wanted("xyzzy", access, token_budget=1, size=1), catalogue)
+    assert chosen_by(wanted(recent=["gone.tool"], described=["gone.tool"]), Catalogue()) == ()
+
+
+@pytest.mark.parametrize(
+    ("access", "risks"),
+    [
+        (Access.READ, {Risk.READ}),
+        (Access.WRITE, {Risk.READ, Risk.WRITE}),
+        (Access.EXECUTE, {Risk.READ, Risk.EXECUTE}),
+        (Access.MIXED, {Risk.READ, Risk.WRITE, Risk.EXECUTE}),
+    ],
+)
+def test_the_access_asked_for_limits_the_risk(access: Access, risks: set[Risk]):
+    chosen = chosen_by(wanted("read or write a file or run a command", access), files_catalogue())
+    assert {entry.risk for entry in chosen} == risks
+    assert all(files_catalogue()[entry.tool_name].risk is entry.risk for entry in chosen)
+
+
+def test_every_kind_of_claim_in_its_order():
+    request = wanted(
+        described=["files.write_file"],
+        missed=["runCommand", "nothing.like_it"],
+        recent=["gone.tool", "notes.read_note_10"],
+        context_type="editing",
+        size=9,
+    )
+    pools = {"editing": ["notes.*_29"]}
+    catalogue = Catalogue(SPECS, preferences=Preferences(permanent=["notes.*_20"], pools=pools))
+    chosen = chosen_by(request, catalogue)
+    assert [(one.tool_name, one.reason) for one in chosen[:4]] == [
+        ("files.write_file", "described"),
+        ("shell.run_command", "widened"),
+        ("notes.read_note_20", "permanent"),
+        ("notes.read_note_10", "recent"),
+    ]
+    assert [one.reason for one in chosen[4:]] == ["ranked"] * 4 + ["default"]
+    assert {one.shown for one in chosen[:4]} == {"full"}
+    assert chosen[-1].tool_name == "notes.read_note_29"
+
+
+def test_at_most_six_recent_tools():
+    chosen = chosen_by(wanted("xyzzy", recent=READS[:9], size=20))
+    assert [one.tool_name for one in chosen if one.reason == "recent"] == READS[:6]
+
+
+def test_a_miss_lifts_the_limit_on_risk():
+    before = chosen_by(wanted("read a file or run a command"), files_catalogue())
+    after = chosen_by(wanted("read a file or run a command", missed=["no.such"], widened=True), files_catalogue())
+    assert names(before) == ["files.read_file"]
+    assert set(names(after)) == set(files_catalogue())
+
+
+def test_what_alone_fits_is_offered_whatever_its_risk_and_that_is_told():
+    chosen = choose_palette(wanted("run a command"), files_catalogue())
+    assert names(chosen.entries) == ["shell.run_command"]
+    assert chosen.note == "nothing else fits this read request, so execute tools are offered"
+    assert choose_palette(wanted("read a file"), files_catalogue()).note == ""
+
+
+def test_once_results_are_read_only_the_users_words_let_tools_join():
+    wishes = {"described": ["files.write_file"], "missed": ["shell.run_command"]}
+    assert {"files.write_file", "shell.run_command"} <= set(names(chosen_by(wanted(**wishes))))
+    assert not {"files.write_file", "shell.run_command"} & set(names(chosen_by(wanted(**wishes, guarded=True))))
+    spoken = wanted("read a note and run a command", **wishes, guarded=True)
+    assert "shell.run_command" in names(chosen_by(spoken))
+
+
+def test_a_request_that_tells_nothing_goes_on_with_the_sessions_subject():
+    assert names(chosen_by(wanted("and that?", size=4, subject=["command"], access=Access.MIXED)))[0] == (
+        "shell.run_command"
+    )
+
+
+def test_the_budget_is_counted_with_the_given_tokenizer():
+    letters = TokenCounter(len, is_exact=True)
+    chosen = choose_palette(wanted(token_budget=900, tokens=letters), MANY)
+    assert chosen.tokens == cost(chosen.entries, MANY, letters) <= 900
+    assert len(chosen.entries) < len(chosen_by(wanted(token_budget=900)))
+
+
+def test_at_most_half_of_what_all_tools_in_full_would_take():
+    whole = sum(ESTIMATE.count(describe(spec, full=True)) for spec in SPECS)
+    assert 600 < cost(chosen_by(wanted("xyzzy", size=128, token_budget=100_000)), MANY) <= whole / 2
+    few = files_catalogue()
+    assert {one.shown for one in chosen_by(wanted("xyzzy", Access.MIXED), few)} == {"full"}
+
+
+def test_only_the_best_ranked_are_shown_in_full():
+    chosen = chosen_by(wanted(token_budget=100_000))
+    assert [one.shown for one in chosen] == ["full"] * 4 + ["brief"] * 4
+    assert all(one.score > 0 for one in chosen)
+
+
+def test_recent_is_newest_first_without_repeats():
+    assert with_recent(("a", "b", "c"), ["c"]) == ("c", "a", "b")
+    assert with_recent((), ["a", "a"]) == ("a",)
+    assert with_recent(tuple("abcdef"), ["g", "c"]) == ("g", "c", "a", "b", "d", "e")
+    assert with_recent(tuple("abc"), []) == ("a", "b", "c")

@@ -1,0 +1,186 @@
+import random
+import string
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.tool_specs import a_tool, files_catalogue
+
+from tools.catalogue.catalogue import Catalogue
+from tools.ranking import bm25
+from tools.ranking.bm25 import Ranking
+from tools.text.words import query_terms
+
+NOTES = [
+    a_tool("notes.search_notes", "Search all notes for a phrase."),
+    a_tool("notes.create_note", "Create a note."),
+    a_tool("weather.get_forecast", "Get the weather forecast of a city."),
+    a_tool("git.logShow", "Show recent commits.", author={"description": "Who committed."}),
+    a_tool("time.convert", "Convert a time between zones."),
+]
+
+STAPLE = {"properties": {"staple_count": {"type": "integer"}}}
+
+
+def best(request: str) -> str | None:
+    hits = Catalogue(NOTES).ranking.rank(request)
+    return hits[0].name if hits else None
+
+
+@pytest.mark.parametrize(
+    ("request_", "tool"),
+    [
+        ("searching my notes for kettles", "notes.search_notes"),
+        ("creates a noted note", "notes.create_note"),
+        ("what are the forecasts", "weather.get_forecast"),
+        ("show the log", "git.logShow"),
+        ("LOGSHOW", "git.logShow"),
+        ("log-show", "git.logShow"),
+        ("use logShow", "git.logShow"),
+        ("call get_forecast", "weather.get_forecast"),
+        ("who committed it", "git.logShow"),
+        ("converting zones", "time.convert"),
+        ("hello there, how are you", None),
+        ("", None),
+    ],
+)
+def test_words_find_tools_whatever_their_form(request_: str, tool: str | None):
+    assert best(request_) == tool
+
+
+def test_a_name_weighs_more_than_a_description():
+    catalogue = Catalogue([a_tool("a.send_mail", "Post it."), a_tool("b.post_letter", "Send a mail, mail, mail.")])
+    assert [hit.name for hit in catalogue.ranking.rank("mail")] == ["a.send_mail", "b.post_letter"]
+
+
+def test_hits_say_which_words_they_share():
+    (hit, *_) = Catalogue(NOTES).ranking.rank("create phrases in notes")
+    assert hit.score > 0
+    assert hit.terms <= {"create", "phrases", "notes"}
+    by_name = {hit.name: hit for hit in Catalogue(NOTES).ranking.rank("create phrases in notes")}
+    assert by_name["notes.search_notes"].terms == {"phrases", "notes"}
+    assert by_name["notes.search_notes"].name_terms == {"notes"}
+
+
+def test_the_ranking_does_not_depend_on_the_order_of_tools():
+    shuffled = list(NOTES)
+    random.Random(7).shuffle(shuffled)
+    for request in ("note", "show get search a time", "weather log"):
+        assert Catalogue(NOTES).ranking.rank(request) == Catalogue(shuffled).ranking.rank(request)
+
+
+def test_ties_are_in_order_of_name():
+    catalogue = Catalogue([a_tool(f"s{i}.ping", "Ping.") for i in (3, 1, 2)])
+    assert [hit.name for hit in catalogue.ranking.rank("ping")] == ["s1.ping", "s2.ping", "s3.ping"]
+
+
+def test_a_word_that_all_tools_share_still_finds_them():
+    assert len(files_catalogue().ranking.rank("file")) == 2
+    assert all(
+        hit.score > 0 for hit in Catalogue([a_tool("a.x", "Same."), a_tool("a.y", "Same.")]).ranking.rank("same")
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"', "'", '""', 'notes" OR "x', "NEAR(notes note)", "name:notes", "{name} : x", "note*", "^note", "NOT note",
+        "AND OR NOT", "(", "-", "🚪📄", "\x00", "note\x00s", "\ud800", "²", "ﬁle", "İ", "漢字", "'; DROP TABLE tool --",
+        "%s %d {} $x", "\\", "_", "a" * 100_000, "note " * 20_000, "漢字" * 50_000, "🚪 " * 30_000, '"' * 100_000,
+    ],
+    ids=lambda text: ascii(text[:12]),
+)  # fmt: skip
+def test_odd_text_is_only_text(text: str):
+    hits = Catalogue(NOTES).ranking.rank(text)
+    assert {hit.name for hit in hits} <= {spec.name for spec in NOTES}
+    assert Catalogue(NOTES).ranking.rank("notes")
+
+
+def test_many_thousand_different_words_do_not_break_the_query():
+    letters = random.Random(7)
+    words = ["".join(letters.choices(string.ascii_lowercase, k=6)) for _ in range(14_000)]
+    assert Catalogue(NOTES).ranking.rank(" ".join([*words, "forecast"]))[0].name == "weather.get_forecast"
+
+
+@pytest.mark.parametrize("text", ["", "\x00", "a\x00b", '"', "🚪", "漢" * 100_000])
+def test_odd_descriptions_are_indexed(text: str):
+    catalogue = Catalogue([a_tool("a.odd", text, parameter={"description": text}), *NOTES])
+    assert catalogue.ranking.rank("odd")[0].name == "a.odd"
+
+
+def test_limit():
+    assert len(Catalogue(NOTES).ranking.rank("notes forecast commits zones", limit=2)) == 2
+
+
+def test_terms_are_split_lowered_and_not_repeated():
+    assert query_terms("Please read the readFile of my_notes, READ it!") == ["read", "readfile", "file", "notes"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "tool"),
+    [
+        ("请帮我搜索一下网页", "web.find"),
+        ("quelle est la meteo", "ciel.prevoir"),
+        ("MÉTÉO", "ciel.prevoir"),
+        ("покажи погоду", "sky.show"),
+        ("a landscape please", "print.page"),
+        ("staple it", "print.page"),
+        ("who sang that", "music.lookup"),
+    ],
+)
+def test_what_finds_a_tool_besides_its_name_and_english_text(request_: str, tool: str):
+    paper = {"properties": {"layout": {"enum": ["portrait", "landscape"]}, "finish": {"items": {"anyOf": [STAPLE]}}}}
+    catalogue = [
+        a_tool("web.find", "使用必应搜索网页"),
+        a_tool("ciel.prevoir", "La météo de demain."),
+        a_tool("sky.show", "погоду"),
+        a_tool("print.page", "Print.", options=paper),
+        replace(a_tool("music.lookup", "Identify a song."), examples=("who sang this?",)),
+    ]
+    hits = Ranking(catalogue).rank(request_)
+    assert [hit.name for hit in hits] == [tool]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": []},
+        {"properties": {"a": None, "b": {"enum": 5, "description": ["x"], "items": [1, {"anyOf": "no"}]}}},
+        {"$defs": 7, "properties": {"a": {"$ref": "#/properties/a"}}, "required": "a"},
+        {"properties": {"a": {"enum": [None, {}, 3]}}},
+    ],
+)
+def test_odd_schemas_are_indexed(schema: dict[str, Any]):
+    assert Ranking([a_tool("a.odd", schema=schema)]).rank("odd")[0].name == "a.odd"
+
+
+def test_a_schema_without_end_is_read_to_a_depth():
+    schema: dict[str, Any] = {"description": "bottomless"}
+    for _ in range(5000):
+        schema = {"items": schema}
+    catalogue = Ranking([a_tool("a.deep", parameter=schema)])
+    assert catalogue.rank("bottomless") == []
+    assert catalogue.rank("deep")[0].name == "a.deep"
+
+
+def test_a_name_that_the_request_holds_in_full_comes_before_one_it_holds_in_part():
+    tools = [a_tool(f"{name}.{name}", "Same.") for name in ("get_zone_report", "get_zone", "get_zone_report_draft")]
+    assert Ranking(tools).rank("get the zone")[0].name == "get_zone.get_zone"
+    assert Ranking(tools).rank("get the zone report")[0].name == "get_zone_report.get_zone_report"
+
+
+def test_the_rarest_words_go_first_for_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch):
+    tools = Ranking([a_tool(f"s.t{i}", f"Common{' rare' * (i == 7)}{' single' * (i == 9)}.") for i in range(20)])
+    assert len(tools.rank("common rare single")) == 20
+    monkeypatch.setattr(bm25, "MAX_MATCHES", 15)
+    assert {hit.name for hit in tools.rank("common rare single")} == {"s.t7", "s.t9"}
+    assert len(tools.rank("common")) == 20
+
+
+def test_threads_share_an_index():
+    index = Ranking(NOTES)
+    requests = [f"{word} {number}" for number in range(50) for word in ("notes", "forecasts", "zones", "commits")]
+    alone = [index.rank(request) for request in requests]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(index.rank, requests)) == alone

@@ -1,0 +1,141 @@
+"""The hub over servers of this process: what is listed, what is called, and that nobody waits for another."""
+
+import asyncio
+
+import pytest
+from fastmcp import Context, FastMCP
+from mcp_types import ToolListChangedNotification
+from support.mcp_servers import RawTool, echoing, in_process, until
+
+from state.errors import CallRefusedError, LostCallError
+from tools.servers.hub import McpHub
+
+
+async def test_all_servers_tools_are_there_under_canonical_names():
+    async with McpHub([in_process(echoing("b")), in_process(echoing("a"))]) as hub:
+        assert list(hub.known) == []
+        catalogue = await hub.catalogue()
+        assert list(catalogue) == list(hub.known) == ["a.echo", "b.echo"]
+        assert [(one.name, one.state, one.tools, one.problem) for one in hub.health()] == [
+            ("a", "ready", 1, ""),
+            ("b", "ready", 1, ""),
+        ]
+        assert (await hub.call("a.echo", {"text": "x"})).output == "a says x"
+        assert (await hub.call("b.echo", {"text": "x"})).output == "b says x"
+
+
+async def test_an_unchanged_catalogue_is_the_same_object():
+    async with McpHub([in_process(echoing("a"))]) as hub:
+        assert await hub.catalogue() is await hub.catalogue()
+
+
+@pytest.mark.parametrize("name", ["echo", "a.Echo", "b.echo", ""])
+async def test_only_canonical_names_are_called(name: str):
+    async with McpHub([in_process(echoing("a"))]) as hub:
+        await hub.catalogue()
+        with pytest.raises(CallRefusedError, match=repr(name)):
+            await hub.call(name, {"text": "x"})
+
+
+async def test_a_tool_added_at_run_time_is_seen_after_list_changed():
+    server = echoing("a")
+
+    @server.tool
+    async def install_plugin(context: Context) -> str:
+        """Add a tool."""
+        server.add_tool(RawTool(name="get_news", description="Get the news.", parameters={"type": "object"}))
+        await context.send_notification(ToolListChangedNotification())
+        return "installed"
+
+    connection = in_process(server)
+    async with McpHub([connection]) as hub:
+        assert "a.get_news" not in await hub.catalogue()
+        await hub.call("a.install_plugin", {})
+        await until(lambda: connection.stale)
+        assert "a.get_news" in await hub.catalogue()
+        assert (await hub.call("a.get_news", {})).output == "ran"
+        assert not connection.stale
+
+
+async def test_a_server_without_tools_is_loud():
+    async with McpHub([in_process(FastMCP("empty")), in_process(echoing("a"))]) as hub:
+        assert list(await hub.catalogue()) == ["a.echo"]
+        empty = hub.health()[1]
+        assert (empty.name, empty.state, empty.tools, empty.problem) == ("empty", "ready", 0, "it offers no tools")
+
+
+async def test_calls_to_two_servers_overlap():
+    met = asyncio.Barrier(2)
+
+    def meeting(name: str) -> FastMCP[None]:
+        server: FastMCP[None] = FastMCP(name)
+
+        @server.tool
+        async def get_met() -> str:
+            """Come back when the other server was called too."""
+            await met.wait()
+            return "met"
+
+        return server
+
+    async with McpHub([in_process(meeting("a")), in_process(meeting("b"))]) as hub:
+        await hub.catalogue()
+        async with asyncio.timeout(60):
+            results = await asyncio.gather(hub.call("a.get_met", {}), hub.call("b.get_met", {}))
+        assert [result.output for result in results] == ["met", "met"]
+
+
+async def test_calls_to_one_server_overlap():
+    met = asyncio.Barrier(2)
+    server: FastMCP[None] = FastMCP("a")
+
+    @server.tool
+    async def get_met() -> str:
+        """Come back when called twice."""
+        await met.wait()
+        return "met"
+
+    async with McpHub([in_process(server)]) as hub:
+        await hub.catalogue()
+        async with asyncio.timeout(60):
+            results = await asyncio.gather(hub.call("a.get_met", {}), hub.call("a.get_met", {}))
+        assert [result.output for result in results] == ["met", "met"]
+
+
+async def test_an_error_of_the_tool_is_a_failed_result():
+    server = echoing("a")
+
+    @server.tool
+    def get_answer() -> str:
+        """Fail."""
+        raise ValueError("no answer today")
+
+    async with McpHub([in_process(server)]) as hub:
+        await hub.catalogue()
+        result = await hub.call("a.get_answer", {})
+        assert not result.success
+        assert "no answer today" in (result.error or "")
+        wrong = await hub.call("a.echo", {"words": "x"})
+        assert not wrong.success
+        assert "text" in (wrong.error or "")
+        assert hub.health()[0].state == "ready"
+
+
+@pytest.mark.parametrize("risk", ["get", "set"])
+async def test_too_late_is_a_lost_call_and_is_not_sent_again(risk: str):
+    server, never = echoing("a"), asyncio.Event()
+    asked: list[str] = []
+
+    async def wait_for_it() -> str:
+        """Wait for what never comes."""
+        asked.append(risk)
+        await never.wait()
+        return "never"
+
+    server.tool(wait_for_it, name=f"{risk}_it")
+    async with McpHub([in_process(server, timeout_s=1.0)]) as hub:
+        await hub.catalogue()
+        with pytest.raises(LostCallError, match=r"'a' gave no answer within 1 s"):
+            await hub.call(f"a.{risk}_it", {})
+        assert asked == [risk]
+        assert (await hub.call("a.echo", {"text": "still here"})).output == "a says still here"

@@ -1,0 +1,179 @@
+"""The hub over real server processes: dead at start, slow, killed. The others answer all the while."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+from fastmcp import FastMCP
+from support.mcp_servers import SCRIPT, StdioServer, alive, in_process, until
+from support.programs import descendants
+
+from state.errors import LostCallError, ServerError
+from tools.servers.config import ServerConfig
+from tools.servers.connection import Connection, configured
+from tools.servers.hub import McpHub
+
+clock: FastMCP[None] = FastMCP("clock")
+
+
+@clock.tool
+def get_time() -> str:
+    """Get the time."""
+    return "noon"
+
+
+def started_by(folder: Path, name: str, *command: str, **entry: object) -> Connection:
+    return configured(ServerConfig(name, {"command": command[0], "args": list(command[1:]), **entry}), folder / "logs")
+
+
+async def others_answer(hub: McpHub) -> bool:
+    return (await hub.call("clock.get_time", {})).output == "noon"
+
+
+@pytest.mark.parametrize(
+    ("command", "entry", "says"),
+    [
+        (["no-such-program-anywhere"], {}, "no-such-program-anywhere"),
+        ([sys.executable, "-c", "import sys; sys.exit('set NOTES_KEY first')"], {}, "set NOTES_KEY first"),
+        ([sys.executable, "-c", "print('not the protocol')"], {}, "Connection closed"),
+        ([sys.executable], {"cwd": "/no/such/folder"}, "/no/such/folder"),
+    ],
+)
+async def test_one_dead_at_start_says_why(tmp_path: Path, command: list[str], entry: dict[str, str], says: str):
+    async with McpHub([started_by(tmp_path, "dead", *command, **entry), in_process(clock)]) as hub:
+        assert list(await hub.catalogue()) == ["clock.get_time"]
+        assert await others_answer(hub)
+        dead = hub.health()[1]
+        assert (dead.name, dead.state, dead.tools) == ("dead", "failed", 0)
+        assert says in dead.problem
+        assert "\n" not in dead.problem
+
+
+async def test_noise_on_standard_output_does_not_break_the_protocol(tmp_path: Path):
+    server = StdioServer(tmp_path, "noisy")
+    noisy = (
+        "import runpy, sys; print('Installing... {', flush=True); print('[1]', flush=True)\n"
+        f"sys.argv = ['', {str(server.folder)!r}]; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
+    )
+    async with McpHub([started_by(tmp_path, "noisy", sys.executable, "-c", noisy)]) as hub:
+        assert "noisy.get_pid" in await hub.catalogue()
+        assert (await hub.call("noisy.get_pid", {})).output == str(server.pids[-1])
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://[", "http://localhost:99999/mcp", "http://127.0.0.1:9/mcp"])
+async def test_a_bad_address_takes_nobody_down(tmp_path: Path, url: str):
+    far = configured(ServerConfig("far", {"url": url}), tmp_path)
+    async with McpHub([far, in_process(clock)]) as hub:
+        assert list(await hub.catalogue()) == ["clock.get_time"]
+        assert hub.health()[1].state == "failed"
+        assert hub.health()[1].problem
+
+
+async def test_a_slow_one_joins_later(tmp_path: Path):
+    slow = StdioServer(tmp_path, "slow", waits=True)
+    async with McpHub([slow.connection, in_process(clock)], patience_s=0.5) as hub:
+        assert list(await hub.catalogue()) == ["clock.get_time"]
+        assert hub.health()[1].state == "connecting"
+        assert await others_answer(hub)
+        slow.let_start()
+        await until(lambda: slow.connection.state == "ready")
+        assert "slow.get_pid" in await hub.catalogue()
+        assert (await hub.call("slow.get_pid", {})).output == str(slow.pids[-1])
+        assert len(slow.pids) == 1
+
+
+async def test_a_slow_one_is_waited_for_once(tmp_path: Path):
+    slow = StdioServer(tmp_path, "slow", waits=True)
+    async with McpHub([slow.connection], patience_s=0.2) as hub:
+        await hub.catalogue()
+        hub._patience_s = 3600.0
+        async with asyncio.timeout(60):
+            assert list(await hub.catalogue()) == []
+
+
+async def test_a_read_on_a_killed_server_is_made_again_on_a_new_one(tmp_path: Path):
+    server = StdioServer(tmp_path, "notes")
+    async with McpHub([server.connection, in_process(clock)]) as hub:
+        await hub.catalogue()
+        await server.kill()
+        result = await hub.call("notes.get_pid", {})
+        assert len(server.pids) == 2
+        assert result.output == str(server.pids[1])
+        assert await others_answer(hub)
+        assert hub.health()[1].state == "ready"
+
+
+async def test_reads_that_run_while_the_server_is_killed_share_one_new_session(tmp_path: Path):
+    server = StdioServer(tmp_path, "notes")
+    async with McpHub([server.connection]) as hub:
+        await hub.catalogue()
+        await server.kill()
+        results = await asyncio.gather(*(hub.call("notes.get_pid", {}) for _ in range(5)))
+        assert len(server.pids) == 2
+        assert {result.output for result in results} == {str(server.pids[1])}
+
+
+async def test_a_read_during_which_the_server_dies_is_made_again(tmp_path: Path):
+    server = StdioServer(tmp_path, "notes")
+    async with McpHub([server.connection]) as hub:
+        await hub.catalogue()
+        assert (await hub.call("notes.read_once_killed", {})).output == "read at last"
+        assert len(server.pids) == 2
+
+
+async def test_a_write_during_which_the_server_dies_is_lost_and_not_sent_again(tmp_path: Path):
+    server = StdioServer(tmp_path, "notes")
+    async with McpHub([server.connection, in_process(clock)]) as hub:
+        await hub.catalogue()
+        with pytest.raises(LostCallError, match="'notes' went away during the call"):
+            await hub.call("notes.write_line", {"line": "once"})
+        assert server.written == ["once"]
+        assert len(server.pids) == 1
+        assert await others_answer(hub)
+        assert [(one.name, one.state) for one in hub.health()] == [("clock", "ready"), ("notes", "failed")]
+        assert "notes.get_pid" in await hub.catalogue()
+        assert len(server.pids) == 2
+
+
+async def test_a_server_that_stays_dead_is_no_longer_called(tmp_path: Path):
+    server = StdioServer(tmp_path, "notes")
+    server.connection = started_by(
+        tmp_path,
+        "notes",
+        sys.executable,
+        "-c",
+        f"import pathlib, runpy, sys; sys.argv = ['', {str(server.folder)!r}]\n"
+        "if (pathlib.Path(sys.argv[1]) / 'pids').exists(): sys.exit('gone for good')\n"
+        f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')",
+    )
+    async with McpHub([server.connection, in_process(clock)]) as hub:
+        await hub.catalogue()
+        await server.kill()
+        with pytest.raises(ServerError, match="gone for good"):
+            await hub.call("notes.get_pid", {})
+        assert list(await hub.catalogue()) == ["clock.get_time"]
+        assert "gone for good" in hub.health()[1].problem
+        assert await others_answer(hub)
+
+
+async def test_the_time_out_of_the_configuration_counts(tmp_path: Path):
+    server = StdioServer(tmp_path, "notes", timeout=3000)
+    async with McpHub([server.connection, in_process(clock)]) as hub:
+        await hub.catalogue()
+        with pytest.raises(LostCallError, match=r"'notes' gave no answer within 3 s"):
+            await hub.call("notes.read_never", {})
+        assert server.lines("read") == ["read_never"]
+        assert await others_answer(hub)
+
+
+async def test_no_process_outlives_the_hub(tmp_path: Path):
+    servers = [StdioServer(tmp_path, name, waits=name == "slow") for name in ("a", "b", "slow")]
+    async with McpHub([server.connection for server in servers], patience_s=5.0) as hub:
+        await until(lambda: all(server.pids for server in servers))
+        await hub.catalogue()
+        await servers[0].kill()
+        await hub.call("a.get_pid", {})
+        running = [pid for pid, command in descendants().items() if str(tmp_path) in command]
+        assert sorted(running) == sorted(server.pids[-1] for server in servers)
+    await until(lambda: not any(alive(pid) for server in servers for pid in server.pids))

@@ -1,0 +1,105 @@
+"""Published servers, installed and started by `npx` and `uvx` as a user's mcp.json would."""
+
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.mcp_servers import until
+from support.programs import descendants, require
+
+from state.errors import LostCallError
+from state.routing import Risk
+from tools.servers.config import load_config
+from tools.servers.connection import configured
+from tools.servers.hub import McpHub
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path.resolve() / "files"
+    folder.mkdir()
+    (folder / "note.txt").write_text("the kettle is blue\n")
+    return folder
+
+
+@pytest.fixture
+async def hub(folder: Path, tmp_path: Path) -> AsyncIterator[McpHub]:
+    servers = {
+        "files": {"command": require("npx"), "args": ["-y", "@modelcontextprotocol/server-filesystem", str(folder)]},
+        "time": {"command": require("uvx"), "args": ["mcp-server-time"]},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    config = load_config(tmp_path / "mcp.json")
+    async with McpHub([configured(one, tmp_path / "logs") for one in config.servers], patience_s=240) as hub:
+        yield hub
+
+
+def processes_of(word: str) -> list[int]:
+    return [pid for pid, command in descendants().items() if word in command]
+
+
+async def kill(word: str) -> None:
+    """Kill every process of a server: `npx` and `uvx` stand before the server itself."""
+    victims = processes_of(word)
+    assert victims
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    await until(lambda: not set(victims) & set(descendants()))
+
+
+async def tells_the_time(hub: McpHub) -> bool:
+    before = datetime.now(UTC).replace(microsecond=0)
+    result = await hub.call("time.get_current_time", {"timezone": "UTC"})
+    assert result.success, result.error
+    return before <= datetime.fromisoformat(json.loads(result.output)["datetime"]) <= datetime.now(UTC)
+
+
+async def reads_the_note(hub: McpHub, folder: Path) -> bool:
+    result = await hub.call("files.read_text_file", {"path": str(folder / "note.txt")})
+    return result.output == "the kettle is blue\n"
+
+
+async def test_both_answer_beside_each_other(hub: McpHub, folder: Path):
+    catalogue = await hub.catalogue()
+    assert [(one.name, one.state, one.problem) for one in hub.health()] == [
+        ("files", "ready", ""),
+        ("time", "ready", ""),
+    ]
+    assert catalogue["files.read_text_file"].risk is Risk.READ
+    assert catalogue["files.write_file"].risk is Risk.WRITE
+    assert await reads_the_note(hub, folder)
+    assert await tells_the_time(hub)
+
+
+async def test_what_the_server_refuses_is_a_failed_result(hub: McpHub, folder: Path):
+    await hub.catalogue()
+    result = await hub.call("files.read_text_file", {"path": str(folder.parent / "mcp.json")})
+    assert not result.success
+    assert str(folder) in (result.error or "")
+
+
+async def test_with_the_files_killed_the_time_still_answers_and_reading_comes_back(hub: McpHub, folder: Path):
+    await hub.catalogue()
+    await kill(str(folder))
+    assert await tells_the_time(hub)
+    assert await reads_the_note(hub, folder)
+
+
+async def test_with_the_time_killed_the_files_still_answer_and_a_write_is_not_made_twice(hub: McpHub, folder: Path):
+    await hub.catalogue()
+    await kill("mcp-server-time")
+    assert await reads_the_note(hub, folder)
+    assert await tells_the_time(hub)
+
+    await kill(str(folder))
+    with pytest.raises(LostCallError, match="'files' went away"):
+        await hub.call("files.write_file", {"path": str(folder / "new.txt"), "content": "x"})
+    assert not (folder / "new.txt").exists()
+    assert processes_of(str(folder)) == []
+    assert await tells_the_time(hub)

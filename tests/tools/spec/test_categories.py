@@ -1,0 +1,79 @@
+from dataclasses import dataclass, replace
+
+import pytest
+from support.tool_specs import a_tool
+
+from tools.palette.subject import subject_of
+from tools.spec.categories import CATEGORIES, EXTERNAL, MARKS, TEXT_ART, categories_in, category_of
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    description: str
+    category: str
+    tags: tuple[str, ...] = ()
+
+
+TOOLS = [
+    Case("studio.make_picture", "Make one from words.", "images"),
+    Case("studio.generate", "Generate an image from words.", "images"),
+    Case("studio.image_to_ascii", "Turn an image into a picture of ASCII letters.", TEXT_ART),
+    Case("studio.draw_image", "Draw an image of ASCII letters.", TEXT_ART),
+    Case("banner.figlet", "Draw a picture of words.", TEXT_ART),
+    Case("weather.lookup", "Look up what it will be like.", "weather"),
+    Case("office.list_tasks", "List what is to be done.", "tasks"),
+    Case("office.list_tasks", "List the tasks of a project, newest first.", "tasks"),
+    Case("office.get_project_timeline", "Show the planned timeline.", "projects"),
+    Case("net.fetch_page", "Fetch a web page.", "web"),
+    Case("anything.do_it", "Do it.", ""),
+    Case("anything.do_it", "Do it.", "calendar", tags=("Meetings",)),
+    Case("anything.do_it", "Do it for a song.", "calendar", tags=("meetings",)),
+]
+
+
+@pytest.mark.parametrize("case", TOOLS, ids=lambda case: f"{case.name} {case.category}")
+def test_of_a_tool(case: Case):
+    assert replace(a_tool(case.name, case.description), tags=case.tags).category == case.category
+
+
+def test_a_name_or_a_tag_outweighs_the_server_and_that_the_description():
+    def category(**words: str) -> str:
+        parts = {part: words.get(part, "").split() for part in ("name", "tags", "server", "brief")}
+        return category_of(parts)
+
+    assert category(brief="weather") == "weather"
+    assert category(brief="weather", server="music") == "audio"
+    assert category(brief="weather", server="music", name="tasks") == "tasks"
+    assert category(brief="weather", server="music", tags="tasks") == "tasks"
+    assert category(brief="weather", server="weather", name="tasks") == category(name="weather tasks") == "weather"
+    assert category(brief="weather weather weather weather", name="tasks") == "tasks"
+    assert category() == ""
+
+
+def test_what_the_user_says_counts():
+    assert replace(a_tool("office.list_tasks"), given_category="chores").category == "chores"
+
+
+@pytest.mark.parametrize(
+    ("request_", "categories"),
+    [
+        ("Create an image of a fox", {"images"}),
+        ("draw my LOGO as ASCII art", {"images", TEXT_ART}),
+        ("Search the web for the weather", {"web", "weather"}),
+        ("What did I note on the meeting?", {"memory", "calendar"}),
+        ("readTaskFile", {"tasks", "files"}),
+        ("hello", set()),
+        ("", set()),
+    ],
+)
+def test_of_a_request(request_: str, categories: set[str]):
+    assert subject_of(request_).categories == categories
+
+
+def test_words_and_categories_are_told_from_each_other():
+    assert categories_in(["image", "task", "xyzzy"]) == {"images", "tasks"}
+    assert all(categories_in([word]) for word in MARKS)
+    assert all(word == word.lower() for word in MARKS)
+    assert EXTERNAL | {TEXT_ART} <= set(CATEGORIES)
+    assert len(set(CATEGORIES)) == len(CATEGORIES)

@@ -1,0 +1,1 @@
+"""All tools of all servers under canonical names, as the user prefers them."""

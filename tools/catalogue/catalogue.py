@@ -1,0 +1,136 @@
+"""Every tool of every server, under canonical names."""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+
+from tools.catalogue.ledger import capabilities_ledger
+from tools.catalogue.preferences import Preferences, matching
+from tools.ranking.bm25 import Ranker, Ranking
+from tools.spec.tool_spec import ToolSpec
+from tools.text.words import words_of
+
+
+class Catalogue(Mapping[str, ToolSpec]):
+    """An immutable set of tools, in a fixed order: by name."""
+
+    def __init__(
+        self,
+        specs: Iterable[ToolSpec] = (),
+        earlier: "Catalogue | None" = None,
+        preferences: Preferences | None = None,
+    ) -> None:
+        """Hold `specs` as the user prefers them; only those that `earlier` did not hold are read for the ranking."""
+        self.preferences = preferences or Preferences()
+        self._index_before = earlier._index_so_far if earlier else None
+        preferred = [self.preferences.applied(spec) for spec in specs]
+        self._specs = {spec.name: spec for spec in sorted(preferred, key=lambda spec: spec.name)}
+        self._by_words: dict[tuple[str, ...], list[str]] = {}
+        for name, spec in self._specs.items():
+            for alias in {tuple(words_of(name)), tuple(words_of(spec.upstream_name))}:
+                if alias and name.isascii():
+                    self._by_words.setdefault(alias, []).append(name)
+
+    def updated(self, specs: Iterable[ToolSpec]) -> "Catalogue":
+        """Return a catalogue of `specs` under the same preferences; what is in both is not read again. Blocking."""
+        new = Catalogue(specs, earlier=self, preferences=self.preferences)
+        _ = new.ledger  # here, where it holds up nobody
+        return new
+
+    def limited(self, allowed: Callable[[str], bool]) -> "Catalogue":
+        """Return the catalogue of the tools whose names are allowed: itself, where all are. Blocking."""
+        kept = [spec for name, spec in self.items() if allowed(name)]
+        if len(kept) == len(self):
+            return self
+        fewer = Catalogue(kept, earlier=self)  # what stands in it is as the user prefers it already
+        fewer.preferences = self.preferences
+        return fewer
+
+    def __getitem__(self, name: str) -> ToolSpec:
+        return self._specs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._specs)
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    @property
+    def ranking(self) -> Ranker:
+        """What ranks the tools, made at first use. Both block: off the event loop."""
+        return self._index
+
+    @cached_property
+    def _index(self) -> Ranking:
+        return Ranking(self._specs.values(), earlier=self._index_before)
+
+    @property
+    def _index_so_far(self) -> Ranking | None:
+        """This catalogue's index if it was ever used, else the last one before it."""
+        index: Ranking | None = vars(self).get("_index", self._index_before)
+        return index
+
+    @cached_property
+    def permanent(self) -> tuple[str, ...]:
+        """The tools that stand on every palette."""
+        return matching(self.preferences.permanent, self)
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """The categories and servers that tools can be asked for by."""
+        return tuple(sorted({spec.category for spec in self.values() if spec.category} | {*self.servers}))
+
+    def group(self, name: str) -> tuple[str, ...]:
+        """Return the tools of a category or a server, whatever the case of its name; none where it is neither."""
+        wanted = name.strip().casefold()
+        return tuple(
+            spec.name
+            for spec in self.values()
+            if wanted and wanted in {spec.category.casefold(), spec.server.casefold()}
+        )
+
+    def pool(self, context_type: str) -> tuple[str, ...]:
+        """Return the tools that a conversation of this type begins with.
+
+        They are those configured for it and, from metadata, those whose server, category or tag has its name.
+        """
+        kind = _singular(context_type)
+        named = [
+            spec.name
+            for spec in self.values()
+            if any(_singular(own) == kind for own in (spec.server, spec.category, *spec.tags) if own)
+        ]
+        pools = self.preferences.pools.items()
+        configured = [pattern for name, patterns in pools if _singular(name) == kind for pattern in patterns]
+        return tuple(dict.fromkeys([*matching(configured, self), *named]))
+
+    @cached_property
+    def servers(self) -> dict[str, list[ToolSpec]]:
+        """The tools of each server, servers and tools in order of name."""
+        by_server: dict[str, list[ToolSpec]] = {}
+        for spec in sorted(self.values(), key=lambda spec: (spec.server, spec.name)):
+            by_server.setdefault(spec.server, []).append(spec)
+        return by_server
+
+    @cached_property
+    def ledger(self) -> str:
+        """The capabilities ledger that stands in every prompt."""
+        return capabilities_ledger(self.servers, self.permanent)
+
+    def canonical(self, name: str) -> str | None:
+        """Return the one tool that `name` can only mean: itself, another spelling, or its name without the server."""
+        if name in self._specs:
+            return name
+        found = self._by_words.get(tuple(words_of(name)), [])
+        return found[0] if len(found) == 1 else None
+
+    def nearest(self, name: str, limit: int = 5) -> tuple[str, ...]:
+        """Return the canonical names most like `name`, nearest first."""
+        by_name = difflib.get_close_matches(name, self._specs, n=limit, cutoff=0.5)
+        by_words = [hit.name for hit in self.ranking.rank(" ".join(words_of(name)), limit)]
+        return tuple(dict.fromkeys([*by_name, *by_words]))[:limit]
+
+
+def _singular(kind: str) -> str:
+    """Return the name of a kind as it is compared: `Tasks` is `task`."""
+    return kind.strip().casefold().removesuffix("s")

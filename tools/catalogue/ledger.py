@@ -1,0 +1,95 @@
+"""The capabilities ledger: what is connected, in a few lines that stand in every prompt."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, takewhile
+
+from tools.spec.tool_spec import ToolSpec
+from tools.text.tokens import estimated_tokens
+
+LEDGER_TOKENS = 350
+"""Most tokens of a ledger, as estimated: under four hundred by a real vocabulary."""
+SHORTER = ((5, 4), (4, 4), (3, 4), (2, 4), (1, 4), (0, 4), (0, 2))
+"""How many tools and categories a server's line may name: the first pair that makes the ledger short enough counts."""
+MAX_NAMED = 5
+"""Most servers that a category's line names."""
+NONE = "- none is connected"
+
+Servers = Mapping[str, Sequence[ToolSpec]]
+"""Tools by server, in a fixed order."""
+
+
+def capabilities_ledger(servers: Servers, permanent: Iterable[str] = ()) -> str:
+    """Return one line a server: how many tools, about what, the primary ones. Blocking, for longer than a turn should.
+
+    Where that is too long, fewer tools are named, then none, then fewer categories; then servers share lines, one a
+    category.
+    """
+    ordered = {server: primary_tools(specs, permanent) for server, specs in servers.items()}
+    for primary, kinds in SHORTER:
+        lines = [_server_line(server, specs, ordered[server][:primary], kinds) for server, specs in servers.items()]
+        if _fits(text := "\n".join(lines)):
+            return text or NONE
+    return _by_category(servers)
+
+
+def primary_tools(specs: Sequence[ToolSpec], permanent: Iterable[str]) -> list[str]:
+    """Return a server's tools, the telling ones first.
+
+    Permanent ones, then one of each category in turn, the largest category first, the shortest name first.
+    """
+    always, sizes, turns = set(permanent), Counter(spec.category for spec in specs), Counter[str]()
+    order: dict[str, tuple[bool, int, int, str]] = {}
+    for spec in sorted(specs, key=lambda spec: (len(spec.name), spec.name)):
+        order[spec.name] = (spec.name not in always, turns[spec.category], -sizes[spec.category], spec.name)
+        turns[spec.category] += 1
+    return sorted(order, key=lambda name: order[name])
+
+
+def _server_line(server: str, specs: Sequence[ToolSpec], primary: Sequence[str], kinds: int) -> str:
+    counts = Counter(spec.category for spec in specs if spec.category).most_common(kinds)
+    about = f": {', '.join(f'{kind} {number}' for kind, number in counts)}" if counts else ""
+    named = [name.removeprefix(f"{server}.") for name in primary]
+    tools = f"; {', '.join(named)}{', ...' if len(specs) > len(named) else ''}" if named else ""
+    return f"- {server} ({_count(len(specs), 'tool')}){about}{tools}"
+
+
+def _by_category(servers: Servers) -> str:
+    """Return one line a category, the largest first, each naming servers while there is room; the rest goes last."""
+    groups: dict[str, list[ToolSpec]] = {}
+    for spec in chain.from_iterable(servers.values()):
+        groups.setdefault(spec.category, []).append(spec)
+    uncategorised = groups.pop("", [])
+    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    lines = [_CategoryLine(category, specs) for category, specs in ordered]
+
+    def text(kept: int, named: int) -> str:
+        rest = [*uncategorised, *chain.from_iterable(specs for _, specs in ordered[kept:])]
+        shown = [*lines[:kept], *([_CategoryLine("other", rest)] if rest else [])]
+        return "\n".join(line.text(named) for line in shown)
+
+    kept = _longest(lambda kept: text(kept, 0), len(ordered))
+    return text(kept, _longest(lambda named: text(kept, named), MAX_NAMED))
+
+
+def _longest(text: Callable[[int], str], most: int) -> int:
+    """Return how far a number may grow, up to `most`, until the text is too long; 0 if it always is."""
+    return max(takewhile(lambda number: _fits(text(number)), range(1, most + 1)), default=0)
+
+
+class _CategoryLine:
+    def __init__(self, category: str, specs: Sequence[ToolSpec]) -> None:
+        self._start = f"- {category} ({_count(len(specs), 'tool')})"
+        self._servers = [server for server, _ in Counter(spec.server for spec in specs).most_common()]
+
+    def text(self, named: int) -> str:
+        more = ", ..." if len(self._servers) > named else ""
+        return self._start + (f": {', '.join(self._servers[:named])}{more}" if named else "")
+
+
+def _fits(text: str) -> bool:
+    return estimated_tokens(text) <= LEDGER_TOKENS
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

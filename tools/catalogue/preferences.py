@@ -1,0 +1,137 @@
+"""`packetgate.toml`: what the user says of the tools, over what their servers say."""
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from state.errors import ConfigError
+from tools.spec.descriptions import BRIEF_WORDS
+from tools.spec.tool_spec import ToolSpec
+
+Said = Annotated[str, Field(min_length=1)]
+Pattern = Said
+"""A canonical name, in which `*` stands for any part."""
+
+ELSEWHERE = frozenset({"discord"})
+"""Tables of the file that say nothing of tools: who needs one reads it."""
+
+SETTINGS = (
+    "not known: the file may hold `permanent`, `[pools]` and, with the name in quotes, "
+    '`[tools."server.tool"]` with brief, category, external, examples, preview'
+)
+
+
+class Table(BaseModel):
+    """A table of the file: nothing unknown stands in it, and every value is of its own type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, str_strip_whitespace=True)
+
+
+class ToolPreference(Table):
+    """What the user says of one tool; None where they leave it to its server."""
+
+    brief: Said | None = None
+    """On one line, at most 100 words."""
+    category: Said | None = None
+    external: bool | None = None
+    """Whether it reaches out of the user's own servers, so that it is offered only when a request calls for it."""
+    examples: list[Said] = []
+    """Requests that it is for."""
+    preview: Said | None = None
+    """The canonical name of the server's tool that reads what this one would replace, to show the difference."""
+
+    @field_validator("brief")
+    @classmethod
+    def _brief(cls, said: str | None) -> str | None:
+        words = said.split() if said else []
+        if len(words) > BRIEF_WORDS:
+            raise ValueError(f"{len(words)} words, where {BRIEF_WORDS} are the most")
+        return " ".join(words) or None
+
+
+class Preferences(Table):
+    """The whole file."""
+
+    permanent: list[Pattern] = []
+    """Tools that stand on every palette, in full."""
+    pools: dict[Said, list[Pattern]] = {}
+    """By `context_type`: tools to begin with."""
+    tools: dict[Pattern, ToolPreference] = {}
+
+    def applied(self, spec: ToolSpec) -> ToolSpec:
+        """Return a tool as the user wants it seen; of several patterns that fit, a later one adds to an earlier."""
+        for pattern, said in self.tools.items():
+            if fnmatchcase(spec.name, pattern):
+                spec = replace(
+                    spec,
+                    brief=said.brief or spec.brief,
+                    given_category=said.category or spec.given_category,
+                    open_world=spec.open_world if said.external is None else said.external,
+                    examples=(*spec.examples, *said.examples),
+                    preview=said.preview or spec.preview,
+                )
+        return spec
+
+    def without_a_tool(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        """Return the patterns that fit none of these names: each as (where it stands, pattern)."""
+        known = list(names)
+        written = [
+            *(("permanent", pattern) for pattern in self.permanent),
+            *((f"pools.{context}", pattern) for context, patterns in self.pools.items() for pattern in patterns),
+            *(("tools", pattern) for pattern in self.tools),
+            *((f'tools."{name}".preview', said.preview) for name, said in self.tools.items() if said.preview),
+        ]
+        return tuple((where, pattern) for where, pattern in written if not matching([pattern], known))
+
+
+def matching(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that the patterns stand for, in the patterns' order, each once."""
+    known = list(names)
+    return tuple(dict.fromkeys(name for pattern in patterns for name in known if fnmatchcase(name, pattern)))
+
+
+def load_preferences(path: Path | None) -> Preferences:
+    """Read `packetgate.toml`; without a path, nothing is preferred.
+
+    Raises:
+        ConfigError: the file is missing, is not TOML, or says what is not understood.
+    """
+    if path is None:
+        return Preferences()
+    said = {name: value for name, value in read_file(path).items() if name not in ELSEWHERE}
+    try:
+        return Preferences.model_validate(said)
+    except ValidationError as error:
+        raise misunderstood(path, error, SETTINGS) from error
+
+
+def misunderstood(path: Path, error: ValidationError, settings: str, table: str = "") -> ConfigError:
+    """Return the error that names the first place that is not understood; `settings` is said of one that is unknown."""
+    first = error.errors(include_url=False)[0]
+    parts = [table] * bool(table) + [str(part) for part in first["loc"] if part != "[key]"]
+    where = ".".join(part if part.isidentifier() or part.isdigit() else f'"{part}"' for part in parts)
+    what = settings if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+    return ConfigError(f"{path}: {where}: {what}")
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Read the whole of `packetgate.toml`, whatever stands in it.
+
+    Raises:
+        ConfigError: the file is missing, or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such file: check PACKETGATE_CONFIG, or leave it out") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}: check PACKETGATE_CONFIG") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}: save it as UTF-8") from error
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, thousands of brackets
+        raise ConfigError(f"{path}: not TOML that can be read: {error}") from error

@@ -1,0 +1,122 @@
+"""Values of a wrong type, read as the type that their schema asks for, where nothing is lost by it.
+
+What a value could be read as is told by the value alone; whether that is right, by validating it. So references and
+alternatives in a schema need no rules of their own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jsonschema_rs import ValidationError
+
+from tools.checks.conversions import readings
+from tools.checks.validation import value_flaws
+from tools.spec.tool_spec import ToolSpec
+
+MAX_FLAWS = 64
+"""Wrong values in one call: with more, none is coerced."""
+MAX_PLANS = 6
+ROUNDS = 2
+"""The second coerces what the first read from JSON text, or put into a list."""
+
+_Path = tuple[str | int, ...]
+
+
+def coerced(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with every parameter as given, or else valid as a whole. What is valid is never changed."""
+    given = dict(params)
+    try:
+        flaws = first = value_flaws(spec, given)
+        now = given
+        for _ in range(ROUNDS):
+            if not 0 < len(flaws) <= MAX_FLAWS:
+                break
+            now = _round(spec, now, flaws)
+            flaws = value_flaws(spec, now)
+        wrong = wrong_names(flaws)
+        mended = {name: given[name] if name in wrong else value for name, value in now.items()}
+        changed = {name for name, value in mended.items() if value is not given[name]}
+        flaws = value_flaws(spec, mended) if changed else first
+    except ValueError:  # a broken schema, or a value too deep to be checked
+        return given
+    return given if wrong_names(flaws) & changed or _at_root(flaws) > _at_root(first) else mended
+
+
+def wrong_names(flaws: Iterable[ValidationError]) -> set[str]:
+    """Return the parameters in which there are flaws."""
+    return {str(path[0]) for path in map(_path, flaws) if path}
+
+
+def _round(spec: ToolSpec, params: dict[str, Any], flaws: Sequence[ValidationError]) -> dict[str, Any]:
+    """Return the arguments with another reading for as many flawed values as have one; all are tried at once."""
+    plans: dict[_Path, list[Sequence[ValidationError]]] = {}
+    for flaw in flaws:
+        plans.setdefault(_path(flaw), []).extend(_plans(flaw))
+    for at in range(max(map(len, plans.values()))):
+        tries = {
+            path: [[(_path(one), reading) for reading in _readings(params, one)] for one in ways[at]]
+            for path, ways in plans.items()
+            if at < len(ways)
+        }
+        for rank in range(max((len(each) for places in tries.values() for each in places), default=0)):
+            trial = {
+                path: [each[min(rank, len(each) - 1)] for each in places if each] for path, places in tries.items()
+            }
+            still = set(map(_path, value_flaws(spec, _with(params, trial.values()))))
+            done = [path for path in trial if path not in still]
+            params = _with(params, [trial[path] for path in done])
+            for path in done:
+                del plans[path], tries[path]
+            if not plans:
+                return params
+    return params
+
+
+def _plans(flaw: ValidationError) -> list[Sequence[ValidationError]]:
+    """Return what might be mended to mend a flaw: the value itself, or what is wrong in it for one of the choices."""
+    plans: list[Sequence[ValidationError]] = [[flaw]]
+    for choice in _choices(flaw):
+        plans += [choice, [leaf for one in choice for leaf in _leaves(one)]]
+    return plans[:MAX_PLANS]
+
+
+def _leaves(flaw: ValidationError) -> Sequence[ValidationError]:
+    """Return what is wrong inside a value, in the first choice that looks inside it; else the flaw itself."""
+    depth = len(flaw.instance_path)
+    inside = [choice for choice in _choices(flaw) if any(len(one.instance_path) > depth for one in choice)]
+    return [leaf for one in inside[0] for leaf in _leaves(one)] if inside else [flaw]
+
+
+def _choices(flaw: ValidationError) -> Sequence[Sequence[ValidationError]]:
+    return getattr(flaw.kind, "context", None) or ()
+
+
+def _path(flaw: ValidationError) -> _Path:
+    return tuple(flaw.instance_path)
+
+
+def _at_root(flaws: Iterable[ValidationError]) -> int:
+    return sum(not flaw.instance_path for flaw in flaws)
+
+
+def _readings(params: Mapping[str, Any], flaw: ValidationError) -> list[Any]:
+    value: Any = params
+    for step in flaw.instance_path:
+        value = value[step]
+    return readings(value, getattr(flaw.kind, "options", ()))
+
+
+def _with(params: dict[str, Any], changes: Iterable[Sequence[tuple[_Path, Any]]]) -> dict[str, Any]:
+    """Return a copy with other values at these places."""
+    for change in changes:
+        for path, value in change:
+            params = _replaced(params, path, value)
+    return params
+
+
+def _replaced(holder: Any, path: _Path, value: Any) -> Any:
+    if not path:
+        return value
+    copy = holder.copy()
+    copy[path[0]] = _replaced(holder[path[0]], path[1:], value)
+    return copy

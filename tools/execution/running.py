@@ -1,0 +1,74 @@
+"""Running one call, and what it ends as."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from state.context import RoutingContext
+from state.errors import LostCallError, ToolCallError
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolCall, ToolExecutionStatus, ToolResult
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.toolbox import Toolbox
+from tools.execution.permission import refusal
+
+log = logging.getLogger(__name__)
+
+
+async def execute_all(
+    calls: Sequence[ToolCall],
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    toolbox: Toolbox,
+    context: RoutingContext,
+) -> list[ToolCall]:
+    """Run calls at the same time. One that breaks in a way nobody foresaw ends itself and not the others."""
+    runs = [execute(call, packet, catalogue, toolbox, context) for call in calls]
+    ended = await asyncio.gather(*runs, return_exceptions=True)
+    return [
+        _broken(call, end) if isinstance(end, BaseException) else end for call, end in zip(calls, ended, strict=True)
+    ]
+
+
+async def execute(
+    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, context: RoutingContext
+) -> ToolCall:
+    """Return the call with its result and final status.
+
+    A write or a command that is switched off is not run: where a trusted server offers it, the tool is asked what it
+    would do. One that was sent and never answered is `unknown`, because it may have happened.
+    """
+    why_not = await asyncio.to_thread(refusal, call, packet, catalogue, context)
+    if why_not:
+        return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=why_not))
+    spec = catalogue[call.tool_name]
+    switched_on = context.allows(spec.risk)
+    if not switched_on and not spec.has_dry_run:
+        nothing = f"it was not called, because {spec.risk} tools are switched off"
+        return _ended(call, ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=nothing, dry_run=True))
+    params = {**call.params, "dry_run": not switched_on} if spec.has_dry_run else dict(call.params)
+    try:
+        result = await toolbox.call(call.tool_name, params)
+    except LostCallError as error:
+        doubt = switched_on and spec.risk is not Risk.READ
+        status = ToolExecutionStatus.UNKNOWN if doubt else ToolExecutionStatus.FAILED
+        return _ended(call, status, ToolResult(success=False, error=str(error)))
+    except ToolCallError as error:
+        return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=str(error)))
+    if not result.success:
+        return _ended(call, ToolExecutionStatus.FAILED, result)
+    if not switched_on:
+        return _ended(call, ToolExecutionStatus.SKIPPED, result.model_copy(update={"dry_run": True}))
+    return _ended(call, ToolExecutionStatus.EXECUTED, result)
+
+
+def _broken(call: ToolCall, error: BaseException) -> ToolCall:
+    if not isinstance(error, Exception):
+        raise error
+    log.error("call %s of %s broke", call.call_id, call.tool_name, exc_info=error)
+    status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
+    return _ended(call, status, ToolResult(success=False, error=f"the call broke: {type(error).__name__}: {error}"))
+
+
+def _ended(call: ToolCall, status: ToolExecutionStatus, result: ToolResult) -> ToolCall:
+    return call.model_copy(update={"status": status, "result": result})

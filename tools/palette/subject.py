@@ -1,0 +1,81 @@
+"""What a request is about, and which tools that speaks for."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tools.ranking.bm25 import Ranked
+from tools.spec.categories import DOCUMENTATION, EXTERNAL, MARKS, categories_in
+from tools.spec.risk import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
+from tools.spec.tool_spec import ToolSpec
+from tools.text.words import query_terms, words_in
+
+VAGUE = frozenset(
+    "available current detail details existing first full help info information last latest lot name new next old other"
+    " overview recent specific summary thing things today tomorrow use way work works yesterday anything everything"
+    " something".split()
+)
+"""Words that say how or which, not what about."""
+
+CLEAR = 0.5
+"""Share of the subject's words in one tool's name from which on the tools that are named after it are enough. Measured
+on the sets that `benchmarks.ranking` reads: no needed tool is lost by it; with any word in any name, up to a tenth is.
+"""
+CLOSE = 0.5
+"""Share of the best score that a tool needs beside those, where only its texts speak of the subject."""
+
+_VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - MARKS
+_ADDRESS = re.compile(r"\bhttps?://|\bwww\.", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a request is about."""
+
+    terms: frozenset[str]
+    """Its telling words: neither what is to be done, nor how or when."""
+    verbs: frozenset[str]
+    """What is to be done."""
+    categories: frozenset[str]
+    outside: bool
+    """Whether it calls for what lies beyond the user's own servers."""
+
+    def is_clear(self, hits: Iterable[Ranked]) -> bool:
+        """Whether some tool's name says most of it."""
+        return any(named and len(named) >= CLEAR * len(self.terms) for named in map(self._named_by, hits))
+
+    def near(self, hits: Iterable[Ranked]) -> list[Ranked]:
+        """Return the hits named after the subject, and of those whose texts speak of it the ones that come close.
+
+        With them go the hits named after what is to be done, where none of those is: another part of the request's.
+        """
+        hits = list(hits)
+        least = CLOSE * max((hit.score for hit in hits), default=0.0)
+        done = {verb for hit in hits if self._named_by(hit) for verb in hit.name_terms & self.verbs}
+        return [
+            hit
+            for hit in hits
+            if self._named_by(hit)
+            or (hit.terms & self.terms and hit.score >= least)
+            or hit.name_terms & (self.verbs - done)
+        ]
+
+    def _named_by(self, hit: Ranked) -> frozenset[str]:
+        return hit.name_terms & self.terms
+
+
+def subject_of(request: str) -> Subject:
+    """Read the subject off a request's words."""
+    words = words_in(request)
+    categories, telling = categories_in(words), frozenset(query_terms(request))
+    return Subject(
+        terms=frozenset(term for term in telling - _VERBS - VAGUE if not term.isdigit()),
+        verbs=telling & _VERBS,
+        categories=categories,
+        outside=bool(categories & EXTERNAL) or bool(_ADDRESS.search(request)),
+    )
+
+
+def documents(spec: ToolSpec, hit: Ranked, request: str) -> bool:
+    """Whether a tool is documentation of what a request is about."""
+    return spec.category == DOCUMENTATION and bool(hit.terms & subject_of(request).terms)

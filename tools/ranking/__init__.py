@@ -1,0 +1,1 @@
+"""Which tools fit a request, by the words they share."""

@@ -1,0 +1,166 @@
+"""Lexical ranking of tools against a request: BM25 over weighted fields (BM25F), on Porter's stems.
+
+A tool's part of the index depends on nothing but the tool, and how rare a word is, is counted when it is asked for: so
+an index takes over what has not changed from an earlier one.
+"""
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Protocol
+
+from tools.ranking.fields import FIELDS, texts_of
+from tools.spec.tool_spec import ToolSpec
+from tools.text.stems import Stemmer
+from tools.text.words import STOP_WORDS, query_terms, words_in
+
+SATURATION = 1.2
+"""BM25's k1: how soon it stops to matter that a tool says a word once more."""
+LENGTH_SHARE = 0.5
+"""BM25's b: how far a word counts for less in a longer text, from 0 (not) to 1 (in proportion)."""
+NAMED_SHARE = 0.5
+"""How much a score grows when the request holds every word of the tool's name; less, if it holds some."""
+MAX_MATCHES = 10_000
+"""Pairs of word and tool that one request may weigh; its rarest words go first."""
+
+_Index = dict[str, dict[str, float]]
+"""A number by stem and tool."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A tool and how well it fits; higher is better, always above 0."""
+
+    name: str
+    score: float
+    terms: frozenset[str] = frozenset()
+    """Words of the request that the tool knows."""
+    name_terms: frozenset[str] = frozenset()
+    """Those that its name or its server's holds."""
+
+
+class Ranker(Protocol):
+    """What a palette is chosen by: `Ranking`, or what learns from use."""
+
+    def rank(self, request: str, limit: int = 20) -> list[Ranked]:
+        """Return at most `limit` tools, best first; always the same ones in the same order."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A tool in the index, by its stems."""
+
+    spec: ToolSpec
+    weights: dict[str, float]
+    """How much each stem says of the tool, from 0 to 1."""
+    name: frozenset[str]
+    server: frozenset[str]
+
+    @property
+    def name_shares(self) -> dict[str, float]:
+        """Each stem's share of the name."""
+        return dict.fromkeys(self.name, 1 / max(len(self.name), 1))
+
+
+class Ranking:
+    """An index over one set of tools; it never changes, and threads may share it."""
+
+    def __init__(self, specs: Iterable[ToolSpec], earlier: "Ranking | None" = None) -> None:
+        """Index `specs`; what `earlier` holds already is not read again."""
+        before = earlier._entries if earlier else {}
+        given = {spec.name: spec for spec in specs}
+        kept = {name: one for name, one in before.items() if given.get(name) == one.spec}
+        gone = [one for name, one in before.items() if name not in kept]
+        self._stemmer: Stemmer = earlier._stemmer if earlier else Stemmer()
+        new = _entries([spec for name, spec in given.items() if name not in kept], self._stemmer)
+        self._entries: dict[str, _Entry] = kept | {entry.spec.name: entry for entry in new}
+        self._weights: _Index = _updated(
+            earlier._weights if earlier else {},
+            [(one.spec.name, one.weights) for one in gone],
+            [(one.spec.name, one.weights) for one in new],
+        )
+        self._name_shares: _Index = _updated(
+            earlier._name_shares if earlier else {},
+            [(one.spec.name, one.name_shares) for one in gone],
+            [(one.spec.name, one.name_shares) for one in new],
+        )
+
+    def rank(self, request: str, limit: int = 20) -> list[Ranked]:
+        """Return the tools that share a word with the request, best first; ties in order of name."""
+        words: dict[str, set[str]] = {}
+        for word, stem in self._stemmer.stems(query_terms(request)).items():
+            words.setdefault(stem, set()).add(word)
+        scores = self._scores(words)
+        return [self._ranked(name, scores[name], words) for name in _best(scores, limit)]
+
+    def _scores(self, stems: Iterable[str]) -> dict[str, float]:
+        """Return the score of every tool that holds a stem, the rarest stems first for as long as there is room."""
+        scores: dict[str, float] = {}
+        named: dict[str, float] = {}
+        room = MAX_MATCHES
+        for stem in sorted(self._weights.keys() & stems, key=lambda stem: (len(self._weights[stem]), stem)):
+            holders = self._weights[stem]
+            room -= len(holders)
+            if room < 0 and scores:
+                break
+            rarity = math.log1p((len(self._entries) - len(holders) + 0.5) / (len(holders) + 0.5))
+            for name, weight in holders.items():
+                scores[name] = scores.get(name, 0.0) + rarity * weight
+            for name, share in self._name_shares.get(stem, {}).items():
+                named[name] = named.get(name, 0.0) + share
+        for name, share in named.items():
+            scores[name] *= 1 + NAMED_SHARE * share
+        return scores
+
+    def _ranked(self, name: str, score: float, words: Mapping[str, set[str]]) -> Ranked:
+        entry = self._entries[name]
+
+        def asked(stems: Iterable[str]) -> frozenset[str]:
+            return frozenset(chain.from_iterable(words[stem] for stem in words.keys() & stems))
+
+        return Ranked(name, score, terms=asked(entry.weights), name_terms=asked(entry.name | entry.server))
+
+
+def _entries(specs: Sequence[ToolSpec], stemmer: Stemmer) -> list[_Entry]:
+    words = [{field: words_in(text) for field, text in texts_of(spec).items()} for spec in specs]
+    stems = stemmer.stems(chain.from_iterable(chain.from_iterable(fields.values()) for fields in words))
+    return [_entry(spec, fields, stems) for spec, fields in zip(specs, words, strict=True)]
+
+
+def _entry(spec: ToolSpec, words: Mapping[str, Sequence[str]], stem_of: Mapping[str, str]) -> _Entry:
+    stems = {field: [stem_of[word] for word in said if word not in STOP_WORDS] for field, said in words.items()}
+    sums: defaultdict[str, float] = defaultdict(float)
+    for field, (weight, usual_length) in FIELDS.items():
+        length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words[field]) / usual_length
+        for stem in stems[field]:
+            sums[stem] += weight / length
+    weights = {stem: much / (much + SATURATION) for stem, much in sums.items()}
+    return _Entry(spec, weights, frozenset(stems["name"]), frozenset(stems["server"]))
+
+
+def _updated(
+    index: _Index, gone: Iterable[tuple[str, Iterable[str]]], new: Iterable[tuple[str, Mapping[str, float]]]
+) -> _Index:
+    """Return an index that shares with `index` what stays the same."""
+    gone, new = list(gone), list(new)
+    touched = set(chain.from_iterable(stems for _, stems in chain(gone, new)))
+    changed = {stem: dict(index.get(stem, {})) for stem in touched}
+    for name, stems in gone:
+        for stem in stems:
+            del changed[stem][name]
+    for name, numbers in new:
+        for stem, number in numbers.items():
+            changed[stem][name] = number
+    return {stem: holders for stem, holders in (index | changed).items() if holders}
+
+
+def _best(scores: Mapping[str, float], limit: int) -> list[str]:
+    if limit < 1 or not scores:
+        return []
+    least = heapq.nlargest(limit, scores.values())[-1]
+    enough = [name for name, score in scores.items() if score >= least]
+    return sorted(enough, key=lambda name: (-scores[name], name))[:limit]

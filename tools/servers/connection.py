@@ -1,0 +1,285 @@
+"""One MCP server: its session, its tools, and how it is doing. What goes wrong here stays here."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import httpx2
+from fastmcp import Client
+from fastmcp.client.messages import MessageHandler
+from fastmcp.client.transports import ClientTransport, StdioTransport
+from fastmcp.exceptions import ToolError
+from fastmcp.mcp_config import MCPConfig
+from fastmcp.telemetry import suppress_fastmcp_telemetry
+from mcp import MCPError
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, Tool, ToolListChangedNotification
+from pydantic import ValidationError
+
+from state.errors import ConfigError, LostCallError, ServerError
+from state.routing import ToolResult
+from state.sections import ServerHealth
+from tools.servers.config import ServerConfig
+from tools.servers.results import to_result
+from tools.spec.descriptions import brief_of
+from tools.spec.risk import risk_of
+from tools.spec.tool_spec import ToolSpec
+
+CONNECT_TIMEOUT_S = 120.0
+"""Longest start of a server: `npx` and `uvx` may have to install it first."""
+CALL_TIMEOUT_S = 60.0
+BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
+"""Wait before each next attempt to reach a failed server; the last for all that follow."""
+LOG_TAIL = 300
+
+NETWORK_VARIABLES = (
+    "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY"
+    " http_proxy https_proxy no_proxy all_proxy"
+).split()
+"""Passed on to servers started here, beside MCP's own short list: without them `npx` and `uvx` can not install."""
+
+_LOST = (
+    anyio.ClosedResourceError,
+    anyio.BrokenResourceError,
+    anyio.EndOfStream,
+    httpx2.HTTPError,
+    OSError,
+    RuntimeError,
+)
+
+
+class _ListChanged(MessageHandler):
+    def __init__(self, mark: Callable[[], None]) -> None:
+        self._mark = mark
+
+    async def on_tool_list_changed(self, message: ToolListChangedNotification) -> None:
+        self._mark()
+
+
+class Connection:
+    """A server's persistent session. `connect` may be called again after a failure."""
+
+    def __init__(
+        self, name: str, transport: Callable[[], ClientTransport], *, trusted: bool, timeout_s: float | None = None
+    ) -> None:
+        self.name = name
+        self.state: Literal["connecting", "ready", "failed"] = "connecting"
+        self.problem = ""
+        self.specs: tuple[ToolSpec, ...] = ()
+        self.stale = False
+        self.session = 0
+        """Number of the session, or of the attempt to open one; 0 before the first."""
+        self._opening = asyncio.Lock()
+        self._transport = transport
+        self._trusted = trusted
+        self._timeout_s = timeout_s or CALL_TIMEOUT_S
+        self._client: Client[Any] | None = None
+        self._attempts = 0
+        self._failed_at = 0.0
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether a failed server has rested long enough for another attempt."""
+        rest = BACKOFF_S[min(self._attempts, len(BACKOFF_S)) - 1] if self._attempts else 0.0
+        return self.state == "failed" and time.monotonic() - self._failed_at >= rest
+
+    def health(self) -> ServerHealth:
+        """Return how the server is doing."""
+        return ServerHealth(name=self.name, state=self.state, tools=len(self.specs), problem=self.problem)
+
+    async def connect(self, instead_of: int) -> None:
+        """Open a session in place of the one with that number, unless another caller did already."""
+        async with self._opening:
+            if self.session == instead_of:
+                await self._open()
+
+    async def refresh(self) -> None:
+        """List the tools again after the server said that they changed."""
+        try:
+            await self._list()
+        except (*_LOST, MCPError, ValidationError) as error:
+            await self.fail(error)
+
+    async def call(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        """Call a tool by the server's own name for it.
+
+        Raises:
+            ServerError: the server is not there; nothing was sent.
+            LostCallError: the call was sent, and the connection broke or the time ran out.
+        """
+        client = self._client
+        if client is None or self.state != "ready":
+            raise ServerError(f"server {self.name!r} is not there: {self.problem or 'it is still starting'}")
+        if any(spec.has_output_schema for spec in self.specs if spec.upstream_name == tool):
+            # The client checks such an answer with this library, and would import it on the event loop.
+            await asyncio.to_thread(import_module, "jsonschema")
+        started = time.perf_counter()
+        try:
+            with suppress_fastmcp_telemetry():  # its spans say what ours say, and a failed tool's words besides
+                answer = await client.call_tool_mcp(tool, params)
+        except MCPError as error:
+            if error.error.code == REQUEST_TIMEOUT:
+                raise LostCallError(f"server {self.name!r} gave no answer within {self._timeout_s:g} s") from error
+            if error.error.code == CONNECTION_CLOSED:
+                raise await self._went_away(client, error) from error
+            return ToolResult(success=False, error=error.error.message, execution_time_ms=_ms_since(started))
+        except ToolError as error:
+            return ToolResult(success=False, error=str(error), execution_time_ms=_ms_since(started))
+        except _LOST as error:
+            raise await self._went_away(client, error) from error
+        except ValidationError as error:
+            raise LostCallError(f"server {self.name!r} answered against the protocol: {_first_line(error)}") from error
+        return to_result(answer, _ms_since(started))
+
+    async def close(self) -> None:
+        """End the session; a server that was started here ends with it."""
+        client, self._client = self._client, None
+        if client is not None:
+            # A session that broke raises its error once more on closing; `problem` has told it already.
+            with contextlib.suppress(*_LOST, MCPError, ValueError, TimeoutError):
+                await client.close()  # type: ignore[no-untyped-call]
+
+    def _mark_stale(self) -> None:
+        self.stale = True
+
+    async def _open(self) -> None:
+        """Start or reach the server and list its tools; sets `state`, and `problem` when that fails."""
+        self.session += 1
+        self.state = "connecting"
+        await self.close()
+        try:
+            self._client = Client(
+                await asyncio.to_thread(self._transport),
+                init_timeout=CONNECT_TIMEOUT_S,
+                timeout=self._timeout_s,
+                message_handler=_ListChanged(self._mark_stale),
+            )
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await self._client.__aenter__()  # type: ignore[no-untyped-call]
+                await self._list()
+        except asyncio.CancelledError:  # with the turn that waited for it; the next one tries again
+            self.state, self.problem = "failed", "it was stopped while starting"
+            raise
+        except (*_LOST, MCPError, ValueError, TimeoutError) as error:
+            await self.fail(error)
+        else:
+            self._attempts = 0
+
+    async def _list(self) -> None:
+        if self._client is None:
+            raise ServerError(f"server {self.name!r} is not connected")
+        self.stale = False
+        tools = await self._client.list_tools()
+        self.specs = tuple(spec_of(self.name, tool, trusted=self._trusted) for tool in tools)
+        self.state = "ready"
+        self.problem = "" if tools else "it offers no tools"
+
+    async def _went_away(self, client: Client[Any], error: BaseException) -> LostCallError:
+        """Return the error for a call whose session ended; a newer session is left alone."""
+        if client is self._client and self.state == "ready":
+            await self.fail(error)
+        return LostCallError(f"server {self.name!r} went away during the call: {self.problem or _first_line(error)}")
+
+    async def fail(self, error: BaseException) -> None:
+        """Count the server as failed, with what went wrong as its problem."""
+        self.state = "failed"
+        self.specs = ()
+        self._attempts += 1
+        self._failed_at = time.monotonic()
+        self.problem = _first_line(error)
+        session, words = self.session, await asyncio.to_thread(self._last_words)
+        if session == self.session:
+            self.problem += words
+
+    def _last_words(self) -> str:
+        transport = self._client.transport if self._client else None
+        log = transport.log_file if isinstance(transport, StdioTransport) else None
+        if not isinstance(log, Path) or not log.is_file():
+            return ""
+        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        return f"; it last said: {' / '.join(lines[-2:])[-LOG_TAIL:]}" if lines else ""
+
+
+def configured(config: ServerConfig, log_dir: Path) -> Connection:
+    """Return the connection to a server of `mcp.json`; what it prints to standard error goes to a file in `log_dir`."""
+    try:
+        server = MCPConfig.from_dict({"mcpServers": {config.name: config.entry}}).mcpServers[config.name]
+    except ValidationError as error:
+        form = "StdioMCPServer" if "command" in config.entry else "RemoteMCPServer"
+        first = next(one for one in error.errors(include_url=False) if one["loc"][2] == form)
+        where = ".".join(str(part) for part in first["loc"][3:])
+        raise ConfigError(f"{config.source}: server {config.name!r}: {where}: {first['msg']}") from error
+
+    def transport() -> ClientTransport:
+        made = server.to_transport()
+        if isinstance(made, StdioTransport):
+            log = log_dir / f"{config.name}.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_bytes(b"")
+            made.log_file = log
+            made.keep_alive = False
+            inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
+            made.env = {**inherited, **{key: str(value) for key, value in (made.env or {}).items()}}
+        return made
+
+    return Connection(config.name, transport, trusted=config.trusted, timeout_s=config.timeout_s)
+
+
+def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
+    """Return what Packetgate needs to know of a tool that `server` lists."""
+    schema = _without_dry_run(tool.input_schema) if trusted else None
+    full = (tool.description or tool.title or tool.name).strip()
+    return ToolSpec(
+        name=f"{server}.{tool.name}",
+        server=server,
+        upstream_name=tool.name,
+        full=full,
+        brief=brief_of(full),
+        input_schema=tool.input_schema if schema is None else schema,
+        risk=risk_of(tool.name, tool.annotations, trusted=trusted),
+        has_dry_run=schema is not None,
+        has_output_schema=tool.output_schema is not None,
+        tags=_tags(tool.meta),
+        preview=_preview(server, tool.meta) if trusted else "",
+        open_world=tool.annotations.open_world_hint if tool.annotations else None,
+    )
+
+
+def _tags(meta: dict[str, Any] | None) -> tuple[str, ...]:
+    """Return the labels in a tool's metadata: under `tags`, or where FastMCP puts them."""
+    places = [meta, *((meta or {}).get(key) for key in ("fastmcp", "_fastmcp"))]
+    found = [place["tags"] for place in places if isinstance(place, dict) and isinstance(place.get("tags"), list)]
+    return tuple(sorted({tag for tags in found for tag in tags if isinstance(tag, str)}))
+
+
+def _preview(server: str, meta: dict[str, Any] | None) -> str:
+    """Return the tool that reads what this one would replace, by its server's own name under `preview`."""
+    name = (meta or {}).get("preview")
+    return f"{server}.{name}" if isinstance(name, str) else ""
+
+
+def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the schema without its boolean `dry_run`; None when it has none. Servers may publish any nonsense."""
+    properties, required = schema.get("properties"), schema.get("required")
+    dry_run = properties.get("dry_run") if isinstance(properties, dict) else None
+    if not isinstance(properties, dict) or not isinstance(dry_run, dict) or dry_run.get("type") != "boolean":
+        return None
+    return {
+        **schema,
+        "properties": {name: inner for name, inner in properties.items() if name != "dry_run"},
+        "required": [name for name in required if name != "dry_run"] if isinstance(required, list) else [],
+    }
+
+
+def _ms_since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0].removeprefix("Client failed to connect: ")

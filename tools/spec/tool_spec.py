@@ -1,0 +1,107 @@
+"""One tool, as Packetgate knows it."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from state.routing import Risk
+from tools.spec.categories import EXTERNAL, category_of
+from tools.text.words import words_in
+
+_ELSEWHERE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
+"""Where a schema may name parameters beside `properties`."""
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool under its canonical name."""
+
+    name: str
+    """Canonical: `server.tool`."""
+    server: str
+    upstream_name: str
+    """What the server itself calls it."""
+    full: str
+    """The server's own description."""
+    brief: str
+    """At most 100 words, without parameters."""
+    input_schema: dict[str, Any]
+    """JSON Schema of the arguments, as models and users see it."""
+    risk: Risk
+    has_dry_run: bool = False
+    """Whether a trusted server's tool can be asked what it would do. The gate sets that argument, nobody else."""
+    has_output_schema: bool = False
+    """Whether the tool says what its structured answers look like, so that the client checks them."""
+    tags: tuple[str, ...] = ()
+    """Labels that its server gives it."""
+    given_category: str = ""
+    """What it is about, where the user says so."""
+    open_world: bool | None = None
+    """Whether it reaches out of the user's own servers; None where nobody says so."""
+    examples: tuple[str, ...] = ()
+    """Requests that it is for."""
+    preview: str = ""
+    """The tool that reads what this one would replace: its server's, if trusted, or the user's own word."""
+
+    @cached_property
+    def category(self) -> str:
+        """What it is about, such as `images`; empty when its words do not tell."""
+        said = {"name": self.upstream_name, "tags": " ".join(self.tags), "server": self.server, "brief": self.brief}
+        return self.given_category or category_of({part: words_in(text) for part, text in said.items()})
+
+    @cached_property
+    def schema_text(self) -> str:
+        """The schema of the arguments as compact JSON."""
+        return json.dumps(self.input_schema, ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def is_external(self) -> bool:
+        """Whether it reaches out of the user's own servers, such as to the web."""
+        return self.category in EXTERNAL if self.open_world is None else self.open_world
+
+    @cached_property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Schema by parameter name; what is required but not described, or not by an object, is unrestricted."""
+        properties = self.input_schema.get("properties", {})
+        described = properties if isinstance(properties, dict) else {}
+        named = {**described, **{name: {} for name in self.required if name not in described}}
+        return {name: schema if isinstance(schema, dict) else {} for name, schema in named.items()}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may take parameters beside those listed: only the schema as a whole tells which."""
+        extra = self.input_schema.get("additionalProperties")
+        return extra is True or isinstance(extra, dict) or bool(self.input_schema.keys() & _ELSEWHERE)
+
+    @cached_property
+    def required(self) -> tuple[str, ...]:
+        """Names of the parameters that must be given."""
+        required = self.input_schema.get("required", ())
+        return tuple(name for name in required if isinstance(name, str)) if isinstance(required, list | tuple) else ()
+
+    def signature(self) -> str:
+        """Return the parameters in one line: `path (string, required), mode (string)`."""
+        parts = [
+            f"{name} ({type_name(schema)}{', required' if name in self.required else ''})"
+            for name, schema in self.parameters.items()
+        ]
+        return ", ".join(parts) or "no parameters"
+
+
+def type_name(schema: dict[str, Any]) -> str:
+    """Return a schema's type in a word or two: `string`, `integer or null`, `any`. What is not a schema is `any`."""
+    if isinstance(schema.get("enum"), list):
+        return "one of " + ", ".join(str(value) for value in schema["enum"])
+    if "const" in schema:
+        return str(schema["const"])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return " or ".join(str(part) for part in kind)
+    if isinstance(kind, str):
+        items = schema.get("items")
+        return f"array of {type_name(items)}" if kind == "array" and isinstance(items, dict) else kind
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if not isinstance(options, list):
+        return "any"
+    return " or ".join(type_name(option) for option in options if isinstance(option, dict)) or "any"

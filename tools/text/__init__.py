@@ -1,0 +1,1 @@
+"""Words, stems, tokens, passages and differences of texts: what several families need."""

@@ -1,0 +1,53 @@
+"""The words of a text and of an identifier, as searches and checks go by them."""
+
+import re
+import unicodedata
+
+STOP_WORDS = frozenset(
+    "a about all also am an and any are as at be been being but by can could d did do does doesn doing don done for"
+    " from had has have he her him his how i if in into is isn it its just let like ll m make may me might more most my"
+    " no not now of on or our out over please re s she should so some such t than that the their them then there these"
+    " they this those to too under up us use ve want was we were what when where which who why will with would you"
+    " your".split()
+)
+"""Words that say nothing of what a tool does. What else is too common to tell tools apart shows in how many hold it."""
+
+_UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+"""Thai, kana, Chinese characters and Hangul: runs of them hold several words, or words with endings."""
+
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
+_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+
+
+def words_of(name: str) -> list[str]:
+    """Split an identifier into lower-case words: `read_textFile2` to read, text, file, 2."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def words_in(text: str) -> list[str]:
+    """Return a text's words in order: lower-case, without accents; identifiers whole and in parts.
+
+    Where words are not spaced, each pair of neighbouring characters stands for a word.
+    """
+    return [word for token in _TOKEN.findall(_without_accents(text)) for word in dict.fromkeys(_words_of_token(token))]
+
+
+def _words_of_token(token: str) -> list[str]:
+    if token.isascii():
+        return [token.lower(), *words_of(token)]
+    if _UNSPACED_RUN.match(token):
+        return [token, *(token[at : at + 2] for at in range(len(token) - 1))]
+    return [token.casefold()]
+
+
+def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    letters = (one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
+    return unicodedata.normalize("NFC", "".join(letters))
+
+
+def query_terms(request: str) -> list[str]:
+    """Return the request's words that say something, in order, without repeats."""
+    return [word for word in dict.fromkeys(words_in(request)) if word not in STOP_WORDS]
