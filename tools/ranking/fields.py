@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from tools.spec.schemas import parts_of
 from tools.spec.tool_spec import ToolSpec
-
-MAX_DEPTH = 8
-"""How deep a schema is read; a server may nest it without end."""
 
 
 class Field(NamedTuple):
@@ -39,22 +37,12 @@ def texts_of(spec: ToolSpec) -> dict[str, str]:
     }
 
 
-def _said_by(schema: Any, depth: int = 0) -> Iterator[str]:
+def _said_by(schema: dict[str, Any]) -> Iterator[str]:
     """Yield a schema's names, descriptions and allowed words, with those of its parts."""
-    if depth > MAX_DEPTH or not isinstance(schema, dict):
-        return
-    description, allowed = schema.get("description"), schema.get("enum")
-    if isinstance(description, str):
-        yield description
-    if isinstance(allowed, list):
-        yield from (value for value in allowed if isinstance(value, str))
-    for kind in ("properties", "$defs"):
-        parts = schema.get(kind)
-        if isinstance(parts, dict):
-            for name, part in parts.items():
-                yield name
-                yield from _said_by(part, depth + 1)
-    for kind in ("items", "anyOf", "oneOf", "allOf"):
-        parts = schema.get(kind)
-        for part in parts if isinstance(parts, list) else [parts]:
-            yield from _said_by(part, depth + 1)
+    for name, part in parts_of(schema):
+        description, allowed = part.get("description"), part.get("enum")
+        yield name
+        if isinstance(description, str):
+            yield description
+        if isinstance(allowed, list):
+            yield from (value for value in allowed if isinstance(value, str))

@@ -241,7 +241,7 @@ def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
         full=full,
         brief=brief_of(full),
         input_schema=tool.input_schema if schema is None else schema,
-        risk=risk_of(tool.name, tool.annotations, trusted=trusted),
+        risk=risk_of(tool.name, tool.annotations, trusted=trusted, description=full, schema=tool.input_schema),
         has_dry_run=schema is not None,
         has_output_schema=tool.output_schema is not None,
         tags=_tags(tool.meta),

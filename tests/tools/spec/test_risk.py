@@ -73,6 +73,65 @@ def test_hints_raise_the_risk_and_lower_it_only_where_trusted(name: str, hints: 
     assert risk_of(name, hints, trusted=True) is trusted
 
 
+def judged(
+    name: str, description: str, hints: Hints | None = None, *, trusted: bool = False, **schemas: object
+) -> Risk:
+    schema = {"type": "object", "properties": schemas}
+    return risk_of(name, hints, trusted=trusted, description=description, schema=schema)
+
+
+TEXT = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "parameters"),
+    [
+        ("query", "Query the database.", {"sql": TEXT}),
+        ("query", "Query.", {"query": TEXT | {"description": "A PostgreSQL query."}}),
+        ("query", "Read with Cypher.", {"q": TEXT}),
+        ("query", "Query.", {"options": {"properties": {"sqlText": TEXT}}}),
+        ("query", "Query.", {"batch": {"type": "array", "items": {"properties": {"statement": TEXT}}}}),
+        ("evaluate", "Evaluate.", {"code": TEXT}),
+        ("evaluate", "Evaluate JavaScript in the page.", {"function": TEXT}),
+        ("calculate", "Calculate.", {"expression": {"type": ["string", "null"]}}),
+        ("check", "Check.", {"what": TEXT | {"description": "The shell command to run."}}),
+        ("inspect", "Inspect.", {"pythonCode": {}}),
+        ("convert", "Convert.", {"path": TEXT, "output_path": TEXT}),
+        ("convert", "Convert.", {"input": TEXT, "output": TEXT}),
+        ("extract", "Extract.", {"folder": TEXT | {"description": "The folder to save to."}}),
+        ("fetch", "Fetch.", {"saveAs": TEXT}),
+        ("fetch", "Fetch.", {"into": TEXT | {"description": "Path to write the page to."}}),
+        ("select", "Select.", {"expr": True}),
+    ],
+)
+def test_a_tool_that_does_what_an_argument_says_is_not_one_that_reads(
+    name: str, description: str, parameters: dict[str, object]
+):
+    assert judged(name, description, **parameters) is W
+    assert judged(name, description, READ_ONLY, **parameters) is W
+    assert judged(name, description, READ_ONLY, trusted=True, **parameters) is R
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "parameters"),
+    [
+        ("search", "Search the web.", {"query": TEXT}),
+        ("search_code", "Search code for a pattern.", {"pattern": TEXT | {"description": "A regular expression."}}),
+        ("list_tables", "List tables. Use them to run SQL queries.", {"schema": TEXT}),
+        ("get_statements", "Get financial statements.", {"statement_type": TEXT}),
+        ("get_rate", "Get the rate of a currency.", {"currency_code": TEXT, "output_format": TEXT}),
+        ("find_flights", "Find flights.", {"destination": TEXT}),
+        ("get_html", "Get a page.", {"removeScripts": {"type": "boolean"}}),
+        ("describe_query", "Describe the SQL of a saved query.", {}),
+        ("read_file", "Read a file.", {"path": TEXT | {"description": "The path to the file to read."}}),
+    ],
+)
+def test_parameters_that_only_sound_like_it_do_not_raise_the_risk(
+    name: str, description: str, parameters: dict[str, object]
+):
+    assert judged(name, description, **parameters) is R
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
