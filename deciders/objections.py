@@ -19,22 +19,16 @@ def objections_to(
     served = {catalogue[name].category for name in names + made}
     found = [wrong_kind(catalogue[name], words, most, catalogue) for name in names]
     open_ = [one for one in found if one and catalogue[one.better_tool].category not in served]
-    return [one for one in open_ if _id(one) not in routing.objections]
+    return [one for one in open_ if one.better_tool not in routing.objections]
 
 
 def with_objections(routing: ToolRouting, found: Sequence[Correction]) -> ToolRouting:
     """Return the routing for another selection, with the better tools on its palette."""
-    better = tuple(dict.fromkeys(one.better_tool for one in found))
+    better = dict.fromkeys(one.better_tool for one in found)
     return routing.model_copy(
         update={
             "outcome": "miss",
-            "missed_tools": routing.missed_tools + better,
-            "corrections": routing.corrections + tuple(found),
-            "objections": routing.objections + tuple(dict.fromkeys(map(_id, found))),
+            "corrections": routing.corrections + tuple(one for one in found if one not in routing.corrections),
+            "objections": routing.objections + tuple(better),
         }
     )
-
-
-def _id(objection: Correction) -> str:
-    """Return what makes two objections the same: not the tool, so that the next one of its kind is let through."""
-    return f"{objection.problem} {objection.better_tool}"

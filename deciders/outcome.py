@@ -56,6 +56,9 @@ def _may_widen(packet: CognitionPacket) -> bool:
 
 def _call(routing: ToolRouting, selection: Selection, packet: CognitionPacket, catalogue: Catalogue) -> ToolRouting:
     palette = packet.context.palette_names
+    better = [one for one in selection.corrections if one.better_tool and one.better_tool not in palette]
+    if any(one.better_tool not in routing.objections for one in better):
+        return with_objections(routing, better)
     mended = [mend(call.tool_name, call.params, catalogue) for call in selection.calls]
     selection = selection.model_copy(update={"calls": tuple(map(_as_mended, selection.calls, mended))})
     found = [check_call(call.tool_name, call.params, palette, catalogue) for call in selection.calls]

@@ -34,7 +34,7 @@ async def build_palette(
             subject=packet.context.subject,
             recent=packet.context.recent_tools,
             described=routing.described_tools,
-            missed=routing.missed_tools,
+            missed=routing.missed_tools + routing.objections,
             widened=routing.widened and not guarded,
             guarded=guarded,
             tokens=counter,

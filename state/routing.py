@@ -116,7 +116,7 @@ class ToolRouting(Section):
     alternative_tools: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
     objections: tuple[str, ...] = ()
-    """What was objected to this turn and may be insisted on: it is not objected to again."""
+    """The better tools that objections of this turn named; whoever insists on another is let through."""
     suggestions: tuple[str, ...] = ()
     """Canonical names near to what was wanted, when the wanted tool does not exist."""
     missed_tools: tuple[str, ...] = ()

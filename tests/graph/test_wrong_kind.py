@@ -1,15 +1,23 @@
 """The fox: an ASCII-art tool is wanted for an image while an image tool stands beside it."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from fastmcp import FastMCP
+from support.graphs import session
+from support.mcp_servers import RawTool, in_process
 from support.prompts import call, intent, last, review, system
+from support.scripted_deciders import IntentWhileSelecting, ScriptedSelector, scripted
 from support.scripted_deciders import call as wants
-from support.scripted_deciders import scripted
 from support.scripted_openai import ScriptedOpenAI
 from support.studio import ASCII, IMAGE, Studio, approved_turn
+from support.telemetry import Telemetry
 
 from deciders.choosing import reflex_deciders
 from deciders.protocols import Deciders
 from state.packet import CognitionPacket
+from state.sections import Access
 
 YES, NO = intent(needs_tool=True, access="write"), intent(needs_tool=False)
 TEXT_ART, PAINTING = call(ASCII, prompt="a fox"), call(IMAGE, prompt="a fox")
@@ -42,7 +50,7 @@ async def test_by_reflex_where_there_is_nothing_better(studio: Studio):
 async def test_by_reflex_with_the_better_tool_off_the_palette(studio: Studio):
     packet = await approved_turn(reflex_deciders(), studio.banner, studio.studio, palette_size=1)
     assert studio.drawn == [(IMAGE, "a fox")]
-    assert packet.routing.missed_tools == (IMAGE,)
+    assert (packet.routing.missed_tools, packet.routing.objections) == ((), (IMAGE,))
 
 
 async def test_a_model_is_corrected_and_follows(studio: Studio, by_model: Deciders, scripted_openai: ScriptedOpenAI):
@@ -88,7 +96,7 @@ async def test_an_objection_is_not_raised_again_in_a_later_pass(studio: Studio):
     first, again = wants(ASCII, prompt="a fox"), wants(ASCII, prompt="a red fox")
     packet = await approved_turn(scripted(first, first, again), studio.banner, studio.studio)
     assert studio.drawn == [(ASCII, "a fox"), (ASCII, "a red fox")]
-    assert packet.routing.objections == (f"wrong_kind {IMAGE}",)
+    assert packet.routing.objections == (IMAGE,)
 
 
 async def test_no_objection_once_the_image_is_there(studio: Studio):
@@ -96,3 +104,34 @@ async def test_no_objection_once_the_image_is_there(studio: Studio):
     packet = await approved_turn(deciders, studio.banner, studio.studio)
     assert [name for name, _ in studio.drawn] == [IMAGE, ASCII]
     assert packet.routing.objections == ()
+
+
+async def test_an_objection_is_no_miss_in_telemetry(studio: Studio, telemetry: Telemetry):
+    for deciders in (scripted(wants(ASCII, prompt="a fox"), wants(IMAGE, prompt="a fox")), reflex_deciders()):
+        packet = await approved_turn(deciders, studio.banner, studio.studio, palette_size=1)
+        assert packet.routing.missed_tools == ()
+        assert "packetgate.tools.missed" not in dict(telemetry.named("packetgate select_tool")[0].attributes or {})
+        assert "packetgate.misses" not in telemetry.measured()
+        telemetry.clear()
+
+
+NEIGHBOURS = {
+    "mail.frobnicate_messages": "Go through the messages.",
+    "board.delete_task": "Delete a task from the list of tasks.",
+    "studio.editImage": "Edit an image: create another version of it.",
+}
+
+
+@pytest.mark.parametrize("access", list(Access))
+@pytest.mark.parametrize("request_", ["List my tasks", "Show the tasks", "Tasks for today", "Create an image of a fox"])
+async def test_no_tool_is_recommended_that_does_another_thing_than_was_asked(request_: str, access: Access):
+    servers = {name.partition(".")[0]: FastMCP[Any](name.partition(".")[0]) for name in NEIGHBOURS}
+    for name, description in NEIGHBOURS.items():
+        server, _, tool = name.partition(".")
+        servers[server].add_tool(RawTool(name=tool, description=description, parameters={"type": "object"}))
+    selector = ScriptedSelector([wants("mail.frobnicate_messages")] * 2)
+    deciders = scripted(intent=IntentWhileSelecting(selector, access))
+    async with session(replace(deciders, selector=selector), *map(in_process, servers.values())) as talk:
+        packet = await talk.say(request_, palette_size=8)
+    assert packet.routing.objections == ()
+    assert [call.tool_name for call in packet.routing.all_calls] == ["mail.frobnicate_messages"]

@@ -1,13 +1,15 @@
 """Whether a tool is of the kind that a request asks for, and which one is if it is not."""
 
 import re
+from collections.abc import Iterable
 
 from state.routing import Correction, Risk
 from tools.catalogue.catalogue import Catalogue
-from tools.palette.subject import VAGUE, subject_of
+from tools.palette.subject import VAGUE, VERBS, subject_of
 from tools.spec.categories import TEXT_ART, categories_in
+from tools.spec.risk import READ_VERBS
 from tools.spec.tool_spec import ToolSpec
-from tools.text.words import words_in
+from tools.text.words import words_in, words_of
 
 WRONG_KIND = "wrong_kind"
 
@@ -17,7 +19,8 @@ RANKED = 20
 MEANS = frozenset({"web", "files", "commands"})
 """Kinds of tools that may serve a request about anything."""
 
-_ANY_KIND = frozenset("create draw find generate get give list make produce render search show write".split())
+_MAKING = frozenset("add compose create draw generate give make new paint produce render write".split())
+_ANY_KIND = _MAKING | {"find", "get", "list", "search", "show"}
 """Verbs that tools of every kind have in their names."""
 _LEAD_ENDS = re.compile(
     r"\b(?:about|and|as|at|because|but|by|for|from|if|in|into|near|of|on|or|over|per|so|that|then|to|using|via|where"
@@ -33,11 +36,12 @@ def wrong_kind(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -
     """Return an objection that names the better tool, or None.
 
     What is asked for is told by the request's first words. There is an objection only where they speak of one category,
-    nothing else in the request speaks for the tool, and a tool of that category fits the request with no more risk than
-    `most` or than the tool itself. Of the tools that requests really need, it objects to none on Seal-Tools, to 0.2 %
+    nothing else in the request speaks for the tool, and a tool of that category does what the request asks for, with no
+    more risk than `most`. Of the tools that requests really need, it objects to none on Seal-Tools, to 0.2 %
     on BFCL live, to 0.3 % on MetaTool, and to 0.4 % on LiveMCPBench.
     """
-    asked = _asked(request)
+    lead = words_in(_LEAD_ENDS.split(request.strip(), maxsplit=1)[0])
+    asked = frozenset() if _SEVERAL.search(request) else categories_in(lead)
     subject = subject_of(request)
     if len(asked) != 1 or spec.category in subject.categories | MEANS | {""} or asked & _spoken_of(spec):
         return None
@@ -45,9 +49,11 @@ def wrong_kind(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -
     named_by = next((hit.name_terms for hit in hits if hit.name == spec.name), frozenset())
     if any(not categories_in([term]) & asked for term in named_by - VAGUE - _ANY_KIND):
         return None
-    allowed = max(most.severity, spec.risk.severity)
+    does = _done_by(lead) or {"read"}
     better = [one for one in (catalogue[hit.name] for hit in hits) if one.category in asked]
-    better = [one for one in better if one.risk.severity <= allowed]
+    better = [
+        one for one in better if one.risk.severity <= most.severity and _done_by(words_of(one.upstream_name)) <= does
+    ]
     if not better:
         return None
     best = min(better, key=lambda one: one.risk is Risk.READ and most is not Risk.READ)
@@ -59,11 +65,10 @@ def wrong_kind(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -
     )
 
 
-def _asked(request: str) -> frozenset[str]:
-    """Return the categories that a request with a single wish asks for."""
-    if _SEVERAL.search(request):
-        return frozenset()
-    return categories_in(words_in(_LEAD_ENDS.split(request.strip(), maxsplit=1)[0]))
+def _done_by(words: Iterable[str]) -> set[str]:
+    """Return what words say is done: one making is like another, and so is one reading; to delete is its own."""
+    verbs = {word for word in words if word in VERBS | _MAKING}
+    return {"make" if verb in _MAKING else "read" if verb in READ_VERBS else verb for verb in verbs}
 
 
 def _spoken_of(spec: ToolSpec) -> frozenset[str]:

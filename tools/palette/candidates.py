@@ -35,7 +35,7 @@ class PaletteRequest:
     described: Sequence[str] = ()
     """Tools whose full description the selection asked for."""
     missed: Sequence[str] = ()
-    """Tools selected off the last palette."""
+    """Tools selected off the last palette, and better ones that an objection named."""
     widened: bool = False
     """Whether nothing on the last palette would do: neither access nor subject narrows the choice then."""
     guarded: bool = False

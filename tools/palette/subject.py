@@ -24,7 +24,7 @@ on the sets that `benchmarks.ranking` reads: no needed tool is lost by it; with 
 CLOSE = 0.5
 """Share of the best score that a tool needs beside those, where only its texts speak of the subject."""
 
-_VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - MARKS
+VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - MARKS
 _ADDRESS = re.compile(r"\bhttps?://|\bwww\.", re.IGNORECASE)
 
 
@@ -69,8 +69,8 @@ def subject_of(request: str) -> Subject:
     words = words_in(request)
     categories, telling = categories_in(words), frozenset(query_terms(request))
     return Subject(
-        terms=frozenset(term for term in telling - _VERBS - VAGUE if not term.isdigit()),
-        verbs=telling & _VERBS,
+        terms=frozenset(term for term in telling - VERBS - VAGUE if not term.isdigit()),
+        verbs=telling & VERBS,
         categories=categories,
         outside=bool(categories & EXTERNAL) or bool(_ADDRESS.search(request)),
     )

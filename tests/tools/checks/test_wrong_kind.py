@@ -85,13 +85,33 @@ def test_no_better_tool_no_objection():
     assert better(FIGLET, FOX, catalogue=alone) is None
 
 
-def test_the_better_tool_may_do_no_more_than_was_asked_or_chosen():
-    drawers = Catalogue([TOOLS[FIGLET], TOOLS["studio.generate"]])
+def test_the_better_tool_may_do_no_more_than_was_asked():
+    drawers = Catalogue([TOOLS[FIGLET], TOOLS["mail.send_message"], TOOLS["studio.generate"]])
     assert better(FIGLET, FOX, Risk.READ, drawers) is None
     assert better(FIGLET, FOX, Risk.WRITE, drawers) == "studio.generate"
-    assert better("mail.send_message", FOX, Risk.READ) == "studio.generate"
+    assert better("mail.send_message", FOX, Risk.READ, drawers) is None
     purging = Catalogue([TOOLS["board.purge_tasks"], TOOLS["mail.send_message"]])
     assert better("mail.send_message", "Purge the tasks", catalogue=purging) is None
+
+
+@pytest.mark.parametrize("risk", [Risk.READ, Risk.WRITE])
+@pytest.mark.parametrize(
+    ("tool", "request_", "recommended"),
+    [
+        ("board.delete_task", "List my tasks", False),
+        ("board.delete_task", "Tasks for today", False),
+        ("board.delete_task", "Delete a task", True),
+        ("board.list_tasks", "Show my tasks", True),
+        ("board.list_and_delete_tasks", "List my tasks", False),
+        ("board.create_task", "Add a task", True),
+        ("board.todo_tasks", "Add a task", True),
+        ("studio.editImage", FOX, False),
+        ("studio.describe_image", FOX, False),
+    ],
+)
+def test_the_better_tool_does_what_was_asked(tool: str, request_: str, recommended: bool, risk: Risk):
+    catalogue = Catalogue([TOOLS["mail.send_message"], a_tool(tool, "What is to be done with it.", risk=risk)])
+    assert better("mail.send_message", request_, catalogue=catalogue) == (tool if recommended else None)
 
 
 SETS = {
