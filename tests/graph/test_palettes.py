@@ -4,16 +4,23 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
+from fastmcp import FastMCP
+from langchain_core.messages import HumanMessage
 from support.graphs import Session, session
-from support.mcp_servers import in_process
+from support.mcp_servers import RawTool, in_process
+from support.scripted_deciders import none, scripted
 from support.stage_events import events_of, finished
 from support.work_tools import PRODUCT, READS, WRITES, work_server
 
 from connectors.turn import Say
 from deciders.choosing import reflex_deciders
-from state.packet import CognitionPacket
+from graph.building import build_graph
+from state.context import RoutingContext
+from state.packet import CognitionPacket, TurnInput
 from state.request import TurnRequest
 from state.sections import Access
+from tools.catalogue.preferences import Preferences
+from tools.servers.hub import McpHub
 
 TASKS = {name for name in READS | WRITES if "task" in name}
 WEB = {name for name in READS if name.startswith("web_")}
@@ -121,3 +128,19 @@ async def test_a_shift_is_told_once_on_the_stream(office: Session):
     assert [(event.stage, event.shift) for event in finished(events) if event.shift] == [
         ("build_palette", "from tasks to lighthouses, web")
     ]
+
+
+async def test_ten_permanent_tools_with_long_texts_leave_the_tool_that_is_asked_for_its_place():
+    server = FastMCP[None]("office")
+    long = f"{'word ' * 90}.\n\nArgs:\n{'more ' * 300}"
+    for name in (*(f"keep_{at}" for at in range(20)), "list_tasks"):
+        server.add_tool(RawTool(name=name, description=long, parameters={"type": "object"}))
+    preferences = Preferences(permanent=["office.keep_*"])
+    async with McpHub([in_process(server)], preferences=preferences) as hub:
+        graph = build_graph(scripted(none()), hub).compile()
+        given = TurnInput(messages=[HumanMessage("Use list_tasks")])
+        packet = CognitionPacket.model_validate(await graph.ainvoke(given, context=RoutingContext()))
+    palette = {entry.tool_name: entry.reason for entry in packet.context.palette}
+    assert palette["office.list_tasks"] == "ranked"
+    told = next(entry.summary for entry in packet.reasoning.reflection_log if entry.step == "build_palette")
+    assert "there was no room for office.keep_" in told

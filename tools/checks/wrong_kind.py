@@ -19,9 +19,9 @@ RANKED = 20
 MEANS = frozenset({"web", "files", "commands"})
 """Kinds of tools that may serve a request about anything."""
 
-_MAKING = frozenset("add compose create draw generate give make new paint produce render write".split())
-_ANY_KIND = _MAKING | {"find", "get", "list", "search", "show"}
+_ANY_KIND = frozenset("create draw find generate get give list make produce render search show write".split())
 """Verbs that tools of every kind have in their names."""
+_MAKING = frozenset("add compose create draw generate give make new paint produce render write".split())
 _LEAD_ENDS = re.compile(
     r"\b(?:about|and|as|at|because|but|by|for|from|if|in|into|near|of|on|or|over|per|so|that|then|to|using|via|where"
     r"|which|with|within|without)\b|[^\w\s'-]",

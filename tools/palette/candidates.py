@@ -1,5 +1,6 @@
 """Which tools have a claim to be on a palette, and why."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -16,6 +17,9 @@ from tools.text.tokens import ESTIMATE, TokenCounter
 RECENT_TOOLS = 6
 GENERAL = "general"
 """The type of a conversation on nothing in particular."""
+
+_TOKENS = re.compile(r"[^\s\"'`(),;:?!]+")
+_IDENTIFIER = re.compile(r"\w[._/-]\w|[a-z][A-Z]")
 
 Reason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
 
@@ -66,29 +70,31 @@ class Candidates:
         """The tools that the conversation begins with, as far as the request does not narrow them."""
         self.left_out = len(hits) - len(fitting)
         """How many tools share a word with the request and are not offered for it."""
+        self.first = tuple(dict.fromkeys([*_named(wanted.words, catalogue), *self.ranked[:1]]))
+        """The tools that the request names, and the best ranked: only wishes get their place before them."""
+        self.kept = tuple(dict.fromkeys([*self.first, *catalogue.permanent]))
+        """What stands on the palette at least in brief, whoever else would be shown in full."""
         self._speaking = {hit.name for hit in hits} | {*self.pool, *catalogue.permanent, *wanted.recent}
 
-    def in_order(self) -> Iterable[tuple[str, Reason]]:
-        """Yield (name, reason), each name once, the strongest claim first."""
+    def reasons(self) -> dict[str, Reason]:
+        """Return why each tool may stand on the palette, the strongest claim first."""
         wanted, half = self._wanted, self._wanted.size // 2
         claims: list[tuple[Reason, Iterable[str]]] = [
             ("described", self._wishes(wanted.described)),
             ("widened", self._wishes(wanted.missed)),
             ("permanent", self._catalogue.permanent),
             ("recent", list(wanted.recent)[:RECENT_TOOLS]),
-            ("ranked", self.ranked[:half]),
+            ("ranked", [*self.first, *self.ranked[:half]]),
             ("default", self.pool),
             ("ranked", self.ranked[half:]),
             ("default", self._fillers()),
         ]
-        seen: set[str] = set()
+        reasons: dict[str, Reason] = {}
         for reason, names in claims:
             for name in names:
-                if name in self._catalogue and name not in seen:
-                    seen.add(name)
-                    yield name, reason
-        if not seen:
-            yield from ((name, "default") for name in self._catalogue)
+                if name in self._catalogue:
+                    reasons.setdefault(name, reason)
+        return reasons or dict.fromkeys(self._catalogue, "default")
 
     def _fits(self, name: str, score: float = 0.0) -> bool:
         """Whether the request asks for such a tool. One that reaches outside may also be what fits it best."""
@@ -121,6 +127,12 @@ class Candidates:
     def _wishes(self, names: Sequence[str]) -> list[str]:
         known = [name for name in (self._catalogue.canonical(name) for name in names) if name]
         return [name for name in known if not self._wanted.guarded or name in self._speaking]
+
+
+def _named(words: str, catalogue: Catalogue) -> list[str]:
+    """Return the tools that stand in a request by a name which is no plain word."""
+    tokens = [token.strip(".") for token in _TOKENS.findall(words)]
+    return [name for name in map(catalogue.canonical, filter(_IDENTIFIER.search, tokens)) if name]
 
 
 def _spread(catalogue: Catalogue) -> list[str]:

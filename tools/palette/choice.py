@@ -1,6 +1,6 @@
 """The palette: the few tools a turn may use, in full or in brief, and why each is there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from state.sections import PaletteEntry
@@ -46,30 +46,36 @@ def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
     candidates = Candidates(wanted, catalogue, subject, hits)
     scores = {hit.name: hit.score for hit in hits}
     budget = _budget(wanted, catalogue)
-    chosen: list[PaletteEntry] = []
+    kept = {name: wanted.tokens.count(describe(catalogue[name], full=False)) for name in candidates.kept}
+    reasons, wishes = candidates.reasons(), {"described", "widened"}
+    chosen: dict[str, PaletteEntry] = {}
     spent = best = 0
-    for name, reason in candidates.in_order():
+    for name in sorted(reasons, key=lambda name: (reasons[name] not in wishes, name not in candidates.first)):
+        reason = reasons[name]
         in_full = reason in _IN_FULL or best < FULL_BEST
         best += reason not in _IN_FULL
         for shown in ("full", "brief") if in_full else ("brief",):
             cost = wanted.tokens.count(describe(catalogue[name], full=shown == "full"))
+            to_come = sum(kept.values()) - kept.get(name, 0) if shown == "full" else 0
             must = not chosen and (shown == "brief" or reason == "described")
-            if spent + cost <= budget or must:
-                chosen.append(
-                    PaletteEntry(
-                        tool_name=name,
-                        shown=shown,
-                        reason=reason,
-                        risk=catalogue[name].risk,
-                        score=scores.get(name, 0.0),
-                    )
-                )
+            if spent + cost + to_come <= budget or must:
+                risk, score = catalogue[name].risk, scores.get(name, 0.0)
+                chosen[name] = PaletteEntry(tool_name=name, shown=shown, reason=reason, risk=risk, score=score)
                 spent += cost
+                kept.pop(name, None)
                 break
         if len(chosen) == wanted.size:
             break
     shift = subject_shift(wanted.subject, subject.terms)
-    return Palette(tuple(chosen), spent, subject, candidates.left_out, shift, candidates.note)
+    notes = [candidates.note, _without_room(kept)]
+    entries = tuple(chosen[name] for name in reasons if name in chosen)
+    return Palette(entries, spent, subject, candidates.left_out, shift, "; ".join(filter(None, notes)))
+
+
+def _without_room(names: Collection[str]) -> str:
+    """Say which tools should stand on the palette and do not fit; empty when all do."""
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f"there was no room for {', '.join(list(names)[:4])}{more}" if names else ""
 
 
 def _budget(wanted: PaletteRequest, catalogue: Catalogue) -> int:

@@ -31,7 +31,7 @@ def claims(words: str, access: Access = Access.READ, catalogue: Catalogue = OFFI
 
 
 def offered(words: str, access: Access = Access.READ, catalogue: Catalogue = OFFICE, **given: object) -> set[str]:
-    return {name for name, _ in claims(words, access, catalogue, **given).in_order()}
+    return set(claims(words, access, catalogue, **given).reasons())
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def test_who_is_offered(case: Case):
 
 def test_what_nobody_else_can_do_is_offered_and_that_is_told():
     sending = claims("send a letter", catalogue=Catalogue(SPECS[-1:]))
-    assert [*sending.in_order()] == [("mail.send_letter", "ranked")]
+    assert sending.reasons() == {"mail.send_letter": "ranked"}
     assert sending.note == "nothing else fits this read request, so write tools are offered"
     assert claims("list letters").note == ""
 

@@ -151,6 +151,40 @@ def test_only_the_best_ranked_are_shown_in_full():
     assert all(one.score > 0 for one in chosen)
 
 
+def long_permanent(count: int, words: int) -> Catalogue:
+    """Return permanent tools with briefs of `words` words and longer texts, beside three that are not permanent."""
+    text = f"{'word ' * words}. \n\nArgs:\n{'more ' * 300}"
+    always = [a_tool(f"always.keep_{at}", text) for at in range(count)]
+    files = files_catalogue().values()
+    return Catalogue([*always, *files], preferences=Preferences(permanent=["always.*"]))
+
+
+@pytest.mark.parametrize("request_", ["Read the file", "use files.read_file", "run readFile", "files.read_file"])
+def test_permanent_tools_fall_back_to_brief(request_: str):
+    catalogue = long_permanent(10, 90)
+    chosen = choose_palette(wanted(request_, size=24), catalogue)
+    permanent = [one for one in chosen.entries if one.reason == "permanent"]
+    assert names(tuple(permanent)) == list(catalogue.permanent)
+    assert permanent[-1].shown == "brief"
+    assert "files.read_file" in names(chosen.entries)
+    assert chosen.note == ""
+    assert chosen.tokens <= 2_000
+
+
+@pytest.mark.parametrize(("count", "size", "budget"), [(30, 40, 2_000), (10, 4, 2_000), (10, 24, 600)])
+def test_what_does_not_fit_is_said_and_the_named_and_the_best_keep_their_place(count: int, size: int, budget: int):
+    catalogue = long_permanent(count, 90)
+    for access in Access:
+        chosen = choose_palette(
+            wanted("use files.read_file and runCommand", access, size=size, token_budget=budget), catalogue
+        )
+        assert {"shell.run_command", "files.read_file"} <= set(names(chosen.entries))
+        left = [name for name in catalogue.permanent if name not in names(chosen.entries)]
+        assert chosen.note == f"there was no room for {', '.join(left[:4])} and {len(left) - 4} more"
+        assert chosen.tokens <= budget
+        assert len(chosen.entries) <= size
+
+
 def test_recent_is_newest_first_without_repeats():
     assert with_recent(("a", "b", "c"), ["c"]) == ("c", "a", "b")
     assert with_recent((), ["a", "a"]) == ("a",)
