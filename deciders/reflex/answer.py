@@ -1,5 +1,7 @@
 """An answer without a model: what the tools returned, and plainly what did not happen."""
 
+import asyncio
+
 from deciders.protocols import Answer
 from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, words_in
 from state.context import RoutingContext
@@ -19,23 +21,28 @@ class ReflexResponder:
 
     async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
         """Answer from what happened."""
-        routing = packet.tool_routing
-        if routing is None:
-            text = _without_tools(catalogue, greet=is_small_talk(packet.content.original_prompt))
-        else:
-            told = [_tell(call, packet.content.original_prompt) for call in routing.all_calls]
-            if routing.note:
-                told.append(_sentence(routing.note))
-            if routing.suggestions:
-                told.append("Nearest tools: " + ", ".join(routing.suggestions) + ".")
-            text = "\n\n".join(told) or "No tool here fits that request."
-        problems = [f"{server.name}: {server.problem}" for server in packet.context.servers if server.problem]
-        if routing is not None and problems:
-            text += "\n\nNot everything was reachable: " + "; ".join(problems) + "."
-        if packet.content.attachments:
-            names = ", ".join(one.name for one in packet.content.attachments)
-            text += f"\n\nWithout a language model I cannot read what came with it: {names}."
-        return Answer(text=text, confidence=0.9 if routing and routing.all_calls else 0.6, decided_by="reflex")
+        return await asyncio.to_thread(_answer, packet, catalogue)
+
+
+def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
+    """Blocking: a long output is searched."""
+    routing = packet.tool_routing
+    if routing is None:
+        text = _without_tools(catalogue, greet=is_small_talk(packet.content.original_prompt))
+    else:
+        told = [_tell(call, packet.content.original_prompt) for call in routing.all_calls]
+        if routing.note:
+            told.append(_sentence(routing.note))
+        if routing.suggestions:
+            told.append("Nearest tools: " + ", ".join(routing.suggestions) + ".")
+        text = "\n\n".join(told) or "No tool here fits that request."
+    problems = [f"{server.name}: {server.problem}" for server in packet.context.servers if server.problem]
+    if routing is not None and problems:
+        text += "\n\nNot everything was reachable: " + "; ".join(problems) + "."
+    if packet.content.attachments:
+        names = ", ".join(one.name for one in packet.content.attachments)
+        text += f"\n\nWithout a language model I cannot read what came with it: {names}."
+    return Answer(text=text, confidence=0.9 if routing and routing.all_calls else 0.6, decided_by="reflex")
 
 
 def _without_tools(catalogue: Catalogue, *, greet: bool) -> str:

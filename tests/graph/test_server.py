@@ -1,6 +1,8 @@
 """`langgraph dev` serves the exported graph, and the LangGraph SDK talks to it over HTTP."""
 
+import re
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,18 @@ def test_a_read_is_answered_from_the_real_file(langgraph_server: LangGraphServer
     assert packet["status"]["state"] == "completed"
     assert [call["status"] for call in packet["tool_routing"]["calls"]] == ["executed"]
     assert "the owl sleeps by day" in packet["messages"][-1]["content"]
+
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+@pytest.mark.parametrize("question", re.findall(r'^packetgate ask "(.*)"$', README, re.MULTILINE))
+def test_what_the_readme_asks_is_answered_from_a_long_file(langgraph_server: LangGraphServer, question: str) -> None:
+    (langgraph_server.root / "README.md").write_text(README)
+    _, packet = langgraph_server.talk(lambda client: ask(client, question))
+    assert [call["status"] for call in packet["tool_routing"]["calls"]] == ["executed"]
+    assert "these parts are nearest to the request" in packet["messages"][-1]["content"]
+    assert langgraph_server.alarms() == []
 
 
 def test_a_write_waits_for_approval_and_then_happens(langgraph_server: LangGraphServer) -> None:

@@ -1,0 +1,167 @@
+"""No stage, built-in tool or decider holds up the event loop: the development server's own watch lets all of it pass.
+
+Everything is long: the request, the files, what tools return, what models write.
+"""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from blockbuster.blockbuster import BlockingError
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from support.blocking import blocking_refused
+from support.gguf_model import write_tiny_gguf
+from support.graphs import Session, stages
+from support.prompts import call, intent, review, selection
+from support.scripted_openai import ScriptedOpenAI
+
+from connectors.asking import Say
+from deciders.choosing import language_deciders, reflex_deciders
+from deciders.protocols import Deciders
+from graph.building import build_graph
+from graph.storage import serializer
+from models.llama.model import LlamaCppModel
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.request import MAX_REQUEST_CHARS, TurnRequest
+from state.routing import ToolExecutionStatus
+from tools.servers.config import McpConfig
+from tools.servers.opening import open_hub
+
+pytestmark = pytest.mark.usefixtures("_watched")
+
+REPOSITORY = Path(__file__).parents[2]
+QUESTIONS = re.findall(r'^packetgate ask "(.*)"$', (REPOSITORY / "README.md").read_text(), re.MULTILINE)
+LONG = "\n\n".join(f"Paragraph {number} says that the owl sleeps by day and hunts at night." for number in range(500))
+ANSWER, WORDS = LONG[:5_000].strip(), " ".join(["owl"] * 5_000)
+YES, NO = intent(needs_tool=True, access="mixed"), intent(needs_tool=False)
+EXECUTED, ALLOWED = ToolExecutionStatus.EXECUTED, {"allow_write_tools": True, "allow_execute_tools": True}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A working folder with a long file in it."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "owls.txt").write_text(LONG)
+    (folder / "README.md").write_bytes((REPOSITORY / "README.md").read_bytes())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def _watched() -> Iterator[None]:
+    with blocking_refused():
+        yield
+
+
+@asynccontextmanager
+async def at_work(deciders: Deciders, folder: Path, **context: object) -> AsyncIterator[Session]:
+    """Open a session on the built-in tools, recorded as the server records it."""
+    async with await open_hub(McpConfig(builtin=True), folder, folder.parent / "logs", None, patience_s=30) as hub:
+        graph = build_graph(deciders, hub).compile(InMemorySaver(serde=serializer()), store=InMemoryStore())
+        yield Session(graph, RoutingContext.model_validate(context))
+
+
+def ran(packet: CognitionPacket) -> list[tuple[str, ToolExecutionStatus]]:
+    return [(one.tool_name, one.status) for one in packet.routing.all_calls]
+
+
+async def test_the_watch_sees_what_blocks() -> None:
+    def blocking() -> None:
+        sqlite3.connect(":memory:").execute("SELECT 1")
+
+    await asyncio.to_thread(blocking)
+    with pytest.raises(BlockingError):
+        blocking()
+
+
+@pytest.mark.parametrize("question", [*QUESTIONS, "What does owls.txt say about paragraph 1234?"])
+async def test_a_question_about_a_long_file(folder: Path, question: str) -> None:
+    async with at_work(reflex_deciders(), folder) as talk:
+        packet = await talk.say(question)
+    assert ran(packet) == [("ai.read", EXECUTED)]
+    assert "these parts are nearest to the request" in packet.response.candidate
+
+
+@pytest.mark.parametrize(
+    ("request_", "tool"),
+    [
+        ("Read owls.txt", "ai.read"),
+        ("Search the files for what the owl does at night", "embedding.query"),
+        (f'Write "{WORDS}" to new.txt', "ai.write"),
+        ("Run `cat owls.txt`", "ai.execute"),
+    ],
+    ids=lambda value: value[:20],
+)
+async def test_every_built_in_tool(folder: Path, request_: str, tool: str) -> None:
+    async with at_work(reflex_deciders(), folder) as talk:
+        dry = await talk.say(request_)
+        talk.context = talk.context.model_copy(update=ALLOWED)
+        asked = tool in {"ai.write", "ai.execute"}
+        if asked:
+            await talk.ask(request_)
+        packet = await talk.reply("yes") if asked else dry
+    assert dry.routing.all_calls[0].tool_name == tool
+    assert ran(packet) == [(tool, EXECUTED)]
+
+
+@pytest.mark.parametrize("request_", ["Hello", "owl " * (MAX_REQUEST_CHARS // 4 - 1), "Frobnicate the owls"], ids=len)
+async def test_requests_that_need_no_tool_or_fit_none(folder: Path, request_: str) -> None:
+    async with at_work(reflex_deciders(), folder) as talk:
+        packet = await talk.say(request_)
+    assert packet.response.candidate
+
+
+async def test_a_question_to_the_user_and_a_second_turn(folder: Path) -> None:
+    async with at_work(reflex_deciders(), folder, **ALLOWED) as talk:
+        await talk.ask("Write new.txt")
+        await talk.ask_again(LONG)
+        packet = await talk.reply("yes")
+        await talk.say("Read new.txt")
+    assert ran(packet) == [("ai.write", EXECUTED)]
+    assert len((folder / "new.txt").read_text()) > 10_000
+
+
+async def test_a_model_decides_at_every_stage(
+    folder: Path, by_model: Deciders, scripted_openai: ScriptedOpenAI
+) -> None:
+    wish, miss = selection("describe", tools=["*"]), call("ai.red", path="owls.txt")
+    write = call("ai.write", path="new.txt", content=LONG)
+    first = (YES, wish, miss, call("ai.read", path="owls.txt"), review(0.9))
+    scripted_openai.script(*first, YES, write, review(0.9), NO, f"<think>{ANSWER}</think>{ANSWER}")
+    attached = TurnRequest(attachments=(("more.txt", LONG),))
+    async with at_work(by_model, folder, **ALLOWED) as talk:
+        events = await talk.events(Say(LONG, attached))
+        packet = await talk.reply("yes")
+    assert stages(events).count("select_tool") == 4
+    assert ran(packet) == [("ai.read", EXECUTED), ("ai.write", EXECUTED)]
+    assert packet.response.candidate == ANSWER
+
+
+async def test_reflexes_stand_in_for_a_model_that_fails(
+    folder: Path, by_model: Deciders, scripted_openai: ScriptedOpenAI
+) -> None:
+    scripted_openai.script(YES, LONG, LONG, review(0.9), NO)
+    async with at_work(by_model, folder) as talk:
+        packet = await talk.say("What does owls.txt say about paragraph 1234?")
+    assert {entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback} == {"select_tool", "respond"}
+    assert ran(packet) == [("ai.read", EXECUTED)]
+
+
+async def test_a_model_of_this_machine(folder: Path, llama_cpp_installed: None) -> None:
+    async def source() -> LlamaCppModel:
+        return await asyncio.shield(loading)
+
+    def load() -> LlamaCppModel:
+        file = write_tiny_gguf(folder.parent / "random.gguf", seed=6, terse=True)
+        return LlamaCppModel.load(str(file), {"n_ctx": 16_384, "n_threads": 1, "seed": 6})
+
+    loading = asyncio.ensure_future(asyncio.to_thread(load))
+    async with at_work(language_deciders(source, source), folder, on_low_confidence="skip") as talk:
+        packet = await talk.say("Read owls.txt")
+    assert packet.response.candidate
