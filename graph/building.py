@@ -1,10 +1,10 @@
 """The diagram: nine stages, one edge a line."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 
 from deciders.protocols import Deciders
 from graph.failures import review_failed
@@ -22,9 +22,9 @@ from nodes.open_packet import open_packet
 from nodes.respond import respond
 from nodes.review_selection import review_selection
 from nodes.select_tool import select_tool
-from state.context import RoutingContext
+from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, OpeningPacket, PacketUpdate, TurnInput
-from tools.catalogue.toolbox import Toolbox
+from tools.catalogue.toolbox import AllowedTools, Toolbox
 
 Builder = StateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
 
@@ -48,7 +48,7 @@ def build_graph(
         name: str, stage: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object
     ) -> None:
         model = getattr(deciders, role) if role else None
-        node = instrumented(name, partial(stage, **needs), model)
+        node = instrumented(name, _given(stage, needs), model)
         if role and model and prompt_days:
             node = with_prompt_record(name, role, node)
         if name == LAST:
@@ -76,3 +76,16 @@ def build_graph(
     graph.add_edge("inject_result", "detect_intent")
     graph.add_edge("respond", END)
     return graph
+
+
+def _given(
+    stage: Callable[..., Awaitable[PacketUpdate]], needs: dict[str, Any]
+) -> Callable[..., Awaitable[PacketUpdate]]:
+    """Return a stage with what it needs; of a toolbox it sees what the run's settings allow."""
+
+    async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+        toolbox = needs.get("toolbox")
+        allowed = {"toolbox": AllowedTools(toolbox, routing_context(runtime.context))} if toolbox else {}
+        return await stage(packet, runtime, **(needs | allowed))
+
+    return run

@@ -8,7 +8,6 @@ from deciders.protocols import TokenCounterSource
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Reflection, StageError
-from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import Palette, choose_palette
@@ -23,8 +22,8 @@ async def build_palette(
     context, routing = routing_context(runtime.context), packet.routing
     guarded = routing.reinjection_count > 0
     catalogue, counter = await toolbox.catalogue(), await tokens()
-    offered, palette = await asyncio.to_thread(
-        _chosen,
+    palette = await asyncio.to_thread(
+        choose_palette,
         PaletteRequest(
             words=packet.content.user_words,
             access=packet.intent.access,
@@ -40,7 +39,6 @@ async def build_palette(
             tokens=counter,
         ),
         catalogue,
-        context,
     )
     shift = packet.context.shift or palette.shift
     servers = toolbox.health()
@@ -51,7 +49,7 @@ async def build_palette(
     return {
         "context": packet.context.model_copy(
             update={
-                "available_mcp_tools": tuple(offered),
+                "available_mcp_tools": tuple(catalogue),
                 "servers": servers,
                 "palette": palette.entries,
                 "palette_tokens": palette.tokens,
@@ -62,15 +60,9 @@ async def build_palette(
         ),
         "metrics": packet.metrics.failed(*problems, *waiting),
         "reasoning": packet.reasoning.noted(
-            Reflection(step=STAGE, summary=_summary(palette, len(offered), shift, exact=counter.is_exact))
+            Reflection(step=STAGE, summary=_summary(palette, len(catalogue), shift, exact=counter.is_exact))
         ),
     }
-
-
-def _chosen(wanted: PaletteRequest, catalogue: Catalogue, context: RoutingContext) -> tuple[Catalogue, Palette]:
-    """Return the tools that may be used here at all, and the palette of them. Blocking."""
-    offered = catalogue.limited(context.allows_tool)
-    return offered, choose_palette(wanted, offered)
 
 
 def _summary(palette: Palette, known: int, shift: str, *, exact: bool) -> str:

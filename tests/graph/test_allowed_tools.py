@@ -1,9 +1,17 @@
-"""Only the allowed tools are offered, and only they run, whatever is selected."""
+"""Only the allowed tools are offered and named, and only they run, whatever is selected."""
 
-from support.graphs import session
+import json
+
+import pytest
+from support.graphs import run_once, session
 from support.notebook import Notebook
+from support.prompts import call as prompted
+from support.prompts import intent, review, selection
 from support.scripted_deciders import call, scripted
+from support.scripted_openai import ScriptedOpenAI
 
+from deciders.choosing import reflex_deciders
+from deciders.protocols import Deciders
 from state.routing import ToolExecutionStatus
 
 READ, LIST = call("notebook.read_note", name="a"), call("notebook.list_notes")
@@ -35,3 +43,55 @@ async def test_what_was_approved_under_other_settings_does_not_run_any_more():
     assert packet.routing.execution_status is ToolExecutionStatus.FAILED
     assert "not among the tools that may be used here" in packet.response.candidate
     assert notebook.calls == []
+
+
+FORBIDDEN = ("write_note", "save_note", "list_notes", "check_weather", "fetch_slowly", "send_letter", "run_command")
+ONLY_READ = {"allowed_tools": ("notebook.read_note",)}
+
+
+def named_in(text: str) -> set[str]:
+    """The forbidden tools that a text names."""
+    return {name for name in FORBIDDEN if name in text}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["Hello", "Write x to a", "List the notes", "Do what nobody can", "Check the weather in Bern", "Run `ls`"],
+)
+async def test_no_answer_names_a_forbidden_tool(notebook: Notebook, request_: str):
+    async with session(reflex_deciders(), notebook, **ONLY_READ) as talk:
+        packet = await talk.say(request_)
+    assert named_in(packet.model_dump_json()) == set()
+    assert notebook.calls == []
+
+
+async def test_what_is_nearest_is_allowed(notebook: Notebook):
+    """A tool that is not there is selected twice: what it is told, and the answer, name an allowed one alone."""
+    missing = call("notebook.list_note", name="a")
+    deciders = scripted(missing, missing)
+    packet = await run_once(deciders, "List the notes", notebook, **ONLY_READ)
+    assert packet.routing.suggestions == ("notebook.read_note",)
+    assert "Nearest tools: notebook.read_note." in packet.response.candidate
+    assert named_in(packet.model_dump_json()) == set()
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        selection("describe", tools=["*"]),
+        selection("describe", tools=["notebook"]),
+        selection("describe", tools=["notebook.write_nothing"]),
+        prompted("notebook.write_nothing", name="a"),
+        prompted("notebook.read_note", nam="a", text="x"),
+    ],
+)
+async def test_no_prompt_names_a_forbidden_tool(
+    by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI, chosen: str
+):
+    yes, no = intent(needs_tool=True, access="mixed"), intent(needs_tool=False)
+    scripted_openai.script(yes, chosen, prompted("notebook.read_note", name="a"), review(0.9), no, "Apples.")
+    packet = await run_once(by_model, "Say what stands in note a", notebook, **ONLY_READ)
+    assert notebook.called == ["read_note"]
+    assert packet.response.candidate == "Apples."
+    assert named_in(json.dumps(scripted_openai.requests)) == set()
+    assert named_in(packet.model_dump_json()) == set()

@@ -1,14 +1,17 @@
 """Every tool of every server, under canonical names."""
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
 
 from tools.catalogue.ledger import capabilities_ledger
 from tools.catalogue.preferences import Preferences, matching
 from tools.ranking.bm25 import Ranker, Ranking
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of
+
+KEPT_LIMITS = 16
+"""Sets of allowed tools whose catalogues are kept at hand."""
 
 
 class Catalogue(Mapping[str, ToolSpec]):
@@ -30,6 +33,7 @@ class Catalogue(Mapping[str, ToolSpec]):
             for alias in {tuple(words_of(name)), tuple(words_of(spec.upstream_name))}:
                 if alias and name.isascii():
                     self._by_words.setdefault(alias, []).append(name)
+        self._limited = lru_cache(maxsize=KEPT_LIMITS)(self._only)
 
     def updated(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of `specs` under the same preferences; what is in both is not read again. Blocking."""
@@ -37,13 +41,17 @@ class Catalogue(Mapping[str, ToolSpec]):
         _ = new.ledger  # here, where it holds up nobody
         return new
 
-    def limited(self, allowed: Callable[[str], bool]) -> "Catalogue":
-        """Return the catalogue of the tools whose names are allowed: itself, where all are. Blocking."""
-        kept = [spec for name, spec in self.items() if allowed(name)]
-        if len(kept) == len(self):
+    def limited(self, patterns: tuple[str, ...]) -> "Catalogue":
+        """Return the catalogue of the tools that fit one of the patterns: itself, where all do. Blocking when new."""
+        return self._limited(patterns)
+
+    def _only(self, patterns: tuple[str, ...]) -> "Catalogue":
+        names = matching(patterns, self)
+        if len(names) == len(self):
             return self
-        fewer = Catalogue(kept, earlier=self)  # what stands in it is as the user prefers it already
-        fewer.preferences = self.preferences
+        fewer = Catalogue((self[name] for name in names), earlier=self)
+        fewer.preferences = self.preferences  # what stands in it is as the user prefers it already
+        _ = fewer.ledger
         return fewer
 
     def __getitem__(self, name: str) -> ToolSpec:

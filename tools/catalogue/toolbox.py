@@ -1,7 +1,10 @@
 """What the stages need of the tools: the catalogue, how the servers are doing, and a way to call."""
 
+import asyncio
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from state.context import RoutingContext
 from state.routing import ToolResult
 from state.sections import ServerHealth
 from tools.catalogue.catalogue import Catalogue
@@ -26,3 +29,32 @@ class Toolbox(Protocol):
     async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
         """Call a tool by its canonical name."""
         ...
+
+
+@dataclass(frozen=True)
+class AllowedTools:
+    """A toolbox as one run may use it: of no other tool do stages, models and users hear."""
+
+    whole: Toolbox
+    context: RoutingContext
+
+    async def catalogue(self) -> Catalogue:
+        """Return the tools that are there now, and allowed."""
+        catalogue = await self.whole.catalogue()
+        return await asyncio.to_thread(self._limited, catalogue) if self.context.allowed_tools else catalogue
+
+    @property
+    def known(self) -> Catalogue:
+        """The allowed tools as last seen. Blocking for milliseconds, where nobody asked for the catalogue yet."""
+        return self._limited(self.whole.known)
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        """Return how every server is doing."""
+        return self.whole.health()
+
+    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
+        """Call a tool by its canonical name; whether it may run was decided before."""
+        return await self.whole.call(tool_name, params)
+
+    def _limited(self, catalogue: Catalogue) -> Catalogue:
+        return catalogue.limited(self.context.allowed_tools) if self.context.allowed_tools else catalogue

@@ -17,11 +17,11 @@ def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, conte
     tool's schema, and above read an approval on record for exactly these arguments. A risk that is switched off is not
     refused: it is a dry run.
     """
+    if not context.allows_tool(call.tool_name):
+        return f"{call.tool_name} is not among the tools that may be used here (allowed_tools)."
     corrections = check_call(call.tool_name, call.params, packet.context.palette_names, catalogue)
     if corrections:
         return " ".join(correction.message for correction in corrections)
-    if not context.allows_tool(call.tool_name):
-        return f"{call.tool_name} is not among the tools that may be used here (allowed_tools)."
     risk = catalogue[call.tool_name].risk
     if risk is not Risk.READ and context.allows(risk) and not approved_exactly(call, packet):
         return f"{call.tool_name} may {risk}, and no approval is on record for exactly these arguments."
