@@ -7,22 +7,18 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 
-from tools.builtin.ai import ai_server
-from tools.builtin.root import Root
-from tools.servers.connection import Connection
+from tools.servers.builtin import BuiltinServer, builtin_servers
 
 WRITE = call("ai.write", path="plan.txt", content="new\n", mode="overwrite")
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Connection:
-    from fastmcp.client.transports import FastMCPTransport
-
+def files(tmp_path: Path) -> BuiltinServer:
     (tmp_path / "plan.txt").write_text("old\n")
-    return Connection("ai", lambda: FastMCPTransport(ai_server(Root(tmp_path))), trusted=True)
+    return builtin_servers(tmp_path)["ai"]
 
 
-async def test_the_question_shows_it_and_only_what_was_approved_is_done(files: Connection, tmp_path: Path):
+async def test_the_question_shows_it_and_only_what_was_approved_is_done(files: BuiltinServer, tmp_path: Path):
     async with session(scripted(WRITE), files, allow_write_tools=True) as talk:
         asked = await talk.ask("Write new to plan.txt")
         (request,) = asked.question["action_requests"]
@@ -36,7 +32,7 @@ async def test_the_question_shows_it_and_only_what_was_approved_is_done(files: C
     assert "@@" not in packet.model_dump_json()
 
 
-async def test_each_request_of_a_question_has_one_though_it_be_empty(files: Connection):
+async def test_each_request_of_a_question_has_one_though_it_be_empty(files: BuiltinServer):
     both = calls(
         wanted("ai.write", path="plan.txt", content="new\n", mode="overwrite"),
         wanted("notebook.write_note", name="a", text="new"),

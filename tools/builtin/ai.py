@@ -1,50 +1,37 @@
 """The `ai` server: `read`, `write` and `execute`."""
 
-from typing import Annotated, Any
+import asyncio
+from typing import Annotated
 
-from fastmcp import FastMCP
-from mcp_types import ToolAnnotations
 from pydantic import Field
 
+from state.routing import Risk
 from tools.builtin.executing import execute as run_command
 from tools.builtin.reading import read_text
 from tools.builtin.root import Root
+from tools.builtin.tool import Answer, BuiltinTool
 from tools.builtin.writing import WriteMode, write_text
 
 FilePath = Annotated[str, Field(description="The file, relative to the working folder, for example docs/plan.md.")]
 DryRun = Annotated[bool, Field(description="Only tell what would happen and change nothing. False does it.")]
 
 
-def ai_server(root: Root) -> FastMCP[Any]:
-    """Return the server, confined to `root`."""
-    server: FastMCP[Any] = FastMCP("ai", instructions="Reads, writes and runs things in one working folder.")
+def ai_tools(root: Root) -> tuple[BuiltinTool, ...]:
+    """Return the tools, confined to `root`."""
 
-    @server.tool(
-        output_schema=None,
-        annotations=ToolAnnotations(
-            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-        ),
-    )
-    def read(
+    async def read(
         path: FilePath,
         first_line: Annotated[int, Field(ge=1, description="The first line to return, counted from 1.")] = 1,
         max_lines: Annotated[int, Field(ge=1, le=100_000, description="Most lines to return.")] = 2000,
-    ) -> str:
+    ) -> Answer:
         """Read one text file of the working folder.
 
         Returns its UTF-8 text as it is. When that is not the whole file, the last line says, in brackets, how many
         lines there are and how to read on. Files above 5 MB, binary files and files outside the folder are refused.
         """
-        return read_text(root, path, first_line, max_lines)
+        return Answer(await asyncio.to_thread(read_text, root, path, first_line, max_lines))
 
-    @server.tool(
-        output_schema=None,
-        annotations=ToolAnnotations(
-            read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False
-        ),
-        meta={"preview": "read"},
-    )
-    def write(
+    async def write(
         path: FilePath,
         content: Annotated[str, Field(description="The text to write, complete, with its newlines.")],
         mode: Annotated[
@@ -52,20 +39,14 @@ def ai_server(root: Root) -> FastMCP[Any]:
             Field(description="create: only a new file. overwrite: replace the whole file. append: add at its end."),
         ] = "create",
         dry_run: DryRun = True,
-    ) -> str:
+    ) -> Answer:
         """Write text to one file of the working folder.
 
         Creates missing folders on the way. A dry run answers "Would ..." with the difference to the present text and
         changes nothing; otherwise the answer says what was created, overwritten or appended to.
         """
-        return write_text(root, path, content, mode, dry_run=dry_run)
+        return Answer(await asyncio.to_thread(write_text, root, path, content, mode, dry_run=dry_run))
 
-    @server.tool(
-        output_schema=None,
-        annotations=ToolAnnotations(
-            read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
-        ),
-    )
     async def execute(
         argv: Annotated[
             list[str],
@@ -73,7 +54,7 @@ def ai_server(root: Root) -> FastMCP[Any]:
         ],
         timeout_s: Annotated[float, Field(ge=0.1, le=600, description="Seconds until it is stopped.")] = 30,
         dry_run: DryRun = True,
-    ) -> str:
+    ) -> Answer:
         """Run one program, starting in the working folder.
 
         The folder is only where it starts: a program can reach files outside it, and the network. It gets no shell
@@ -81,6 +62,10 @@ def ai_server(root: Root) -> FastMCP[Any]:
         Returns its exit status and output; a status other than 0, or the time-out, is an error that carries the
         output. When it ends, whatever it started in the background ends with it. A dry run only says what would run.
         """
-        return await run_command(root, argv, timeout_s, dry_run=dry_run)
+        return Answer(await run_command(root, argv, timeout_s, dry_run=dry_run))
 
-    return server
+    return (
+        BuiltinTool(read, Risk.READ),
+        BuiltinTool(write, Risk.WRITE, preview="ai.read"),
+        BuiltinTool(execute, Risk.EXECUTE, open_world=True),
+    )

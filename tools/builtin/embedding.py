@@ -1,30 +1,31 @@
 """The `embedding` server: `query`."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from fastmcp import FastMCP
-from fastmcp.tools.base import ToolResult
-from mcp_types import ToolAnnotations
 from pydantic import Field
 
+from state.routing import Risk
 from tools.builtin.corpus import Corpus
 from tools.builtin.failures import EmbeddingsError, ToolFailure
 from tools.builtin.hits import SearchResult
 from tools.builtin.lexical import LexicalIndex
 from tools.builtin.root import Root
+from tools.builtin.tool import Answer, BuiltinTool
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
     from tools.builtin.semantic import EmbeddingIndex
 
 
 class FileSearch:
     """Searches the root's files: by meaning where embeddings are given and work, else by words."""
 
-    def __init__(self, root: Root, semantic: "EmbeddingIndex | None") -> None:
+    def __init__(self, root: Root, embeddings: "Embeddings | None") -> None:
         self._corpus = Corpus(root)
         self._lexical = LexicalIndex()
-        self._semantic = semantic
+        self._semantic = _semantic(embeddings)
 
     async def search(self, query: str, top_k: int) -> SearchResult:
         """Return the best hits, and how they were found.
@@ -47,24 +48,14 @@ class FileSearch:
         return SearchResult(search="lexical", note=note, hits=hits, **found)
 
 
-def embedding_server(root: Root, semantic: "EmbeddingIndex | None") -> FastMCP[Any]:
-    """Return the server, confined to `root`."""
-    server: FastMCP[Any] = FastMCP("embedding", instructions="Searches the text files of one working folder.")
-    files = FileSearch(root, semantic)
+def embedding_tools(root: Root, embeddings: "Embeddings | None") -> tuple[BuiltinTool, ...]:
+    """Return the tools, confined to `root`."""
+    files = FileSearch(root, embeddings)
 
-    @server.tool(
-        output_schema=SearchResult.model_json_schema(mode="serialization"),
-        annotations=ToolAnnotations(
-            read_only_hint=True,
-            destructive_hint=False,
-            idempotent_hint=True,
-            open_world_hint=semantic is not None,  # the files' text goes to whoever computes the embeddings
-        ),
-    )
     async def query(
         query: Annotated[str, Field(min_length=1, max_length=10_000, description="What to look for, in plain words.")],
         top_k: Annotated[int, Field(ge=1, le=50, description="Most hits to return.")] = 5,
-    ) -> ToolResult:
+    ) -> Answer:
         """Search the text files of the working folder for what they say.
 
         Returns the best places with path, lines, score and text, how they were found (by words, or by meaning when
@@ -72,6 +63,15 @@ def embedding_server(root: Root, semantic: "EmbeddingIndex | None") -> FastMCP[A
         not searched, links are not followed.
         """
         result = await files.search(query, top_k)
-        return ToolResult(content=result.as_text(query), structured_content=result.model_dump(mode="json"))
+        return Answer(result.as_text(query), result.model_dump(mode="json"))
 
-    return server
+    # With embeddings, the files' text goes to whoever computes them.
+    return (BuiltinTool(query, Risk.READ, open_world=embeddings is not None),)
+
+
+def _semantic(embeddings: "Embeddings | None") -> "EmbeddingIndex | None":
+    if embeddings is None:
+        return None
+    from tools.builtin.semantic import EmbeddingIndex
+
+    return EmbeddingIndex(embeddings)

@@ -1,26 +1,19 @@
 """Why a built-in tool could not do what it was asked.
 
-ToolError (FastMCP)
-└── ToolFailure             what the model is told: the offending thing, and the way out
-    ├── OutsideRootError    a path that leads out of the working folder
-    ├── TooLargeError       a file above the size limit
-    └── NotTextError        a file that is not UTF-8 text
+ToolFailure             what the model is told: the offending thing, and the way out
+├── OutsideRootError    a path that leads out of the working folder
+├── TooLargeError       a file above the size limit
+└── NotTextError        a file that is not UTF-8 text
 
-EmbeddingsError             embeddings that cannot be had; the search by words takes over
+EmbeddingsError         embeddings that cannot be had; the search by words takes over
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fastmcp.exceptions import ToolError
 
-
-class ToolFailure(ToolError):  # noqa: N818 - named for what the model reads, beside FastMCP's own ToolError
-    """A failure the model can act on: an answer, not a fault of the server, so it stays out of the error log."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, log_level=logging.DEBUG)
+class ToolFailure(Exception):  # noqa: N818 - named for what the model reads
+    """A failure the model can act on: an answer, not a fault of the tool's."""
 
 
 class OutsideRootError(ToolFailure):

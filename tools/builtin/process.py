@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import anyio
 
-MAX_OUTPUT_BYTES = 100_000
+MAX_OUTPUT_BYTES = 45_000
 _MARK = "PACKETGATE_CALL"
 _KILL_ROUNDS = 10
 """More than one, because what is being killed may just have started something else."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import httpx2
@@ -23,9 +23,10 @@ from pydantic import ValidationError
 
 from state.errors import ConfigError, LostCallError, ServerError
 from state.routing import ToolResult
-from state.sections import ServerHealth
 from tools.servers.config import ServerConfig
+from tools.servers.content import text_of
 from tools.servers.results import to_result
+from tools.servers.server import Server, ms_since
 from tools.spec.descriptions import brief_of
 from tools.spec.risk import risk_of
 from tools.spec.tool_spec import ToolSpec
@@ -61,19 +62,13 @@ class _ListChanged(MessageHandler):
         self._mark()
 
 
-class Connection:
-    """A server's persistent session. `connect` may be called again after a failure."""
+class Connection(Server):
+    """A server reached by MCP, over one persistent session."""
 
     def __init__(
         self, name: str, transport: Callable[[], ClientTransport], *, trusted: bool, timeout_s: float | None = None
     ) -> None:
-        self.name = name
-        self.state: Literal["connecting", "ready", "failed"] = "connecting"
-        self.problem = ""
-        self.specs: tuple[ToolSpec, ...] = ()
-        self.stale = False
-        self.session = 0
-        """Number of the session, or of the attempt to open one; 0 before the first."""
+        super().__init__(name)
         self._opening = asyncio.Lock()
         self._transport = transport
         self._trusted = trusted
@@ -87,10 +82,6 @@ class Connection:
         """Whether a failed server has rested long enough for another attempt."""
         rest = BACKOFF_S[min(self._attempts, len(BACKOFF_S)) - 1] if self._attempts else 0.0
         return self.state == "failed" and time.monotonic() - self._failed_at >= rest
-
-    def health(self) -> ServerHealth:
-        """Return how the server is doing."""
-        return ServerHealth(name=self.name, state=self.state, tools=len(self.specs), problem=self.problem)
 
     async def connect(self, instead_of: int) -> None:
         """Open a session in place of the one with that number, unless another caller did already."""
@@ -127,14 +118,15 @@ class Connection:
                 raise LostCallError(f"server {self.name!r} gave no answer within {self._timeout_s:g} s") from error
             if error.error.code == CONNECTION_CLOSED:
                 raise await self._went_away(client, error) from error
-            return ToolResult(success=False, error=error.error.message, execution_time_ms=_ms_since(started))
+            return ToolResult(success=False, error=error.error.message, execution_time_ms=ms_since(started))
         except ToolError as error:
-            return ToolResult(success=False, error=str(error), execution_time_ms=_ms_since(started))
+            return ToolResult(success=False, error=str(error), execution_time_ms=ms_since(started))
         except _LOST as error:
             raise await self._went_away(client, error) from error
         except ValidationError as error:
             raise LostCallError(f"server {self.name!r} answered against the protocol: {_first_line(error)}") from error
-        return to_result(answer, _ms_since(started))
+        text, structured = text_of(answer.content), answer.structured_content
+        return to_result(text, structured, ms_since(started), is_error=bool(answer.is_error))
 
     async def close(self) -> None:
         """End the session; a server that was started here ends with it."""
@@ -274,10 +266,6 @@ def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:
         "properties": {name: inner for name, inner in properties.items() if name != "dry_run"},
         "required": [name for name in required if name != "dry_run"] if isinstance(required, list) else [],
     }
-
-
-def _ms_since(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 3)
 
 
 def _first_line(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from state.routing import Risk, ToolResult
 from state.sections import ServerHealth
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import Preferences
-from tools.servers.connection import Connection
+from tools.servers.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class McpHub:
 
     def __init__(
         self,
-        connections: Iterable[Connection],
+        connections: Iterable[Server],
         *,
         patience_s: float = PATIENCE_S,
         preferences: Preferences | None = None,
@@ -37,8 +37,6 @@ class McpHub:
         self._known: tuple[object, ...] = ()
 
     async def __aenter__(self) -> Self:
-        for connection in self._connections.values():
-            self._start(connection)
         return self
 
     async def __aexit__(
@@ -52,10 +50,11 @@ class McpHub:
     async def catalogue(self) -> Catalogue:
         """Return the tools of all servers that are there.
 
-        A server that is starting is waited for once, a failed one is tried again, a changed one is listed again.
+        Servers start when the tools are first asked for. One that is starting is waited for once, a failed one is
+        tried again, a changed one is listed again.
         """
         for connection in self._connections.values():
-            if connection.may_retry:
+            if connection.session == 0 or connection.may_retry:
                 self._start(connection)
         await self._wait_for_starting()
         changed = [one for one in self._connections.values() if one.stale and one.state == "ready"]
@@ -101,7 +100,7 @@ class McpHub:
             await connection.connect(instead_of=session)
             return await connection.call(spec.upstream_name, params)
 
-    def _start(self, connection: Connection) -> None:
+    def _start(self, connection: Server) -> None:
         running = self._starting.get(connection.name)
         if running is None or running.done():
             self._starting[connection.name] = asyncio.create_task(
@@ -118,7 +117,7 @@ class McpHub:
             task = self._starting.pop(name)
             await self._isolate(self._connections[name], None if task.cancelled() else task.exception())
 
-    async def _isolate(self, connection: Connection, error: BaseException | None) -> None:
+    async def _isolate(self, connection: Server, error: BaseException | None) -> None:
         """Keep what nobody foresaw in one server from the others."""
         if isinstance(error, Exception):
             log.error("server %s broke", connection.name, exc_info=error)

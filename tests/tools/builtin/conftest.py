@@ -1,15 +1,14 @@
-"""A working folder, and calls to the built-in servers through a real client."""
+"""A working folder, and calls to the built-in servers."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from fastmcp import Client
-from fastmcp.client.client import CallToolResult
 
-from tools.builtin.servers import builtin_servers
+from state.routing import ToolResult
+from tools.servers.builtin import builtin_servers
 
-Call = Callable[..., Awaitable[CallToolResult]]
+Call = Callable[..., Awaitable[ToolResult]]
 
 
 @pytest.fixture
@@ -25,10 +24,9 @@ def folder(tmp_path: Path) -> Path:
 def call(folder: Path) -> Call:
     servers = builtin_servers(folder)
 
-    async def call(name: str, **arguments: object) -> CallToolResult:
+    async def call(name: str, **arguments: object) -> ToolResult:
         server, tool = name.split(".")
-        async with Client(servers[server]) as client:
-            return await client.call_tool(tool, arguments, raise_on_error=False)
+        return await servers[server].call(tool, arguments)
 
     return call
 
@@ -39,8 +37,8 @@ def succeed(call: Call) -> Callable[..., Awaitable[str]]:
 
     async def succeed(name: str, **arguments: object) -> str:
         result = await call(name, **arguments)
-        assert not result.is_error, result.content[0].text
-        return result.content[0].text
+        assert result.success, result.error
+        return result.output
 
     return succeed
 
@@ -51,8 +49,8 @@ def fail(call: Call) -> Callable[..., Awaitable[str]]:
 
     async def fail(name: str, **arguments: object) -> str:
         result = await call(name, **arguments)
-        assert result.is_error, result.content[0].text
-        return result.content[0].text
+        assert result.error is not None, result.output
+        return result.error
 
     return fail
 

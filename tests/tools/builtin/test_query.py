@@ -4,14 +4,13 @@ import sqlite3
 from zlib import crc32
 
 import pytest
-from fastmcp import Client
 from langchain_core.embeddings import Embeddings
 from langchain_openai import OpenAIEmbeddings
 
 from tools.builtin.corpus import Corpus, chunks_of
 from tools.builtin.lexical import match_any
 from tools.builtin.root import Root
-from tools.builtin.servers import builtin_servers
+from tools.servers.builtin import builtin_servers
 
 
 class WordHashes(Embeddings):
@@ -47,8 +46,8 @@ def library(folder):
 def query(call):
     async def query(text, **arguments):
         result = await call("embedding.query", query=text, **arguments)
-        assert not result.is_error, result.content[0].text
-        return result.structured_content, result.content[0].text
+        assert result.success, result.error
+        return result.structured, result.output
 
     return query
 
@@ -63,9 +62,8 @@ def query_embedded(folder, embeddings):
     server = builtin_servers(folder, embeddings)["embedding"]
 
     async def query(text):
-        async with Client(server) as client:
-            result = await client.call_tool("query", {"query": text})
-            return result.structured_content, result.content[0].text
+        result = await server.call("query", {"query": text})
+        return result.structured, result.output
 
     return query
 
@@ -282,8 +280,7 @@ async def test_an_endpoint_that_is_down_gives_way_to_words(library):
         base_url="http://127.0.0.1:9/v1", api_key="none", max_retries=0, check_embedding_ctx_length=False
     )
 
-    async with Client(builtin_servers(library, down)["embedding"]) as client:
-        found = (await client.call_tool("query", {"query": "repair"})).structured_content
+    found = (await builtin_servers(library, down)["embedding"].call("query", {"query": "repair"})).structured
 
     assert found["search"] == "lexical"
     assert "APIConnectionError" in found["note"]

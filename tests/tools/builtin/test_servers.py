@@ -1,19 +1,15 @@
-import subprocess
-import sys
-
 import pytest
-from fastmcp import Client
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from tools.builtin.servers import builtin_servers
+from state.routing import Risk
+from tools.servers.builtin import builtin_servers
+from tools.spec.tool_spec import ToolSpec
 
 
-async def tools_of(servers):
-    found = {}
-    for name, server in servers.items():
-        async with Client(server) as client:
-            found |= {f"{name}.{tool.name}": tool for tool in await client.list_tools()}
-    return found
+async def tools_of(servers) -> dict[str, ToolSpec]:
+    for server in servers.values():
+        await server.connect(instead_of=0)
+    return {spec.name: spec for server in servers.values() for spec in server.specs}
 
 
 async def test_offers_the_four_tools_and_describes_every_parameter(folder):
@@ -21,50 +17,45 @@ async def test_offers_the_four_tools_and_describes_every_parameter(folder):
 
     assert sorted(tools) == ["ai.execute", "ai.read", "ai.write", "embedding.query"]
     for tool in tools.values():
-        assert tool.description
-        assert all(schema.get("description") for schema in tool.input_schema["properties"].values()), tool.name
-
-
-async def test_write_and_execute_are_dry_runs_by_default(folder):
-    tools = await tools_of(builtin_servers(folder))
-
-    for name in ("ai.write", "ai.execute"):
-        assert tools[name].input_schema["properties"]["dry_run"]["default"] is True
+        assert tool.full
+        assert tool.brief
+        assert all(schema.get("description") for schema in tool.parameters.values()), tool.name
 
 
 @pytest.mark.parametrize(
-    ("tool", "read_only", "destructive", "idempotent", "open_world"),
+    ("tool", "risk", "has_dry_run", "is_external"),
     [
-        ("ai.read", True, False, True, False),
-        ("ai.write", False, True, False, False),
-        ("ai.execute", False, True, False, True),
-        ("embedding.query", True, False, True, False),
+        ("ai.read", Risk.READ, False, False),
+        ("ai.write", Risk.WRITE, True, False),
+        ("ai.execute", Risk.EXECUTE, True, True),
+        ("embedding.query", Risk.READ, False, False),
     ],
 )
-async def test_annotations_say_what_the_tool_does(folder, tool, read_only, destructive, idempotent, open_world):
-    annotations = (await tools_of(builtin_servers(folder)))[tool].annotations
+async def test_each_says_what_it_does_to_the_world(folder, tool, risk, has_dry_run, is_external):
+    spec = (await tools_of(builtin_servers(folder)))[tool]
 
-    assert annotations.read_only_hint is read_only
-    assert annotations.destructive_hint is destructive
-    assert annotations.idempotent_hint is idempotent
-    assert annotations.open_world_hint is open_world
+    assert (spec.risk, spec.has_dry_run, spec.is_external) == (risk, has_dry_run, is_external)
 
 
 async def test_a_query_with_embeddings_sends_text_away(folder):
     tools = await tools_of(builtin_servers(folder, DeterministicFakeEmbedding(size=8)))
 
-    assert tools["embedding.query"].annotations.open_world_hint is True
+    assert tools["embedding.query"].open_world is True
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [({"path": 5}, "path"), ({"path": "a.txt", "first_line": 0}, "first_line"), ({"path": "a.txt", "to": "b"}, "to")],
+)
+async def test_arguments_that_do_not_fit_are_named(call, params, told):
+    result = await call("ai.read", **params)
+
+    assert result.error is not None
+    assert result.error.splitlines()[1] == told
 
 
 async def test_a_missing_working_folder_is_named(tmp_path):
-    async with Client(builtin_servers(tmp_path / "gone")["ai"]) as client:
-        result = await client.call_tool("read", {"path": "a.txt"}, raise_on_error=False)
+    result = await builtin_servers(tmp_path / "gone")["ai"].call("read", {"path": "a.txt"})
 
-    assert result.is_error
-    assert "gone is not a folder" in result.content[0].text
-
-
-def test_importing_the_module_loads_no_fastmcp():
-    code = "import sys, tools.builtin.servers; sys.exit('fastmcp' in sys.modules)"
-
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert result.error is not None
+    assert "gone is not a folder" in result.error

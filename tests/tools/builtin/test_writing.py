@@ -93,9 +93,9 @@ async def test_of_many_creators_one_wins_and_its_text_is_whole(call, folder):
 
     results = await asyncio.gather(*(call("ai.write", path="a.txt", content=text, dry_run=False) for text in texts))
 
-    winners = [text for text, result in zip(texts, results, strict=True) if not result.is_error]
+    winners = [text for text, result in zip(texts, results, strict=True) if result.success]
     assert winners == [(folder / "a.txt").read_text()]
-    assert all("exists already" in result.content[0].text for result in results if result.is_error)
+    assert all("exists already" in result.error for result in results if not result.success)
     assert names_in(folder) == ["a.txt"]
 
 

@@ -169,9 +169,10 @@ async def test_the_time_out_of_the_configuration_counts(tmp_path: Path):
 
 async def test_no_process_outlives_the_hub(tmp_path: Path):
     servers = [StdioServer(tmp_path, name, waits=name == "slow") for name in ("a", "b", "slow")]
-    async with McpHub([server.connection for server in servers], patience_s=5.0) as hub:
-        await until(lambda: all(server.pids for server in servers))
+    async with McpHub([server.connection for server in servers], patience_s=0.5) as hub:
+        await asyncio.gather(*(server.connection.connect(instead_of=0) for server in servers[:2]))
         await hub.catalogue()
+        await until(lambda: all(server.pids for server in servers))
         await servers[0].kill()
         await hub.call("a.get_pid", {})
         running = [pid for pid, command in descendants().items() if str(tmp_path) in command]

@@ -16,6 +16,7 @@ from mcp_types import (
 )
 
 from state.routing import ToolResult
+from tools.servers.content import text_of
 from tools.servers.results import MAX_OUTPUT_CHARS, to_result
 
 BYTES = base64.b64encode(b"x" * 3000).decode()
@@ -36,7 +37,8 @@ async def result_of(
         return Answer(content=list(content), structured_content=structured, is_error=fails)
 
     async with Client(server) as client:
-        return to_result(await client.call_tool_mcp("get", {}), 1.5)
+        answer = await client.call_tool_mcp("get", {})
+    return to_result(text_of(answer.content), answer.structured_content, 1.5, is_error=answer.is_error)
 
 
 async def test_text_is_the_output():

@@ -1,0 +1,27 @@
+"""What a command loads: the time from the shell's prompt to the answer is mostly imports."""
+
+import subprocess
+
+import pytest
+from support.command_line import COMMAND, CommandLine
+
+SERVERS = {"fastmcp", "mcp", "mcp_types", "starlette", "uvicorn", "jsonschema"}
+MODELS = {"openai", "langchain_openai", "llama_cpp"}
+
+
+def loaded(cli: CommandLine, *words: str) -> set[str]:
+    """Return the packages that a command, begun by a process of its own, imports."""
+    environment = {**cli.environment, "PYTHONPROFILEIMPORTTIME": "1"}
+    done = subprocess.run(
+        [str(COMMAND), *words], cwd=cli.folder, env=environment, capture_output=True, text=True, check=True
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
+
+
+@pytest.mark.parametrize("request_words", ["hello", "Read a.txt"])
+def test_the_built_in_tools_need_no_server_and_no_model(cli: CommandLine, request_words: str) -> None:
+    (cli.folder / "a.txt").write_text("apples\n")
+    packages = loaded(cli, "ask", request_words)
+    assert "langgraph" in packages
+    assert not packages & (SERVERS | MODELS)

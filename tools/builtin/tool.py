@@ -1,0 +1,73 @@
+"""A tool of our own: an async function, described by its docstring and its annotations."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import cleandoc
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from state.routing import Risk
+from tools.spec.descriptions import brief_of
+from tools.spec.tool_spec import ToolSpec
+
+
+class Answer(NamedTuple):
+    """What a tool answers."""
+
+    text: str
+    structured: dict[str, Any] | None = None
+    """The same for programs, where it says more than the text."""
+
+
+@dataclass(frozen=True)
+class BuiltinTool:
+    """A function under its own name. Where it takes `dry_run`, it can be asked what it would do."""
+
+    function: Callable[..., Awaitable[Answer]]
+    risk: Risk
+    open_world: bool = False
+    """Whether it reaches out of the working folder."""
+    preview: str = ""
+    """The tool, by its canonical name, that reads what this one would replace."""
+
+    @property
+    def name(self) -> str:
+        """The function's."""
+        return self.function.__name__
+
+    @cached_property
+    def _arguments(self) -> TypeAdapter[Awaitable[Answer]]:
+        function: Any = self.function  # an adapter of a function validates its arguments and calls it
+        return TypeAdapter(function)
+
+    def spec(self, server: str) -> ToolSpec:
+        """Return the tool as one of that server's."""
+        schema = self._arguments.json_schema()
+        properties: dict[str, dict[str, Any]] = schema["properties"]
+        has_dry_run = properties.pop("dry_run", None) is not None
+        for described in properties.values():
+            del described["title"]
+        full = cleandoc(self.function.__doc__ or "")
+        return ToolSpec(
+            name=f"{server}.{self.name}",
+            server=server,
+            upstream_name=self.name,
+            full=full,
+            brief=brief_of(full),
+            input_schema=schema,
+            risk=self.risk,
+            has_dry_run=has_dry_run,
+            preview=self.preview,
+            open_world=self.open_world,
+        )
+
+    async def call(self, params: dict[str, Any]) -> Answer:
+        """Call it.
+
+        Raises:
+            ValidationError: the arguments are not what it takes.
+            ToolFailure: it cannot do what it was asked.
+        """
+        return await self._arguments.validate_python(params)

@@ -1,0 +1,52 @@
+"""Servers of our own tools, called in this process: no protocol, and no session that could break."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from state.routing import ToolResult
+from tools.builtin.ai import ai_tools
+from tools.builtin.embedding import embedding_tools
+from tools.builtin.failures import ToolFailure
+from tools.builtin.root import Root
+from tools.builtin.tool import Answer, BuiltinTool
+from tools.servers.results import to_result
+from tools.servers.server import Server, ms_since
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+
+class BuiltinServer(Server):
+    """Its tools are described when they are first asked for."""
+
+    def __init__(self, name: str, tools: Iterable[BuiltinTool]) -> None:
+        super().__init__(name)
+        self._tools = {tool.name: tool for tool in tools}
+
+    async def connect(self, instead_of: int) -> None:
+        """Describe the tools."""
+        self.session = instead_of + 1
+        self.specs = tuple(tool.spec(self.name) for tool in self._tools.values())
+        self.state = "ready"
+
+    async def call(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        """Call a tool by its own name."""
+        started = time.perf_counter()
+        try:
+            answer, is_error = await self._tools[tool].call(params), False
+        except (ToolFailure, ValidationError) as error:
+            answer, is_error = Answer(str(error)), True
+        return to_result(*answer, ms_since(started), is_error=is_error)
+
+
+def builtin_servers(root: Path, embeddings: "Embeddings | None" = None) -> dict[str, BuiltinServer]:
+    """Return the built-in servers by name, confined to `root`. Touches no disk until a tool is called.
+
+    Without `embeddings`, `embedding.query` searches by words.
+    """
+    tools = {"ai": ai_tools(Root(root)), "embedding": embedding_tools(Root(root), embeddings)}
+    return {name: BuiltinServer(name, own) for name, own in tools.items()}

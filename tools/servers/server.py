@@ -1,0 +1,58 @@
+"""What the hub asks of a server, wherever that runs."""
+
+import time
+from typing import Any, Literal
+
+from state.routing import ToolResult
+from state.sections import ServerHealth
+from tools.spec.tool_spec import ToolSpec
+
+
+class Server:
+    """A server's tools, and how it is doing. `connect` may be called again after a failure."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.state: Literal["connecting", "ready", "failed"] = "connecting"
+        self.problem = ""
+        self.specs: tuple[ToolSpec, ...] = ()
+        self.stale = False
+        self.session = 0
+        """Number of the session, or of the attempt to open one; 0 before the first."""
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether a failed server has rested long enough for another attempt."""
+        return False
+
+    def health(self) -> ServerHealth:
+        """Return how the server is doing."""
+        return ServerHealth(name=self.name, state=self.state, tools=len(self.specs), problem=self.problem)
+
+    async def connect(self, instead_of: int) -> None:
+        """Open a session in place of the one with that number, unless another caller did already."""
+        raise NotImplementedError
+
+    async def refresh(self) -> None:
+        """List the tools again after the server said that they changed."""
+
+    async def call(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        """Call a tool by the server's own name for it.
+
+        Raises:
+            ServerError: the server is not there; nothing was sent.
+            LostCallError: the call was sent, and the connection broke or the time ran out.
+        """
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """End the session; a server that was started here ends with it."""
+
+    async def fail(self, error: BaseException) -> None:
+        """Count the server as failed, with what went wrong as its problem."""
+        self.state, self.problem = "failed", str(error)
+
+
+def ms_since(started: float) -> float:
+    """Return the milliseconds since a reading of `time.perf_counter`."""
+    return round((time.perf_counter() - started) * 1000, 3)
