@@ -21,16 +21,8 @@ def described(
     shown = [entry.tool_name for entry in packet.context.palette]
     found = [_meant(wish, shown, catalogue) for wish in wishes]
     unknown = [wish for wish, names in zip(wishes, found, strict=True) if not names]
-    wanted = [*routing.described_tools, *(name for names in found for name in names)]
     nearest = [name for wish in unknown for name in catalogue.nearest(wish, NEAREST)]
-    return routing.model_copy(
-        update={
-            "outcome": "describe",
-            "described_tools": tuple(dict.fromkeys(wanted)),
-            "describe_rounds": routing.describe_rounds + 1,
-            "suggestions": tuple(dict.fromkeys(nearest))[:NEAREST],
-        }
-    )
+    return routing.described(tuple(name for names in found for name in names), tuple(dict.fromkeys(nearest))[:NEAREST])
 
 
 def _meant(wish: str, shown: Sequence[str], catalogue: Catalogue) -> Iterable[str]:

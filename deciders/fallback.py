@@ -26,9 +26,7 @@ async def _first_able(
         return await model(packet, tools, context)
     except DecisionError as error:
         decision = await reflex(packet, tools, context)
-        return decision.model_copy(
-            update={"is_fallback": True, "fallback_reason": str(error), "usage": decision.usage + error.usage}
-        )
+        return decision.in_place_of(error)
 
 
 @dataclass(frozen=True)

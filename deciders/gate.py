@@ -2,7 +2,8 @@
 
 from deciders.protocols import CallReview, Review
 from state.context import RoutingContext
-from state.routing import Risk, ToolCall, ToolExecutionStatus
+from state.routing import Risk, ToolCall
+from state.transitions import ToolExecutionStatus
 
 NOT_APPROVED_CAP = 0.5
 
@@ -11,8 +12,7 @@ def gated(
     calls: tuple[ToolCall, ...], review: Review, context: RoutingContext, *, can_ask: bool
 ) -> tuple[ToolCall, ...]:
     """Return the calls with the review on them and the status it gives them. A call nobody judged counts 0.0."""
-    by_id = {one.call_id: one for one in review.reviews}
-    return tuple(_judged(call, by_id.get(call.call_id), context, can_ask=can_ask) for call in calls)
+    return tuple(_judged(call, review.of(call.call_id), context, can_ask=can_ask) for call in calls)
 
 
 def failed_review(problem: str) -> Review:
@@ -20,34 +20,34 @@ def failed_review(problem: str) -> Review:
     return Review(reviews=(), confidence=0.0, reasoning=problem, decided_by="model")
 
 
-def _judged(call: ToolCall, review: CallReview | None, context: RoutingContext, *, can_ask: bool) -> ToolCall:
-    if review is None:
-        review = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the review failed")
-    confidence = review.confidence if review.approved else min(review.confidence, NOT_APPROVED_CAP)
-    status, why = _status(call, confidence, context, can_ask=can_ask)
-    return call.model_copy(
-        update={
-            "review_confidence": confidence,
-            "review_confidence_source": review.confidence_source,
-            "review_reasoning": "; ".join(text for text in (review.reasoning, why) if text),
-            "status": status,
-        }
-    )
+def passes(judgement: CallReview, context: RoutingContext) -> bool:
+    """Whether a call may run for this judgement: approved, however low the threshold, and as surely as it asks."""
+    return judgement.approved and judgement.confidence >= context.confidence_threshold
 
 
-def _status(
-    call: ToolCall, confidence: float, context: RoutingContext, *, can_ask: bool
-) -> tuple[ToolExecutionStatus, str]:
-    switched_on = context.allows(call.risk)
-    if confidence < context.confidence_threshold:
-        short = f"{confidence:.2f} is below {context.confidence_threshold:.2f}"
-        if not switched_on:
-            return ToolExecutionStatus.SKIPPED, f"{short}, and {call.risk} tools are switched off"
-        if context.on_low_confidence == "ask" and can_ask:
-            return ToolExecutionStatus.AWAITING_CONFIDENCE, short
-        return ToolExecutionStatus.SKIPPED, short
-    if call.risk is not Risk.READ and switched_on:
-        if can_ask:
-            return ToolExecutionStatus.AWAITING_APPROVAL, f"{call.risk} tools need your approval"
-        return ToolExecutionStatus.SKIPPED, f"{call.risk} tools need approval, and nobody can be asked"
-    return ToolExecutionStatus.APPROVED, ""
+def _judged(call: ToolCall, judgement: CallReview, context: RoutingContext, *, can_ask: bool) -> ToolCall:
+    confidence = judgement.confidence if judgement.approved else min(judgement.confidence, NOT_APPROVED_CAP)
+    if passes(judgement, context):
+        status, why = _passed(call, context, can_ask=can_ask)
+    else:
+        below = f"{confidence:.2f} is below {context.confidence_threshold:.2f}"
+        short = below if confidence < context.confidence_threshold else "the review did not approve it"
+        status, why = _stopped(call, short, context, can_ask=can_ask)
+    reasoning = "; ".join(text for text in (judgement.reasoning, why) if text)
+    return call.reviewed(status, confidence, judgement.confidence_source, reasoning)
+
+
+def _passed(call: ToolCall, context: RoutingContext, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:
+    if call.risk is Risk.READ or not context.allows(call.risk):
+        return ToolExecutionStatus.APPROVED, ""
+    if can_ask:
+        return ToolExecutionStatus.AWAITING_APPROVAL, f"{call.risk} tools need your approval"
+    return ToolExecutionStatus.SKIPPED, f"{call.risk} tools need approval, and nobody can be asked"
+
+
+def _stopped(call: ToolCall, short: str, context: RoutingContext, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:
+    if not context.allows(call.risk):
+        return ToolExecutionStatus.SKIPPED, f"{short}, and {call.risk} tools are switched off"
+    if context.on_low_confidence == "ask" and can_ask:
+        return ToolExecutionStatus.AWAITING_CONFIDENCE, short
+    return ToolExecutionStatus.SKIPPED, short

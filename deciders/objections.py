@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from deciders.protocols import WantedCall
 from state.packet import CognitionPacket
 from state.routing import Correction, ToolRouting
 from tools.catalogue.catalogue import Catalogue
+from tools.checks.checking import CheckedCall
 from tools.checks.wrong_kind import wrong_kind
 
 
 def objections_to(
-    routing: ToolRouting, calls: Sequence[WantedCall], packet: CognitionPacket, catalogue: Catalogue
+    routing: ToolRouting, calls: Sequence[CheckedCall], packet: CognitionPacket, catalogue: Catalogue
 ) -> list[Correction]:
     """Return what is to be said against these calls, unless it was said before or is already done."""
     words, most = packet.content.user_words, max(packet.intent.access.risks, key=lambda risk: risk.severity)
@@ -20,15 +20,3 @@ def objections_to(
     found = [wrong_kind(catalogue[name], words, most, catalogue) for name in names]
     open_ = [one for one in found if one and catalogue[one.better_tool].category not in served]
     return [one for one in open_ if one.better_tool not in routing.objections]
-
-
-def with_objections(routing: ToolRouting, found: Sequence[Correction]) -> ToolRouting:
-    """Return the routing for another selection, with the better tools on its palette."""
-    better = dict.fromkeys(one.better_tool for one in found)
-    return routing.model_copy(
-        update={
-            "outcome": "miss",
-            "corrections": routing.corrections + tuple(one for one in found if one not in routing.corrections),
-            "objections": routing.objections + tuple(better),
-        }
-    )

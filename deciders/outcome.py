@@ -3,49 +3,43 @@
 from langchain_core.messages import HumanMessage
 
 from deciders.describing import described
-from deciders.objections import objections_to, with_objections
+from deciders.objections import objections_to
 from deciders.protocols import Selection, WantedCall
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import Correction, ToolCall, ToolExecutionStatus, ToolRouting
+from state.routing import ToolCall, ToolRouting
 from tools.catalogue.catalogue import Catalogue
+from tools.checks.checking import CheckedCall, checked_call
 from tools.checks.provenance import trace_params
-from tools.checks.repair import Mended, mend
-from tools.checks.validation import check_call
 
 MAX_CLARIFICATIONS = 2
 MAX_DESCRIBE_ROUNDS = 2
-
-_MISSES = frozenset({"off_palette", "unknown_tool"})
+MAX_SUGGESTIONS = 5
 
 
 def routing_after(
     selection: Selection, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
 ) -> ToolRouting:
     """Return the routing section after a selection."""
-    selection = selection.model_copy(update={"calls": selection.calls[: context.max_parallel_calls]})
-    routing = packet.routing.model_copy(
-        update={
-            "past_calls": packet.routing.all_calls,
-            "calls": (),
-            "alternative_tools": selection.alternatives,
-            "corrections": selection.corrections,
-            "question": None,
-        }
-    )
+    routing = packet.routing.selected(selection.alternatives, selection.corrections)
     match selection.action:
         case "call":
-            return _call(routing, selection, packet, catalogue)
+            return _call(routing, selection, packet, catalogue, context.max_parallel_calls)
         case "clarify" if len(packet.content.clarifications) < MAX_CLARIFICATIONS:
-            return routing.model_copy(update={"outcome": "clarify", "question": selection.question})
+            return routing.asked(selection.question)
         case "describe" if routing.describe_rounds < MAX_DESCRIBE_ROUNDS:
             return described(routing, selection.tool_names, packet, catalogue)
         case "clarify" | "describe":
-            return _none(routing, f"selection asked to {selection.action} again and again, without a result")
+            return routing.ended(f"selection asked to {selection.action} again and again, without a result")
     if selection.decided_by == "model" and _may_widen(packet):
-        return routing.model_copy(update={"outcome": "miss", "widened": True})
-    return _none(routing, selection.reasoning or "no tool fits the request")
+        return routing.missed()
+    return routing.ended(selection.reasoning or "no tool fits the request")
+
+
+def routing_from_queue(routing: ToolRouting, context: RoutingContext) -> ToolRouting:
+    """Return the routing of a pass that makes the calls for which there was no room in the last one."""
+    return routing.selected().called(routing.queued_calls, context.max_parallel_calls)
 
 
 def _may_widen(packet: CognitionPacket) -> bool:
@@ -54,67 +48,52 @@ def _may_widen(packet: CognitionPacket) -> bool:
     return bool(packet.context.palette_left_out) and not routing.widened and not routing.reinjection_count
 
 
-def _call(routing: ToolRouting, selection: Selection, packet: CognitionPacket, catalogue: Catalogue) -> ToolRouting:
-    palette = packet.context.palette_names
-    better = [one for one in selection.corrections if one.better_tool and one.better_tool not in palette]
+def _call(
+    routing: ToolRouting, selection: Selection, packet: CognitionPacket, catalogue: Catalogue, most: int
+) -> ToolRouting:
+    better = tuple(one for one in selection.corrections if one.better_tool not in {"", *packet.context.palette_names})
     if any(one.better_tool not in routing.objections for one in better):
-        return with_objections(routing, better)
-    mended = [mend(call.tool_name, call.params, catalogue) for call in selection.calls]
-    selection = selection.model_copy(update={"calls": tuple(map(_as_mended, selection.calls, mended))})
-    found = [check_call(call.tool_name, call.params, palette, catalogue) for call in selection.calls]
-    corrections = tuple(correction for corrections in found for correction in corrections)
-    mendings = tuple(correction for call in mended for correction in call.corrections)
-    routing = routing.model_copy(update={"corrections": routing.corrections + mendings + corrections})
-    missed = tuple(correction.tool_name for correction in corrections if correction.problem in _MISSES)
+        return routing.objected(better)
+    checked = [_checked(call, packet, catalogue) for call in selection.calls]
+    problems = tuple(problem for call in checked for problem in call.problems)
+    routing = routing.corrected(*(repair for call in checked for repair in call.repairs), *problems)
+    missed = tuple(call.tool_name for call in checked if call.misses)
     if missed:
-        return _missed(routing, missed, catalogue)
-    sound = [call for call, problems in zip(selection.calls, found, strict=True) if not problems]
-    against = objections_to(routing, sound, packet, catalogue)
+        nearest = dict.fromkeys(name for wanted in missed for name in catalogue.nearest(wanted))
+        return routing.missed(missed, tuple(nearest)[:MAX_SUGGESTIONS])
+    sound = [(wanted, call) for wanted, call in zip(selection.calls, checked, strict=True) if not call.problems]
+    against = objections_to(routing, [call for _, call in sound], packet, catalogue)
     if against:
-        return with_objections(routing, against)
-    valid = [_tool_call(selection, index, packet, catalogue) for index, problems in enumerate(found) if not problems]
+        return routing.objected(tuple(against))
+    valid = [_tool_call(wanted, call, selection, packet, catalogue) for wanted, call in sound]
     new = [call for i, call in enumerate(valid) if not any(call.same_call(earlier) for earlier in valid[:i])]
     fresh = tuple(call for call in new if not any(call.same_call(earlier) for earlier in routing.past_calls))
+    told = " ".join(problem.message for problem in problems)
     if fresh:
-        left_out = f"a call was left out: {_problems(corrections)}" if corrections else ""
-        return routing.model_copy(update={"outcome": "call", "calls": fresh, "note": left_out})
+        return routing.called(fresh, most, f"a call was left out: {told}" if told else "")
     if valid:
-        return _none(routing, "the same call was already made, or turned down, this turn, so it is not made again")
-    return _none(routing, _problems(corrections) or "selection named no call")
+        return routing.ended("the same call was already made, or turned down, this turn, so it is not made again")
+    return routing.ended(told or "selection named no call")
 
 
-def _missed(routing: ToolRouting, missed: tuple[str, ...], catalogue: Catalogue) -> ToolRouting:
-    """The first miss widens the palette; the second ends the pass, with suggestions."""
-    nearest = tuple(dict.fromkeys(name for wanted in missed for name in catalogue.nearest(wanted)))[:5]
-    routing = routing.model_copy(update={"missed_tools": routing.missed_tools + missed, "suggestions": nearest})
-    if routing.widened:
-        return _none(
-            routing, f"there is no tool {' or '.join(repr(name) for name in dict.fromkeys(missed))} to use here"
-        )
-    return routing.model_copy(update={"outcome": "miss", "widened": True})
+def _checked(wanted: WantedCall, packet: CognitionPacket, catalogue: Catalogue) -> CheckedCall:
+    if wanted.checked is not None:
+        return wanted.checked
+    return checked_call(wanted.tool_name, wanted.params, packet.context.palette_names, catalogue)
 
 
-def _none(routing: ToolRouting, note: str) -> ToolRouting:
-    return routing.model_copy(
-        update={"outcome": "none", "calls": (), "pass_status": ToolExecutionStatus.SKIPPED, "note": note}
-    )
-
-
-def _as_mended(wanted: WantedCall, mended: Mended) -> WantedCall:
-    return wanted.model_copy(update={"tool_name": mended.tool_name, "params": mended.params})
-
-
-def _tool_call(selection: Selection, index: int, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall:
-    wanted = selection.calls[index]
-    spec = catalogue[wanted.tool_name]
+def _tool_call(
+    wanted: WantedCall, call: CheckedCall, selection: Selection, packet: CognitionPacket, catalogue: Catalogue
+) -> ToolCall:
+    spec = catalogue[call.tool_name]
     confidence, source = wanted.confidence, ConfidenceSource.MEASURED
     if confidence is None:
         confidence, source = selection.confidence, selection.confidence_source
     return ToolCall(
-        tool_name=wanted.tool_name,
-        params=wanted.params,
+        tool_name=call.tool_name,
+        params=call.params,
         risk=spec.risk,
-        provenance=trace_params(wanted.params, spec, _user_words(packet), _tool_outputs(packet)),
+        provenance=trace_params(call.params, spec, _user_words(packet), _tool_outputs(packet)),
         selection_reasoning=wanted.reasoning or selection.reasoning,
         selection_confidence=confidence,
         selection_confidence_source=source,
@@ -133,7 +112,3 @@ def _tool_outputs(packet: CognitionPacket) -> list[tuple[str, str]]:
         (call.tool_name, call.result.output) for call in reversed(packet.routing.past_calls) if call.result is not None
     ]
     return this_turn + [(entry.tool_name, entry.summary) for entry in reversed(packet.context.result_ledger)]
-
-
-def _problems(corrections: tuple[Correction, ...]) -> str:
-    return " ".join(correction.message for correction in corrections)

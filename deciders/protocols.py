@@ -2,18 +2,20 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 from pydantic import JsonValue
 
 from models.model import ModelSource
 from state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from state.context import RoutingContext
+from state.errors import DecisionError
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
 from state.sections import Access, DecidedBy, StageError
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
+from tools.checks.checking import CheckedCall
 from tools.text.tokens import ESTIMATE, TokenCounter
 
 
@@ -29,6 +31,10 @@ class Decision(Section):
     fallback_reason: str = ""
     usage: TokenUsage = TokenUsage()
 
+    def in_place_of(self, error: DecisionError) -> Self:
+        """Return the decision as one that stands in for a model's."""
+        return self._changed(is_fallback=True, fallback_reason=str(error), usage=self.usage + error.usage)
+
     def errors(self, stage: str) -> tuple[StageError, ...]:
         """Return what kept the model from deciding, for the packet's record."""
         return (StageError(stage=stage, message=self.fallback_reason),) if self.is_fallback else ()
@@ -43,13 +49,15 @@ class IntentDecision(Decision):
 
 
 class WantedCall(Section):
-    """A call as the decider wants it, unchecked."""
+    """A call as the decider wants it."""
 
     tool_name: str
     params: dict[str, JsonValue] = {}
     reasoning: str = ""
     confidence: Confidence | None = None
     """The measured probability of this tool's name; None: it was not measured, and the selection's own counts."""
+    checked: CheckedCall | None = None
+    """What the check of it found, where the decider has had it checked, as one does that asks its model once more."""
 
 
 class Selection(Decision):
@@ -82,6 +90,11 @@ class Review(Decision):
     """The judgements on a pass's calls. A call without one counts as not approved, at 0.0."""
 
     reviews: tuple[CallReview, ...]
+
+    def of(self, call_id: str) -> CallReview:
+        """Return the judgement on a call."""
+        unjudged = CallReview(call_id=call_id, approved=False, confidence=0.0, reasoning="the review failed")
+        return next((one for one in self.reviews if one.call_id == call_id), unjudged)
 
 
 class Answer(Decision):

@@ -3,8 +3,7 @@
 from typing import Literal
 
 from state.packet import CognitionPacket
-from state.routing import ToolExecutionStatus
-from state.sections import ApprovalOutcome
+from state.transitions import ToolExecutionStatus
 
 
 def after_intent(packet: CognitionPacket) -> Literal["build_palette", "respond"]:
@@ -33,18 +32,9 @@ def after_review(packet: CognitionPacket) -> Literal["execute_tool", "ask_user",
 
 def after_asking(packet: CognitionPacket) -> Literal["execute_tool", "select_tool", "respond"]:
     """What was approved runs; what the user said instead goes back to selection."""
-    if packet.routing.outcome == "pending" or _only_answered(packet):
-        return "select_tool"
-    return _run_or_respond(packet)
+    return "select_tool" if packet.routing.outcome == "pending" else _run_or_respond(packet)
 
 
 def _run_or_respond(packet: CognitionPacket) -> Literal["execute_tool", "respond"]:
     approved = any(call.status is ToolExecutionStatus.APPROVED for call in packet.routing.calls)
     return "execute_tool" if approved else "respond"
-
-
-def _only_answered(packet: CognitionPacket) -> bool:
-    asked = {call.call_id for call in packet.routing.calls}
-    outcomes = {one.outcome for one in packet.governance.approvals if one.call_id in asked}
-    approved = any(call.status is ToolExecutionStatus.APPROVED for call in packet.routing.calls)
-    return ApprovalOutcome.ANSWERED in outcomes and not approved

@@ -8,8 +8,8 @@ from langgraph.types import interrupt
 from state.context import RoutingContext, routing_context
 from state.errors import RequestError
 from state.packet import CognitionPacket, PacketUpdate
-from state.routing import ToolExecutionStatus
 from state.sections import PacketState, Reflection, Status
+from state.transitions import ToolExecutionStatus
 from tools.approval.decisions import answered, apply_replies, expired
 from tools.approval.preview import previews
 from tools.approval.questions import approval_payload, parse_answer, question_payload
@@ -49,7 +49,7 @@ def _told(packet: CognitionPacket, update: PacketUpdate, what: str) -> PacketUpd
     skipped = routing.pass_status is ToolExecutionStatus.SKIPPED and not routing.calls
     return {
         **update,
-        "governance": (update.get("governance") or packet.governance).model_copy(update={"ask_expires_at": None}),
+        "governance": (update.get("governance") or packet.governance).asking_until(None),
         "status": Status(state=PacketState.PROCESSING),
         "reasoning": packet.reasoning.noted(
             Reflection(

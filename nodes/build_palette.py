@@ -40,27 +40,25 @@ async def build_palette(
         ),
         catalogue,
     )
-    shift = packet.context.shift or palette.shift
     servers = toolbox.health()
     problems = [StageError(stage=STAGE, message=f"{one.name}: {one.problem}") for one in servers if one.problem]
     waiting = [
         StageError(stage=STAGE, message=f"{one.name}: still starting") for one in servers if one.state == "connecting"
     ]
+    chosen_from = packet.context.with_palette(
+        palette.entries,
+        tokens=palette.tokens,
+        left_out=palette.left_out,
+        available=tuple(catalogue),
+        servers=servers,
+        subject=tuple(sorted(palette.subject.terms)),
+        shift=palette.shift,
+    )
     return {
-        "context": packet.context.model_copy(
-            update={
-                "available_mcp_tools": tuple(catalogue),
-                "servers": servers,
-                "palette": palette.entries,
-                "palette_tokens": palette.tokens,
-                "palette_left_out": palette.left_out,
-                "subject": tuple(sorted(palette.subject.terms)) or packet.context.subject,
-                "shift": shift,
-            }
-        ),
+        "context": chosen_from,
         "metrics": packet.metrics.failed(*problems, *waiting),
         "reasoning": packet.reasoning.noted(
-            Reflection(step=STAGE, summary=_summary(palette, len(catalogue), shift, exact=counter.is_exact))
+            Reflection(step=STAGE, summary=_summary(palette, len(catalogue), chosen_from.shift, exact=counter.is_exact))
         ),
     }
 

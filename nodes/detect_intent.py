@@ -5,8 +5,8 @@ from langgraph.runtime import Runtime
 from deciders.protocols import IntentDecision, IntentDetector
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
-from state.routing import ToolExecutionStatus, ToolRouting
-from state.sections import Access, Intent, Reflection, SystemTask
+from state.routing import ToolRouting
+from state.sections import Intent, Reflection, SystemTask
 from tools.catalogue.toolbox import Toolbox
 
 STAGE = "detect_intent"
@@ -17,17 +17,11 @@ async def detect_intent(
 ) -> PacketUpdate:
     """Judge the request; open a pass when it needs a tool and the cap allows one."""
     context = routing_context(runtime.context)
-    decision = await decider.detect(packet, toolbox, context) if context.enabled else _switched_off(packet)
+    decision = _without_asking(packet, context) or await decider.detect(packet, toolbox, context)
     routing = _next_pass(packet, context) if decision.needs_tool else packet.tool_routing
     capped = decision.needs_tool and routing is not None and routing.capped
     if routing is not None and capped:
-        limit = routing.max_reinjections
-        routing = routing.model_copy(
-            update={
-                "pass_status": ToolExecutionStatus.SKIPPED,
-                "note": f"the rest was skipped: a turn may use tools {limit} times, and this one has",
-            }
-        )
+        routing = routing.stopped_at_cap()
     wants = f"needs a tool ({decision.access})" if decision.needs_tool else "needs no tool"
     wants += ", but the cap is reached" if capped else ""
     return {
@@ -56,22 +50,21 @@ async def detect_intent(
 
 def _next_pass(packet: CognitionPacket, context: RoutingContext) -> ToolRouting:
     last = packet.tool_routing
-    if last is None:
-        return ToolRouting(max_reinjections=context.max_reinjections)
-    return ToolRouting(
-        past_calls=last.all_calls,
-        objections=last.objections,
-        reinjection_count=last.reinjection_count,
-        max_reinjections=last.max_reinjections,
-    )
+    return last.next_pass() if last else ToolRouting(max_reinjections=context.max_reinjections)
 
 
-def _switched_off(packet: CognitionPacket) -> IntentDecision:
+def _without_asking(packet: CognitionPacket, context: RoutingContext) -> IntentDecision | None:
+    """Return what is certain: that no tools are wanted, or that chosen calls wait for their pass."""
+    queued = packet.tool_routing.queued_calls if packet.tool_routing else ()
+    if context.enabled and not queued:
+        return None
     return IntentDecision(
-        needs_tool=False,
-        user_intent=packet.content.original_prompt[:200],
-        access=Access.READ,
+        needs_tool=bool(queued),
+        user_intent=packet.intent.user_intent or packet.content.original_prompt[:200],
+        access=packet.intent.access,
         confidence=1.0,
-        reasoning="tool routing is switched off",
+        reasoning=f"{len(queued)} of the chosen calls are still to be made"
+        if queued
+        else "tool routing is switched off",
         decided_by="reflex",
     )

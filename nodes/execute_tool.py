@@ -4,8 +4,9 @@ from langgraph.runtime import Runtime
 
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
-from state.routing import ToolCall, ToolExecutionStatus
+from state.routing import ToolCall
 from state.sections import AuditEntry, Reflection, SystemTask
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.running import execute_all
 
@@ -25,9 +26,9 @@ async def execute_tool(packet: CognitionPacket, runtime: Runtime[RoutingContext]
         for call in done
     )
     return {
-        "intent": packet.intent.model_copy(update={"system_task": SystemTask.TOOL_EXECUTION}),
-        "tool_routing": packet.routing.model_copy(update={"calls": calls}),
-        "governance": packet.governance.model_copy(update={"audit": packet.governance.audit + trail}),
+        "intent": packet.intent.now_at(SystemTask.TOOL_EXECUTION),
+        "tool_routing": packet.routing.with_calls(calls),
+        "governance": packet.governance.audited(*trail),
         "reasoning": packet.reasoning.noted(
             Reflection(step=STAGE, summary="; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done))
         ),

@@ -4,12 +4,12 @@ from langgraph.runtime import Runtime
 
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
-from state.routing import ToolCall, ToolExecutionStatus
+from state.routing import ToolCall
 from state.sections import DataField, LedgerEntry, Reflection, Sketch
+from state.transitions import ToolExecutionStatus
 from tools.palette.choice import with_recent
 
 STAGE = "inject_result"
-LEDGER = 5
 SUMMARY_CHARS = 300
 
 
@@ -17,21 +17,16 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     """Write each call's result as a data field, a sketch, a ledger entry; remember the tools that served."""
     routing, context = packet.routing, packet.context
     served = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
-    ledger = context.result_ledger + tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
+    ledger = tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
     sketches = tuple(
         Sketch(slot=f"result_{call.call_id[:8]}", content=_told(call), content_type="tool_output")
         for call in routing.calls
     )
-    reasoning = packet.reasoning.model_copy(update={"sketchpad": packet.reasoning.sketchpad + sketches})
     return {
-        "content": packet.content.model_copy(
-            update={"data_fields": packet.content.data_fields + tuple(_data_field(call) for call in routing.calls)}
-        ),
-        "context": context.model_copy(
-            update={"recent_tools": with_recent(context.recent_tools, served), "result_ledger": ledger[-LEDGER:]}
-        ),
-        "tool_routing": routing.model_copy(update={"reinjection_count": routing.reinjection_count + 1}),
-        "reasoning": reasoning.noted(
+        "content": packet.content.with_data(*map(_data_field, routing.calls)),
+        "context": context.remembering(with_recent(context.recent_tools, served), ledger),
+        "tool_routing": routing.injected(),
+        "reasoning": packet.reasoning.sketched(*sketches).noted(
             Reflection(
                 step=STAGE,
                 summary=f"{len(served)} of {len(routing.calls)} succeeded; "

@@ -22,11 +22,10 @@ async def respond(
     text = clean.text or NOTHING_LEFT if clean else answer.text
     violations = clean.violations if clean else 0
     cut = f", {violations} pieces of tool markup cut out" if violations else ""
-    metrics = packet.metrics.spent(STAGE, answer.usage).failed(*answer.errors(STAGE))
     return {
         "response": Response(candidate=text, confidence=answer.confidence),
         "messages": [AIMessage(text, id=answer.message_id)],
-        "metrics": metrics.model_copy(update={"violations": metrics.violations + violations}),
+        "metrics": packet.metrics.spent(STAGE, answer.usage).failed(*answer.errors(STAGE)).violated(violations),
         "status": Status(state=PacketState.COMPLETED),
         "reasoning": packet.reasoning.noted(
             Reflection(

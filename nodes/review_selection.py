@@ -2,7 +2,7 @@
 
 from langgraph.runtime import Runtime
 
-from deciders.gate import gated
+from deciders.gate import gated, passes
 from deciders.protocols import Review, Reviewer
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
@@ -25,22 +25,21 @@ async def review_selection(
 def reviewed(packet: CognitionPacket, context: RoutingContext, review: Review, *, can_ask: bool) -> PacketUpdate:
     """Return what a review changes."""
     calls = gated(packet.routing.calls, review, context, can_ask=can_ask)
-    judgements = tuple(
+    judgements = [
         Evaluation(
             name="selection_review",
             subject=call.call_id,
             score=call.review_confidence,
-            label="approved" if call.review_confidence >= context.confidence_threshold else "not_approved",
+            label="approved" if passes(review.of(call.call_id), context) else "not_approved",
             explanation=call.review_reasoning,
         )
         for call in calls
-    )
-    reasoning = packet.reasoning.model_copy(update={"evaluations": packet.reasoning.evaluations + judgements})
+    ]
     return {
-        "tool_routing": packet.routing.model_copy(update={"calls": calls}),
+        "tool_routing": packet.routing.with_calls(calls),
         **asked(packet, context, asks=any(call.status.awaits_user for call in calls)),
         "metrics": packet.metrics.spent(STAGE, review.usage),
-        "reasoning": reasoning.noted(
+        "reasoning": packet.reasoning.evaluated(*judgements).noted(
             Reflection(
                 step=STAGE,
                 summary="; ".join(

@@ -4,7 +4,7 @@ import asyncio
 
 from langgraph.runtime import Runtime
 
-from deciders.outcome import routing_after
+from deciders.outcome import routing_after, routing_from_queue
 from deciders.protocols import ToolSelector
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
@@ -20,11 +20,14 @@ async def select_tool(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: ToolSelector, toolbox: Toolbox
 ) -> PacketUpdate:
     """Ask for a selection and check it."""
-    context, catalogue = routing_context(runtime.context), await toolbox.catalogue()
+    context = routing_context(runtime.context)
+    if packet.routing.queued_calls:
+        return _from_queue(packet, context)
+    catalogue = await toolbox.catalogue()
     selection = await decider.select(packet, catalogue, context)
     routing = await asyncio.to_thread(routing_after, selection, packet, catalogue, context)
     if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
-        routing = routing.model_copy(update={"outcome": "none", "note": routing.question})
+        routing = routing.ended(selection.question)
     return {
         "tool_routing": routing,
         **asked(packet, context, asks=routing.outcome == "clarify"),
@@ -39,6 +42,16 @@ async def select_tool(
                 is_fallback=selection.is_fallback,
             )
         ),
+    }
+
+
+def _from_queue(packet: CognitionPacket, context: RoutingContext) -> PacketUpdate:
+    routing = routing_from_queue(packet.routing, context)
+    summary = f"the calls left over from the last pass: {_outcome(routing)}"
+    return {
+        "tool_routing": routing,
+        **asked(packet, context, asks=False),
+        "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=summary)),
     }
 
 

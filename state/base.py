@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Self
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,9 +23,21 @@ class ConfidenceSource(StrEnum):
 
 
 class Section(BaseModel):
-    """Frozen data: a node returns a changed copy, it never edits what it was given."""
+    """Frozen data: a node returns a changed copy, it never edits what it was given.
+
+    What may change, and how, are methods of each section with typed arguments; they come down to `_changed`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def _changed(self, **fields: Any) -> Self:
+        """Return a copy with other values, validated; what stays is the same object.
+
+        Raises:
+            ValidationError: there is no such field, or it does not take that value.
+        """
+        checked = vars(type(self).model_validate(vars(self) | fields))
+        return self.model_copy(update={name: checked[name] for name in fields})
 
 
 class TokenUsage(Section):

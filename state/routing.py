@@ -1,11 +1,12 @@
 """The tool routing section: which calls a turn wants, how they were judged, and what became of them."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Self
 
 from pydantic import Field, JsonValue
 
 from state.base import Confidence, ConfidenceSource, Section, new_id
+from state.transitions import Outcome, ToolExecutionStatus, check_outcome, check_status
 
 
 class Risk(StrEnum):
@@ -21,26 +22,6 @@ class Risk(StrEnum):
         return list(Risk).index(self)
 
 
-class ToolExecutionStatus(StrEnum):
-    """Where a call stands. Only `EXECUTED` means that the tool did its work."""
-
-    PENDING = "pending"
-    AWAITING_CONFIDENCE = "awaiting_confidence"
-    AWAITING_APPROVAL = "awaiting_approval"
-    APPROVED = "approved"
-    EXECUTED = "executed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    USER_DENIED = "user_denied"
-    UNKNOWN = "unknown"
-    """It started, and whether it finished cannot be known."""
-
-    @property
-    def awaits_user(self) -> bool:
-        """Whether the call waits for the user's word."""
-        return self in {ToolExecutionStatus.AWAITING_CONFIDENCE, ToolExecutionStatus.AWAITING_APPROVAL}
-
-
 class ToolResult(Section):
     """What a tool call came to."""
 
@@ -54,6 +35,10 @@ class ToolResult(Section):
     dry_run: bool = False
     """True when the tool only told what it would do."""
     truncated: bool = False
+
+    def as_dry_run(self) -> "ToolResult":
+        """Return the result of a tool that was only asked what it would do."""
+        return self._changed(dry_run=True)
 
 
 class ToolCall(Section):
@@ -79,6 +64,34 @@ class ToolCall(Section):
         """Whether both would do the same thing."""
         return self.tool_name == other.tool_name and self.params == other.params
 
+    def reviewed(
+        self, status: ToolExecutionStatus, confidence: float, source: ConfidenceSource, reasoning: str
+    ) -> "ToolCall":
+        """Return the call with the review on it."""
+        return self._moved(
+            status, review_confidence=confidence, review_confidence_source=source, review_reasoning=reasoning
+        )
+
+    def decided(self, status: ToolExecutionStatus, why: str = "") -> "ToolCall":
+        """Return the call with what came of asking the user; `why` stands in place of the review's reasoning."""
+        return self._moved(status, review_reasoning=why or self.review_reasoning)
+
+    def edited(
+        self, tool_name: str, params: dict[str, JsonValue], risk: Risk, provenance: dict[str, str]
+    ) -> "ToolCall":
+        """Return the call as the user would have it, and approves it by that."""
+        return self._moved(
+            ToolExecutionStatus.APPROVED, tool_name=tool_name, params=params, risk=risk, provenance=provenance
+        )
+
+    def ended(self, status: ToolExecutionStatus, result: ToolResult) -> "ToolCall":
+        """Return the call with what it came to."""
+        return self._moved(status, result=result)
+
+    def _moved(self, status: ToolExecutionStatus, **fields: Any) -> "ToolCall":
+        check_status(self.status, status, f"the call of {self.tool_name}")
+        return self._changed(status=status, **fields)
+
 
 class Alternative(Section):
     """A tool that could also have served."""
@@ -101,18 +114,27 @@ class Correction(Section):
     better_tool: str = ""
     """Canonical name of the tool to call instead, where one is known."""
 
+    def as_mended(self) -> "Correction":
+        """Return the correction of a call that was changed accordingly."""
+        return self._changed(mended=True)
+
 
 class ToolRouting(Section):
     """A turn's tool routing. None on the packet until the turn needs a tool."""
 
     needs_tool: bool = True
     routing_requested: bool = True
-    outcome: Literal["pending", "call", "none", "clarify", "describe", "miss"] = "pending"
-    """What the pass's last selection came to; a miss is a tool that was not on the palette, or none that would do."""
+    outcome: Outcome = "pending"
     calls: tuple[ToolCall, ...] = ()
     """The calls of this pass; several when they do not depend on each other."""
     past_calls: tuple[ToolCall, ...] = ()
     """The calls of this turn's earlier passes, oldest first."""
+    queued_calls: tuple[ToolCall, ...] = ()
+    """Calls beyond the most that one pass may make: the next pass makes them."""
+    step: int = Field(default=0, ge=0)
+    """Which step of the request this pass is of; passes that only make queued calls belong to the step before them."""
+    step_start: int = Field(default=0, ge=0)
+    """The place in `all_calls` of the step's first call."""
     alternative_tools: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
     objections: tuple[str, ...] = ()
@@ -159,3 +181,111 @@ class ToolRouting(Section):
     def capped(self) -> bool:
         """Whether every reinjection is used up."""
         return self.reinjection_count >= self.max_reinjections
+
+    @property
+    def step_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of the request's current step, oldest first."""
+        return self.all_calls[self.step_start :]
+
+    def next_pass(self) -> "ToolRouting":
+        """Return the routing of another pass of the turn."""
+        step = self.step, self.step_start
+        if not self.queued_calls:
+            step = self.step + 1, len(self.all_calls)
+        return ToolRouting(
+            past_calls=self.all_calls,
+            queued_calls=self.queued_calls,
+            step=step[0],
+            step_start=step[1],
+            objections=self.objections,
+            reinjection_count=self.reinjection_count,
+            max_reinjections=self.max_reinjections,
+        )
+
+    def stopped_at_cap(self) -> "ToolRouting":
+        """Return the routing of a turn that wants another pass and may have none, and says what is left undone."""
+        rest = ", ".join(_written(call) for call in self.queued_calls) or "the rest"
+        note = f"skipped: {rest}; a turn may use tools {self.max_reinjections} times, and this one has"
+        return self._changed(queued_calls=(), pass_status=ToolExecutionStatus.SKIPPED, note=note)
+
+    def selected(
+        self, alternatives: tuple[Alternative, ...] = (), corrections: tuple[Correction, ...] = ()
+    ) -> "ToolRouting":
+        """Return the routing with what another selection brings beside its outcome, which follows."""
+        return self._changed(
+            past_calls=self.all_calls,
+            calls=(),
+            queued_calls=(),
+            alternative_tools=alternatives,
+            corrections=corrections,
+            question=None,
+        )
+
+    def corrected(self, *corrections: Correction) -> "ToolRouting":
+        """Return the routing with more corrections."""
+        return self._changed(corrections=self.corrections + corrections)
+
+    def called(self, calls: tuple[ToolCall, ...], most: int, note: str = "") -> "ToolRouting":
+        """Return the routing with these calls to be made: `most` of them in this pass, the rest in later ones."""
+        return self._came_to("call", calls=calls[:most], queued_calls=calls[most:], note=note)
+
+    def asked(self, question: str) -> "ToolRouting":
+        """Return the routing with a question for the user."""
+        return self._came_to("clarify", question=question)
+
+    def answered(self) -> "ToolRouting":
+        """Return the routing for a selection that has the user's answer, or what they said instead of deciding."""
+        return self._came_to("pending", question=None, queued_calls=())
+
+    def described(self, names: tuple[str, ...], suggestions: tuple[str, ...] = ()) -> "ToolRouting":
+        """Return the routing for a selection that sees the full descriptions of these tools."""
+        return self._came_to(
+            "describe",
+            described_tools=_once(self.described_tools + names),
+            describe_rounds=self.describe_rounds + 1,
+            suggestions=suggestions,
+        )
+
+    def missed(self, names: tuple[str, ...] = (), suggestions: tuple[str, ...] = ()) -> "ToolRouting":
+        """Return the routing for a selection from a wider palette, since these tools, or any that fits, are not on it.
+
+        After the first miss the palette is widened already: the second ends the pass.
+        """
+        told = self._changed(missed_tools=self.missed_tools + names, suggestions=suggestions or self.suggestions)
+        if not self.widened:
+            return told._came_to("miss", widened=True)
+        return told.ended(f"there is no tool {' or '.join(map(repr, _once(names)))} to use here")
+
+    def objected(self, corrections: tuple[Correction, ...]) -> "ToolRouting":
+        """Return the routing for a selection that hears why, and has the better tools on its palette."""
+        return self._came_to(
+            "miss",
+            corrections=self.corrections + tuple(one for one in corrections if one not in self.corrections),
+            objections=self.objections + _once(tuple(one.better_tool for one in corrections)),
+        )
+
+    def ended(self, note: str) -> "ToolRouting":
+        """Return the routing of a pass that makes no call, and why."""
+        return self._came_to(
+            "none", calls=(), queued_calls=(), question=None, pass_status=ToolExecutionStatus.SKIPPED, note=note
+        )
+
+    def with_calls(self, calls: tuple[ToolCall, ...]) -> "ToolRouting":
+        """Return the routing with the pass's calls as they stand now."""
+        return self._changed(calls=calls)
+
+    def injected(self) -> "ToolRouting":
+        """Return the routing with one more reinjection counted."""
+        return self._changed(reinjection_count=self.reinjection_count + 1)
+
+    def _came_to(self, outcome: Outcome, **fields: Any) -> Self:
+        check_outcome(self.outcome, outcome)
+        return self._changed(outcome=outcome, **fields)
+
+
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _written(call: ToolCall) -> str:
+    return f"{call.tool_name}({', '.join(f'{name}={value}' for name, value in call.params.items())})"[:200]

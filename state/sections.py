@@ -15,6 +15,9 @@ PACKET_VERSION = 1
 
 DecidedBy = Literal["model", "reflex"]
 
+LEDGER_RESULTS = 5
+"""Results that a session remembers."""
+
 
 class Header(Section):
     """Who this packet is and where it came from."""
@@ -89,6 +92,10 @@ class Intent(Section):
     confidence: Confidence = 0.0
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
 
+    def now_at(self, task: SystemTask) -> "Intent":
+        """Return the section with another task at hand."""
+        return self._changed(system_task=task)
+
 
 class PaletteEntry(Section):
     """One tool the turn may use, and why it is there."""
@@ -144,6 +151,32 @@ class Context(Section):
         """The names that may be called this turn."""
         return frozenset(entry.tool_name for entry in self.palette)
 
+    def with_palette(
+        self,
+        palette: tuple[PaletteEntry, ...],
+        *,
+        tokens: int,
+        left_out: int,
+        available: tuple[str, ...],
+        servers: tuple[ServerHealth, ...],
+        subject: tuple[str, ...],
+        shift: str,
+    ) -> "Context":
+        """Return the section with another palette in place of the last, and what it was chosen from."""
+        return self._changed(
+            palette=palette,
+            palette_tokens=tokens,
+            palette_left_out=left_out,
+            available_mcp_tools=available,
+            servers=servers,
+            subject=subject or self.subject,
+            shift=self.shift or shift,
+        )
+
+    def remembering(self, recent_tools: tuple[str, ...], results: tuple[LedgerEntry, ...]) -> "Context":
+        """Return the section with other recent tools, and more results, of which the last few are kept."""
+        return self._changed(recent_tools=recent_tools, result_ledger=(self.result_ledger + results)[-LEDGER_RESULTS:])
+
 
 class DataField(Section):
     """A piece of data that came into the packet. Untrusted unless its source is the user."""
@@ -175,6 +208,14 @@ class Content(Section):
     def user_words(self) -> str:
         """All the user said this turn, and nothing else."""
         return "\n".join((self.original_prompt, *self.clarifications))
+
+    def clarified(self, *answers: str) -> "Content":
+        """Return the section with more that the user said."""
+        return self._changed(clarifications=self.clarifications + answers)
+
+    def with_data(self, *fields: DataField) -> "Content":
+        """Return the section with more data."""
+        return self._changed(data_fields=self.data_fields + fields)
 
 
 class Reflection(Section):
@@ -219,7 +260,23 @@ class Reasoning(Section):
 
     def noted(self, *entries: Reflection) -> "Reasoning":
         """Return the section with more entries in its log."""
-        return self.model_copy(update={"reflection_log": self.reflection_log + entries})
+        return self._changed(reflection_log=self.reflection_log + entries)
+
+    def timed(self, entry: int, latency_ms: float) -> "Reasoning":
+        """Return the section with the time of its log's entry of this index; itself where there is none."""
+        if entry >= len(self.reflection_log):
+            return self
+        log = [*self.reflection_log]
+        log[entry] = log[entry].model_copy(update={"latency_ms": latency_ms})
+        return self._changed(reflection_log=tuple(log))
+
+    def sketched(self, *sketches: Sketch) -> "Reasoning":
+        """Return the section with more slots of working memory filled."""
+        return self._changed(sketchpad=self.sketchpad + sketches)
+
+    def evaluated(self, *judgements: Evaluation) -> "Reasoning":
+        """Return the section with more judgements."""
+        return self._changed(evaluations=self.evaluations + judgements)
 
 
 class Response(Section):
@@ -271,6 +328,18 @@ class Governance(Section):
     """When the pending question lapses; None while nothing is asked."""
     audit: tuple[AuditEntry, ...] = ()
 
+    def asking_until(self, expires: datetime | None) -> "Governance":
+        """Return the section with a question pending until then; None: none is."""
+        return self._changed(ask_expires_at=expires)
+
+    def audited(self, *entries: AuditEntry) -> "Governance":
+        """Return the section with a longer trail."""
+        return self._changed(audit=self.audit + entries)
+
+    def decided(self, *approvals: Approval) -> "Governance":
+        """Return the section with more of the user's decisions."""
+        return self._changed(approvals=self.approvals + approvals)
+
 
 class StageError(Section):
     """Something that went wrong without ending the turn."""
@@ -293,17 +362,21 @@ class Metrics(Section):
     def spent(self, stage: str, usage: TokenUsage) -> "Metrics":
         """Return the section with a stage's tokens added."""
         total = self.token_usage.get(stage, TokenUsage()) + usage
-        return self.model_copy(update={"token_usage": {**self.token_usage, stage: total}})
+        return self._changed(token_usage={**self.token_usage, stage: total})
 
     def took(self, stage: str, milliseconds: float) -> "Metrics":
         """Return the section with a stage's time added."""
         total = round(self.latency_ms.get(stage, 0.0) + milliseconds, 3)
-        return self.model_copy(update={"latency_ms": {**self.latency_ms, stage: total}})
+        return self._changed(latency_ms={**self.latency_ms, stage: total})
 
     def failed(self, *errors: StageError) -> "Metrics":
         """Return the section with errors added, none of them twice."""
         new = tuple(error for error in errors if error not in self.errors)
-        return self.model_copy(update={"errors": self.errors + new})
+        return self._changed(errors=self.errors + new)
+
+    def violated(self, times: int) -> "Metrics":
+        """Return the section with more markup counted that had to be cut out."""
+        return self._changed(violations=self.violations + times)
 
 
 class PacketState(StrEnum):

@@ -18,7 +18,8 @@ from state.base import Confidence, Section
 from state.context import RoutingContext
 from state.errors import InputError
 from state.packet import CognitionPacket, TurnInput
-from state.routing import Risk, ToolCall, ToolExecutionStatus
+from state.routing import Risk, ToolCall
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 
 Outcome = Literal["passed", "asked", "skipped", "unclear", "no call"]

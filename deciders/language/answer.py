@@ -9,7 +9,7 @@ from models.model import ModelSource
 from prompts.rendering import render
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 
 MAX_TOKENS = 1_000

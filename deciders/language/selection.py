@@ -1,5 +1,6 @@
 """Tool selection by a language model, at a low temperature."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,8 +18,7 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
 from tools.catalogue.catalogue import Catalogue
-from tools.checks.repair import mend
-from tools.checks.validation import check_call
+from tools.checks.checking import CheckedCall, checked_call
 from tools.palette.texts import palette_text
 
 UNSTATED_CONFIDENCE = 0.5
@@ -104,9 +104,13 @@ class LanguageSelector:
             DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
         """
         corrections: list[Correction] = []
+        checked: list[CheckedCall] = []
 
         def objection(answer: SelectionAnswer) -> str | None:
-            found = _corrections(answer, packet, catalogue)
+            """Object to what the model must mend itself. A tool off the palette it cannot: that widens the palette."""
+            calls = answer.calls if answer.action == "call" else []
+            checked[:] = [checked_call(one.tool, one.params, packet.context.palette_names, catalogue) for one in calls]
+            found = [problem for call in checked if not call.misses for problem in call.problems]
             corrections.extend(found)
             return " ".join(correction.message for correction in found) or None
 
@@ -127,12 +131,15 @@ class LanguageSelector:
         )
         called = {call.tool for call in answer.value.calls}
         only_validated = tuple(name for name in (tool_of(part, tools) for part in answer.widened) if name in called)
-        return _selection(answer, context).model_copy(
-            update={"corrections": tuple(corrections), "only_validated": only_validated}
-        )
+        return _selection(answer, checked, corrections, only_validated)
 
 
-def _selection(answer: Structured[SelectionAnswer], context: RoutingContext) -> Selection:
+def _selection(
+    answer: Structured[SelectionAnswer],
+    checked: Sequence[CheckedCall],
+    corrections: Sequence[Correction],
+    only_validated: tuple[str, ...],
+) -> Selection:
     value = answer.value
     calls = tuple(
         WantedCall(
@@ -140,8 +147,9 @@ def _selection(answer: Structured[SelectionAnswer], context: RoutingContext) -> 
             params=call.params,
             reasoning=call.reasoning or value.reasoning,
             confidence=_probability(answer, "calls", index, "tool"),
+            checked=checked[index],
         )
-        for index, call in enumerate(value.calls[: context.max_parallel_calls] if value.action == "call" else ())
+        for index, call in enumerate(value.calls if value.action == "call" else ())
     )
     measured = [call.confidence for call in calls] if calls else [_probability(answer, "action")]
     known = [probability for probability in measured if probability is not None]
@@ -152,6 +160,8 @@ def _selection(answer: Structured[SelectionAnswer], context: RoutingContext) -> 
         tool_names=tuple(value.tools) if value.action == "describe" else (),
         question=value.question.strip() if value.action == "clarify" else "",
         alternatives=tuple(Alternative(tool_name=one.tool, reason=one.reason) for one in value.alternatives[:5]),
+        corrections=tuple(corrections),
+        only_validated=only_validated,
         confidence=min(known) if sure else value.confidence,
         confidence_source=ConfidenceSource.MEASURED if sure else ConfidenceSource.STATED,
         reasoning=value.reasoning,
@@ -163,15 +173,6 @@ def _selection(answer: Structured[SelectionAnswer], context: RoutingContext) -> 
 def _probability(answer: Structured[SelectionAnswer], *path: str | int) -> float | None:
     measured = answer.measured(*path)
     return measured.probability if measured else None
-
-
-def _corrections(answer: SelectionAnswer, packet: CognitionPacket, catalogue: Catalogue) -> list[Correction]:
-    """What the model must mend itself. A tool off the palette it can not: that widens the palette instead."""
-    wanted = answer.calls if answer.action == "call" else []
-    mended = [mend(call.tool, call.params, catalogue) for call in wanted]
-    palette = packet.context.palette_names
-    found = [one for call in mended for one in check_call(call.tool_name, call.params, palette, catalogue)]
-    return [correction for correction in found if correction.problem not in {"off_palette", "unknown_tool"}]
 
 
 def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:

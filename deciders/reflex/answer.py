@@ -6,7 +6,8 @@ from deciders.protocols import Answer
 from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, words_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall, ToolExecutionStatus
+from state.routing import Risk, ToolCall
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.text.passages import nearest_passages
 

@@ -7,8 +7,9 @@ from deciders.protocols import IntentDecision
 from deciders.reflex.reading import VERBS, access_of, is_question, is_small_talk, mentions_in, steps_in, words_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import Risk, ToolExecutionStatus
+from state.routing import Risk
 from state.sections import Access
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.palette.subject import documents
@@ -35,11 +36,11 @@ class ReflexIntent:
         """Judge the first step not yet taken; steps follow one another only after success."""
         steps = steps_in(packet.content.original_prompt)
         routing = packet.tool_routing
-        taken = routing.reinjection_count if routing else 0
+        taken = routing.step + 1 if routing else 0
         request = packet.content.original_prompt
         if taken >= len(steps):
             return self._decided(False, request, Access.READ, 0.9, "every step of the request was taken")
-        if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.calls):
+        if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.step_calls):
             return self._decided(False, request, Access.READ, 0.9, "the last step did not succeed, so none follows it")
         step = steps[taken]
         if taken:

@@ -11,7 +11,6 @@ from state.routing import Risk, ToolCall
 from state.sections import Access
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.provenance import untrusted_params
-from tools.checks.validation import check_params
 from tools.text.words import words_of
 
 SURE = 0.95
@@ -41,13 +40,11 @@ class ReflexReviewer:
         if spec is None:
             return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
         request = packet.content.user_words
-        invalid = check_params(spec, call.params)
         ungrounded = untrusted_params(call.provenance)
         asked = {*senses_of(verbs_in(request)), *verbs_in(request)}
         does = {*words_of(spec.upstream_name), *senses_of(words_of(spec.upstream_name))}
         terms = {term for hit in catalogue.ranking.rank(request, 50) if hit.name == spec.name for term in hit.terms}
         findings = [
-            (not invalid, 0.0, "; ".join(correction.message for correction in invalid)),
             (
                 any(call.risk in access_of(step).risks for step in steps_in(request)),
                 NOT_ASKED_FOR,

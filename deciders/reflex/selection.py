@@ -93,16 +93,16 @@ class ReflexSelector:
 
     async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
         """Choose for each part of the current step."""
-        return await asyncio.to_thread(self._select, packet, catalogue, context)
+        return await asyncio.to_thread(self._select, packet, catalogue)
 
-    def _select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+    def _select(self, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
         steps = steps_in(packet.content.original_prompt)
-        step = steps[min(packet.routing.reinjection_count, len(steps) - 1)]
+        step = steps[min(packet.routing.step, len(steps) - 1)]
         corrects = any(one.outcome is ApprovalOutcome.ANSWERED for one in packet.governance.approvals)
         parts = [_Part(text, packet.content.clarifications, corrects) for text in parts_in(step)]
         choices = [_choose(part, packet.context.palette_names, catalogue) for part in parts]
         question = next((choice.question for choice in choices if choice.question), "")
-        calls = [call for choice in choices for call in choice.calls][: context.max_parallel_calls]
+        calls = [call for choice in choices for call in choice.calls]
         confidence = min((choice.confidence for choice in choices if choice.calls), default=0.6)
         reasoning = "; ".join(choice.reason for choice in choices)
         if question:
@@ -153,7 +153,7 @@ def _of_the_right_kind(best: _Fit, part: _Part, catalogue: Catalogue) -> tuple[_
     (better,) = _fits(part, frozenset({wrong.better_tool}), catalogue)
     if any(missing for _, missing in _filled(better.spec, part)):
         return best, ()
-    return better, (wrong.model_copy(update={"mended": True}),)
+    return better, (wrong.as_mended(),)
 
 
 def _filled(spec: ToolSpec, part: _Part) -> list[tuple[dict[str, Any], list[str]]]:

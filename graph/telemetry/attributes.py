@@ -10,8 +10,9 @@ from graph.telemetry.changes import StageChange
 from models.model import ModelSource
 from state.base import TokenUsage
 from state.events import StageFinished, StageStopped
-from state.routing import ToolCall, ToolExecutionStatus
+from state.routing import ToolCall
 from state.sections import Evaluation
+from state.transitions import ToolExecutionStatus
 
 Attributes = dict[str, AttributeValue]
 

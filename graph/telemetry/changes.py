@@ -6,8 +6,9 @@ from typing import Any, Literal, TypeVar
 from state.base import TokenUsage
 from state.events import StageFinished
 from state.packet import CognitionPacket, PacketUpdate
-from state.routing import ToolCall, ToolExecutionStatus, ToolRouting
+from state.routing import ToolCall, ToolRouting
 from state.sections import Evaluation, PacketState
+from state.transitions import ToolExecutionStatus
 
 T = TypeVar("T")
 

@@ -18,7 +18,6 @@ from state.context import RoutingContext
 from state.errors import DecisionError
 from state.events import StageStarted, StageStopped
 from state.packet import CognitionPacket, OpeningPacket, PacketUpdate
-from state.sections import Reasoning
 
 R = TypeVar("R", bound=str)
 P_contra = TypeVar("P_contra", bound=CognitionPacket, contravariant=True)
@@ -68,7 +67,7 @@ def instrumented(
                 raise
             took = _ms_since(started)
             known = 0 if "header" in update else len(state.reasoning.reflection_log)
-            update["reasoning"] = _timed(update.get("reasoning", state.reasoning), known, took)
+            update["reasoning"] = update.get("reasoning", state.reasoning).timed(known, took)
             update["metrics"] = update.get("metrics", state.metrics).took(name, took)
             with TelemetryGuard(update.get("header", state.header).packet_id):
                 change = StageChange(name, state, update)
@@ -105,15 +104,6 @@ def routed(route: Callable[[CognitionPacket], R]) -> Callable[[CognitionPacket],
         return route(packet)
 
     return run
-
-
-def _timed(reasoning: Reasoning, known: int, took: float) -> Reasoning:
-    """Put the time on the stage's first new log entry."""
-    log = reasoning.reflection_log
-    if len(log) <= known:
-        return reasoning
-    entry = log[known].model_copy(update={"latency_ms": took})
-    return reasoning.model_copy(update={"reflection_log": (*log[:known], entry, *log[known + 1 :])})
 
 
 def _ids(packet: CognitionPacket) -> dict[str, str]:

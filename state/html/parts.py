@@ -7,8 +7,9 @@ from pydantic import JsonValue
 from state.base import ConfidenceSource, TokenUsage
 from state.context import RoutingContext
 from state.html.markup import Html, element
-from state.routing import Risk, ToolExecutionStatus
+from state.routing import Risk
 from state.sections import PacketState
+from state.transitions import ToolExecutionStatus
 
 GATE = RoutingContext().confidence_threshold
 """Where the gate stands unless a run was told otherwise; the packet does not say."""

@@ -5,7 +5,7 @@ import json
 from support.command_line import CommandLine
 
 from state.packet import read_packet
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 
 def test_a_read_is_answered_from_the_file_and_its_journey_is_shown(cli: CommandLine) -> None:

@@ -7,7 +7,7 @@ from support.command_line import CommandLine
 from support.scripted_openai import ScriptedOpenAI
 
 from state.packet import read_packet
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 INTENT = json.dumps({"needs_tool": True, "user_intent": "read a file", "access": "read", "confidence": 0.9})
 NO_MORE = json.dumps({"needs_tool": False, "user_intent": "done", "access": "read", "confidence": 0.9})

@@ -10,7 +10,7 @@ import pytest
 from support.command_line import COMMAND, CommandLine
 
 from state.packet import read_packet
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 WRITE = 'Write "hello" to notes.txt'
 

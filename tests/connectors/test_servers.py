@@ -18,7 +18,7 @@ from connectors.turn import Finished, run_turn
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -6,14 +6,15 @@ from support.packets import CONTEXT, done
 from deciders.gate import NOT_APPROVED_CAP, failed_review, gated
 from deciders.protocols import CallReview, Review
 from state.context import RoutingContext
-from state.routing import Risk, ToolExecutionStatus
+from state.routing import Risk
+from state.transitions import ToolExecutionStatus
 
 S = ToolExecutionStatus
 ON = {"allow_write_tools": True, "allow_execute_tools": True}
 
 
 def judged(confidence: float, risk: Risk, *, approved: bool = True, can_ask: bool = True, **context):
-    call = done("x.y").model_copy(update={"risk": risk})
+    call = done("x.y", S.PENDING).model_copy(update={"risk": risk})
     one = CallReview(call_id=call.call_id, approved=approved, confidence=confidence, reasoning="so")
     review = Review(reviews=(one,), confidence=confidence, decided_by="model")
     (result,) = gated((call,), review, RoutingContext(**context), can_ask=can_ask)
@@ -48,19 +49,32 @@ def test_status(confidence: float, risk: Risk, can_ask: bool, context: dict, sta
     assert (call.review_reasoning == "so") is (status is S.APPROVED)
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("stated", [0.0, 0.5, 1.0])
+def test_what_is_not_approved_never_runs(stated: float, threshold: float):
+    """However low the threshold, and however sure the review is that it does not approve."""
+    for risk, context in [(Risk.READ, {}), (Risk.WRITE, {}), (Risk.WRITE, ON)]:
+        call = judged(stated, risk, approved=False, confidence_threshold=threshold, **context)
+        assert call.status is not S.APPROVED
+        assert call.status is not S.AWAITING_APPROVAL
+    unjudged = done("x.y", S.PENDING)
+    (call,) = gated((unjudged,), failed_review("boom"), RoutingContext(confidence_threshold=threshold), can_ask=False)
+    assert call.status is S.SKIPPED
+
+
 @pytest.mark.parametrize(("stated", "counts"), [(1.0, 0.5), (0.5, 0.5), (0.2, 0.2), (0.0, 0.0)])
 def test_not_approved_is_capped(stated: float, counts: float):
     assert judged(stated, Risk.READ, approved=False).review_confidence == counts <= NOT_APPROVED_CAP
 
 
 def test_a_failed_review_judges_nothing():
-    calls = (done("x.y"), done("x.z"))
+    calls = (done("x.y", S.PENDING), done("x.z", S.PENDING))
     for call in gated(calls, failed_review("boom"), CONTEXT, can_ask=True):
         assert (call.review_confidence, call.status) == (0.0, S.AWAITING_CONFIDENCE)
         assert "the review failed" in call.review_reasoning
 
 
 def test_the_selections_own_confidence_does_not_count():
-    sure = done("x.y").model_copy(update={"selection_confidence": 1.0})
+    sure = done("x.y", S.PENDING).model_copy(update={"selection_confidence": 1.0})
     (call,) = gated((sure,), failed_review("boom"), CONTEXT, can_ask=False)
     assert (call.review_confidence, call.status) == (0.0, S.SKIPPED)

@@ -7,8 +7,9 @@ from support.scripted_deciders import call, calls, wanted
 from deciders.outcome import routing_after
 from deciders.protocols import Selection
 from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolExecutionStatus, ToolRouting
+from state.routing import ToolCall, ToolRouting
 from state.sections import Access, Intent
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 
 ASCII, COW, IMAGE = "banner.figlet", "banner.cowsay", "studio.generate"

@@ -4,12 +4,14 @@ import pytest
 from support.packets import CONTEXT, FILES, done, packet
 from support.scripted_deciders import call, calls, clarify, describe, none, wanted
 
-from deciders.outcome import routing_after
+from deciders.outcome import routing_after, routing_from_queue
 from deciders.protocols import Selection
 from state.base import ConfidenceSource
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolRouting
+from state.transitions import ToolExecutionStatus
 
+S = ToolExecutionStatus
 READ = call("files.read_file", path="a.txt")
 
 
@@ -90,7 +92,28 @@ def test_outcome(selection: Selection, given: CognitionPacket, outcome: str):
 
 def test_no_more_calls_than_allowed():
     many = calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(9)))
-    assert len(settled(many).calls) == CONTEXT.max_parallel_calls == 4
+    routing = settled(many)
+    assert len(routing.calls) == CONTEXT.max_parallel_calls == 4
+    assert [call.params["path"] for call in routing.calls + routing.queued_calls] == [f"{n}.txt" for n in range(9)]
+
+
+def test_the_next_pass_makes_the_calls_that_are_left_over():
+    first = settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(9))))
+    ran = tuple(one.reviewed(S.APPROVED, 1.0, ConfidenceSource.RULE, "") for one in first.calls)
+    second = routing_from_queue(first.with_calls(ran).injected().next_pass(), CONTEXT)
+    assert [call.params["path"] for call in second.calls] == ["4.txt", "5.txt", "6.txt", "7.txt"]
+    assert [call.params["path"] for call in second.queued_calls] == ["8.txt"]
+    assert (second.outcome, second.step, second.past_calls, second.step_calls) == ("call", 0, ran, ran + second.calls)
+    last = routing_from_queue(second.injected().next_pass(), CONTEXT).injected()
+    assert (last.queued_calls, last.step, len(last.all_calls)) == ((), 0, 9)
+    assert (last.next_pass().step, last.next_pass().step_calls) == (1, ())
+
+
+def test_what_no_pass_is_left_for_is_named():
+    routing = settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(6))))
+    stopped = routing.stopped_at_cap()
+    assert "files.read_file(path=4.txt), files.read_file(path=5.txt)" in stopped.note
+    assert stopped.queued_calls == ()
 
 
 def test_a_miss_gives_suggestions():

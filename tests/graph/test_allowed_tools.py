@@ -12,7 +12,7 @@ from support.scripted_openai import ScriptedOpenAI
 
 from deciders.choosing import reflex_deciders
 from deciders.protocols import Deciders
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 READ, LIST = call("notebook.read_note", name="a"), call("notebook.list_notes")
 

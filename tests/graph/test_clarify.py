@@ -6,7 +6,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, clarify, scripted
 
 from deciders.choosing import reflex_deciders
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 WHICH = clarify("Which note?")
 READ_B = call("notebook.read_note", name="b")

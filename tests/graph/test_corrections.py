@@ -7,7 +7,7 @@ from support.graphs import run_once
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, none, scripted, wanted
 
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from connectors.turn import Asked, Finished, run_turn
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.packet import CognitionPacket, TurnInput
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 WRITES = RoutingContext(allow_write_tools=True)
 READ = TurnInput(messages=[HumanMessage("Read plan.txt")])

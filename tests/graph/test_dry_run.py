@@ -6,7 +6,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
 
 from connectors.turn import Reply
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 SAVE = call("notebook.save_note", name="a", text="avocado")
 

@@ -29,7 +29,7 @@ from models.llama.model import LlamaCppModel
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.request import MAX_REQUEST_CHARS, TurnRequest
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 from tools.servers.config import McpConfig
 from tools.servers.opening import open_hub
 

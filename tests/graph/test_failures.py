@@ -10,7 +10,7 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 from tools.servers.connection import Connection
 
 

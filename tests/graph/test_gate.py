@@ -7,7 +7,7 @@ from support.scripted_deciders import ScriptedReviewer, approving, call, calls, 
 
 from deciders.protocols import CallReview, Review
 from state.errors import DecisionError
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 READ_A = call("notebook.read_note", name="a")
 

@@ -6,8 +6,8 @@ from support.notebook import Notebook
 
 from connectors.turn import Asked, Finished, Say, StageFinished, StageStarted
 from deciders.choosing import reflex_deciders
-from state.routing import ToolExecutionStatus
 from state.sections import Access, PacketState, SystemTask
+from state.transitions import ToolExecutionStatus
 
 
 async def test_a_read(notebook: Notebook):

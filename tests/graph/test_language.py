@@ -9,7 +9,7 @@ from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from deciders.protocols import Deciders
 from state.packet import TurnInput
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 YES, NO = intent(needs_tool=True), intent(needs_tool=False)
 READ_A = call("notebook.read_note", name="a")

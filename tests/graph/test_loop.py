@@ -7,7 +7,7 @@ from support.scripted_deciders import call, calls, none, scripted, wanted
 
 from connectors.turn import Say
 from deciders.choosing import reflex_deciders
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 FOUR = [call("notebook.read_note", name=name) for name in "abcd"]
 

@@ -16,7 +16,7 @@ from models.endpoint import Endpoint
 from models.openai.connect import connect
 from models.openai.model import OpenAICompatible
 from state.packet import CognitionPacket
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 KEY = "sk-very-secret-key"
 YES, NO = intent(needs_tool=True), intent(needs_tool=False)

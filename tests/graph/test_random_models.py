@@ -21,7 +21,8 @@ from deciders.protocols import Deciders, IntentDecision, IntentDetector
 from models.llama.model import LlamaCppModel
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import Risk, ToolExecutionStatus
+from state.routing import Risk
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.toolbox import Toolbox
 from tools.checks.validation import check_params
 from tools.servers.connection import Connection

@@ -6,8 +6,9 @@ import pytest
 
 from graph.routes import after_asking, after_intent, after_review, after_selection
 from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolExecutionStatus, ToolRouting
+from state.routing import ToolCall, ToolRouting
 from state.sections import Approval, ApprovalOutcome, Governance, Intent
+from state.transitions import ToolExecutionStatus
 
 S = ToolExecutionStatus
 O = ApprovalOutcome  # noqa: E741

@@ -15,7 +15,7 @@ from state.context import RoutingContext
 from state.errors import RequestError, SessionError
 from state.packet import CognitionPacket
 from state.request import TurnRequest
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 
 def read(name: str):

@@ -12,7 +12,7 @@ from support.scripted_deciders import ScriptedReviewer, approving, call, scripte
 from connectors.sessions import SessionState
 from connectors.turn import Reply, Say
 from state.packet import CognitionPacket
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 READ = call("notebook.read_note", name="a")
 WRITE = call("notebook.write_note", name="a", text="avocado")

@@ -7,7 +7,8 @@ from support.packets import done, packet, with_error, with_output
 from nodes.inject_result import inject_result
 from state.context import RoutingContext
 from state.packet import PacketUpdate
-from state.routing import ToolCall, ToolExecutionStatus
+from state.routing import ToolCall
+from state.transitions import ToolExecutionStatus
 
 S = ToolExecutionStatus
 RUNTIME: Runtime[RoutingContext] = Runtime(context=RoutingContext())

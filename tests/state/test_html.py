@@ -10,7 +10,8 @@ from support.html_reading import read_html
 from state.html.markup import element, excerpt, visible
 from state.html.parts import duration
 from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolExecutionStatus, ToolRouting
+from state.routing import ToolCall, ToolRouting
+from state.transitions import ToolExecutionStatus
 
 
 def test_all_of_a_packet_is_shown() -> None:

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from state import sections as s
 from state.base import ConfidenceSource, TokenUsage
 from state.packet import CognitionPacket
-from state.routing import Alternative, Correction, Risk, ToolCall, ToolExecutionStatus, ToolResult, ToolRouting
+from state.routing import Alternative, Correction, Risk, ToolCall, ToolResult, ToolRouting
+from state.transitions import ToolExecutionStatus
 
 AT = datetime(2026, 2, 28, 23, 59, 59, 123456, tzinfo=UTC)
 PARAMS: dict[str, Any] = {
@@ -117,6 +118,9 @@ ROUTING = ToolRouting(
     outcome="call",
     calls=(CALL,),
     past_calls=(CALL.model_copy(update={"call_id": "c0"}),),
+    queued_calls=(CALL.model_copy(update={"call_id": "c2"}),),
+    step=1,
+    step_start=1,
     alternative_tools=(Alternative(tool_name="files.append", reason="also writes"),),
     corrections=(
         Correction(

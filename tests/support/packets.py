@@ -8,8 +8,9 @@ from mcp_types import Tool
 from state.context import RoutingContext
 from state.errors import CallRefusedError
 from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall, ToolExecutionStatus, ToolResult, ToolRouting
+from state.routing import Risk, ToolCall, ToolResult, ToolRouting
 from state.sections import Content, Context, DataField, PaletteEntry, ServerHealth
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.servers.connection import spec_of
 from tools.spec.tool_spec import ToolSpec

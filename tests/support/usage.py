@@ -18,8 +18,9 @@ from graph.settings import Settings
 from graph.storage import open_checkpointer, open_store, serializer
 from state.base import ConfidenceSource, now
 from state.context import RoutingContext
-from state.routing import Risk, ToolExecutionStatus
+from state.routing import Risk
 from state.sections import Access
+from state.transitions import ToolExecutionStatus
 from tools.servers.hub import McpHub
 from tools.usage.record import CallRecord, UsageRecord
 from tools.usage.store import keep

@@ -4,8 +4,9 @@ from typing import Any
 
 from state.errors import RequestError
 from state.packet import CognitionPacket, PacketUpdate
-from state.routing import ToolCall, ToolExecutionStatus
+from state.routing import ToolCall
 from state.sections import Approval, ApprovalOutcome, AuditEntry
+from state.transitions import ToolExecutionStatus
 from tools.approval.questions import Reply, parse_replies
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.provenance import USER
@@ -50,14 +51,13 @@ def answered(packet: CognitionPacket, answer: str | None) -> PacketUpdate:
     if answer is None:
         return _unanswered(packet, "you did not answer the question")
     return {
-        "tool_routing": packet.routing.model_copy(update={"outcome": "pending", "question": None}),
-        "content": packet.content.model_copy(update={"clarifications": (*packet.content.clarifications, answer)}),
+        "tool_routing": packet.routing.answered(),
+        "content": packet.content.clarified(answer),
     }
 
 
 def _unanswered(packet: CognitionPacket, why: str) -> PacketUpdate:
-    update = {"outcome": "none", "question": None, "pass_status": ToolExecutionStatus.SKIPPED, "note": why}
-    return {"tool_routing": packet.routing.model_copy(update=update)}
+    return {"tool_routing": packet.routing.ended(why)}
 
 
 def _decided(packet: CognitionPacket, replies: dict[str, Reply], catalogue: Catalogue | None) -> PacketUpdate:
@@ -81,22 +81,16 @@ def _decided(packet: CognitionPacket, replies: dict[str, Reply], catalogue: Cata
         for one in approvals
     )
     words = [one.comment for one in replies.values() if one.outcome is ApprovalOutcome.ANSWERED]
-    governance = packet.governance
+    routing = packet.routing.with_calls(calls)
+    runs = any(call.status is ToolExecutionStatus.APPROVED for call in calls)
     return {
-        "tool_routing": packet.routing.model_copy(update={"calls": calls}),
-        "governance": governance.model_copy(
-            update={"approvals": governance.approvals + approvals, "audit": governance.audit + trail}
-        ),
-        "content": packet.content.model_copy(
-            update={"clarifications": packet.content.clarifications + tuple(dict.fromkeys(words))}
-        ),
+        "tool_routing": routing if runs or not words else routing.answered(),
+        "governance": packet.governance.decided(*approvals).audited(*trail),
+        "content": packet.content.clarified(*dict.fromkeys(words)),
     }
 
 
 def _after(call: ToolCall, reply: Reply, packet: CognitionPacket, catalogue: Catalogue | None) -> ToolCall:
-    update: dict[str, Any] = {"status": _STATUS[reply.outcome]}
-    if reply.outcome in _WHY:
-        update["review_reasoning"] = _WHY[reply.outcome]
     if reply.outcome is ApprovalOutcome.EDITED and catalogue is not None:
         name, params = reply.tool_name or call.tool_name, reply.params or {}
         problems = check_call(name, params, packet.context.palette_names, catalogue)
@@ -104,5 +98,5 @@ def _after(call: ToolCall, reply: Reply, packet: CognitionPacket, catalogue: Cat
             raise RequestError("the edited call is not valid: " + " ".join(problem.message for problem in problems))
         changed = {key for key, value in params.items() if call.params.get(key) != value}
         origins = {key: USER if key in changed else call.provenance.get(key, USER) for key in params}
-        update |= {"tool_name": name, "params": params, "risk": catalogue[name].risk, "provenance": origins}
-    return call.model_copy(update=update)
+        return call.edited(name, params, catalogue[name].risk, origins)
+    return call.decided(_STATUS[reply.outcome], _WHY.get(reply.outcome, ""))

@@ -19,7 +19,7 @@ def asked(packet: CognitionPacket, context: RoutingContext, *, asks: bool) -> Pa
     """Return the sections that say that the turn now waits for the user, or that it does not."""
     expires = now() + timedelta(seconds=context.ask_timeout_s) if asks else None
     return {
-        "governance": packet.governance.model_copy(update={"ask_expires_at": expires}),
+        "governance": packet.governance.asking_until(expires),
         "status": Status(
             state=PacketState.AWAITING_USER if asks else PacketState.PROCESSING,
             next_steps=("ask_user",) if asks else (),

@@ -1,4 +1,4 @@
-"""Mending of wanted calls before any check: what was meant beyond doubt is called, and nothing given is lost."""
+"""Repairing wanted calls before any check: what was meant beyond doubt is called, and nothing given is lost."""
 
 import difflib
 import json
@@ -19,24 +19,24 @@ CLOSE = 0.8
 
 
 @dataclass(frozen=True)
-class Mended:
-    """A call as it was meant, and what was mended to make it so."""
+class Repaired:
+    """A call as it was meant, and what was repaired to make it so."""
 
     tool_name: str
     params: dict[str, Any]
     corrections: tuple[Correction, ...] = ()
 
 
-def mend(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> Mended:
-    """Return the call as it was meant. What cannot be mended stays as it is, for the checks to object to."""
-    call = _with_tool(Mended(name, dict(params)), catalogue)
+def repair(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> Repaired:
+    """Return the call as it was meant. What cannot be repaired stays as it is, for the checks to object to."""
+    call = _with_tool(Repaired(name, dict(params)), catalogue)
     if call.tool_name not in catalogue:
         return call
     spec = catalogue[call.tool_name]
     return _with_types(_with_names(call, spec), spec)
 
 
-def _with_tool(call: Mended, catalogue: Catalogue) -> Mended:
+def _with_tool(call: Repaired, catalogue: Catalogue) -> Repaired:
     name = call.tool_name
     known = meant_tool(name, catalogue)
     if known and known != name:
@@ -47,7 +47,7 @@ def _with_tool(call: Mended, catalogue: Catalogue) -> Mended:
     return _noted(replace(call, tool_name=inner.tool_name, params=inner.params), name, "wrapper", inner.told)
 
 
-def _with_names(call: Mended, spec: ToolSpec) -> Mended:
+def _with_names(call: Repaired, spec: ToolSpec) -> Repaired:
     """Give misspelt parameters the one name that they are close to, where the value then fits."""
     if spec.is_open:
         return call
@@ -85,7 +85,7 @@ def _close(word: str, other: str) -> bool:
     return word == other or (min(len(word), len(other)) > 2 and likeness >= CLOSE)
 
 
-def _with_types(call: Mended, spec: ToolSpec) -> Mended:
+def _with_types(call: Repaired, spec: ToolSpec) -> Repaired:
     params = coerced(spec, call.params)
     for name, value in params.items():
         if value is not call.params[name]:
@@ -94,7 +94,7 @@ def _with_types(call: Mended, spec: ToolSpec) -> Mended:
     return replace(call, params=params)
 
 
-def _noted(call: Mended, about: str, problem: str, message: str) -> Mended:
+def _noted(call: Repaired, about: str, problem: str, message: str) -> Repaired:
     note = Correction(tool_name=about, problem=problem, message=message, mended=True)
     return replace(call, corrections=(*call.corrections, note)[:MAX_CORRECTIONS])
 

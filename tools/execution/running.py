@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from state.context import RoutingContext
 from state.errors import LostCallError, ToolCallError
 from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall, ToolExecutionStatus, ToolResult
+from state.routing import Risk, ToolCall, ToolResult
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.permission import refusal
@@ -58,7 +59,7 @@ async def execute(
     if not result.success:
         return _ended(call, ToolExecutionStatus.FAILED, result)
     if not switched_on:
-        return _ended(call, ToolExecutionStatus.SKIPPED, result.model_copy(update={"dry_run": True}))
+        return _ended(call, ToolExecutionStatus.SKIPPED, result.as_dry_run())
     return _ended(call, ToolExecutionStatus.EXECUTED, result)
 
 
@@ -71,4 +72,4 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
 
 
 def _ended(call: ToolCall, status: ToolExecutionStatus, result: ToolResult) -> ToolCall:
-    return call.model_copy(update={"status": status, "result": result})
+    return call.ended(status, result)

@@ -8,8 +8,9 @@ from pydantic import ConfigDict
 
 from state.base import Confidence, ConfidenceSource, Section, storable
 from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall, ToolExecutionStatus
+from state.routing import Risk, ToolCall
 from state.sections import Access, ApprovalOutcome, DecidedBy
+from state.transitions import ToolExecutionStatus
 
 USAGE_VERSION = 1
 """Raised when a field changes its meaning or goes. A new field does not raise it: readers pass over it."""

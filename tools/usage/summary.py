@@ -6,7 +6,7 @@ from datetime import datetime
 from statistics import fmean
 
 from state.base import Confidence, Section
-from state.routing import ToolExecutionStatus as Status
+from state.transitions import ToolExecutionStatus as Status
 from tools.usage.record import CallRecord, UsageRecord
 
 

@@ -9,7 +9,7 @@ from support.turn_places import Conversation, Place, answering, wanting
 
 from connectors.asking import Continue, Reply, Say
 from connectors.turn import Finished, StageStarted, run_turn
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 pytestmark = pytest.mark.xdist_group("langgraph")
 

@@ -13,7 +13,7 @@ from connectors.sessions import AnswerPiece
 from connectors.turn import Asked, Finished, StageFinished, StageStarted
 from state.errors import InputError, RequestError, SessionError
 from state.request import TurnRequest
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 from tools.usage.store import read_usage
 
 pytestmark = pytest.mark.xdist_group("langgraph")

@@ -12,7 +12,7 @@ from support.scripted_replies import Stall
 from support.terminals import KEYS, chatting, leave
 
 from state.packet import read_packet
-from state.routing import ToolExecutionStatus
+from state.transitions import ToolExecutionStatus
 
 pytestmark = pytest.mark.xdist_group("langgraph")
 

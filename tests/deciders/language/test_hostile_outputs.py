@@ -23,11 +23,13 @@ from models.endpoint import Endpoint
 from models.model import Model, ModelSource
 from models.openai.connect import connect
 from state.errors import DecisionError
-from state.routing import ToolExecutionStatus, ToolRouting
+from state.routing import ToolRouting
+from state.transitions import ToolExecutionStatus
 
 SELECTIONS = [*SPELLING, *MARKUP, *MEANINGS]
 ASK = packet("Read a.txt")
-CALLS = (done("files.read_file", path="b.txt"), done("files.list_directory", path="d"))
+PENDING = ToolExecutionStatus.PENDING
+CALLS = (done("files.read_file", PENDING, path="b.txt"), done("files.list_directory", PENDING, path="d"))
 
 
 class _Writer:

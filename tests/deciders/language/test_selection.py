@@ -151,12 +151,6 @@ async def test_an_unknown_tool_is_not_for_the_model_to_mend(
     assert len(scripted_openai.requests) == 1
 
 
-async def test_no_more_calls_than_allowed(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    many = [{"tool": "files.read_file", "params": {"path": f"{number}.txt"}} for number in range(9)]
-    scripted_openai.script(selection("call", calls=many))
-    assert len((await select(model, context=RoutingContext(max_parallel_calls=3))).calls) == 3
-
-
 async def test_earlier_corrections_and_nearest_tools_are_shown(model: ModelSource, scripted_openai: ScriptedOpenAI):
     note = Correction(tool_name="x", problem="unknown_tool", message="There is no tool `x`.")
     mended = Correction(tool_name="x", problem="coerced", message="It was read as 5.", mended=True)

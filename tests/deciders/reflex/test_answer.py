@@ -5,8 +5,9 @@ from support.packets import CONTEXT, FILES, asking, done, packet, with_error, wi
 
 from deciders.reflex.answer import SHOWN_CHARS, ReflexResponder
 from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolExecutionStatus
+from state.routing import ToolCall
 from state.sections import ServerHealth
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 
 S = ToolExecutionStatus

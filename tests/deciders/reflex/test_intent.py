@@ -4,8 +4,8 @@ import pytest
 from support.packets import CONTEXT, FILES, Shelf, asking, done, packet, tool
 
 from deciders.reflex.intent import ReflexIntent
-from state.routing import ToolExecutionStatus
 from state.sections import Access
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 
 SMALL_TALK = [
@@ -86,7 +86,7 @@ async def test_a_tool_that_knows_the_words_is_needed():
     ],
 )
 async def test_later_passes(request_: str, used: int, status: ToolExecutionStatus, needs: bool):
-    later = packet(request_, done("files.read_file", status, path="a.txt"), reinjection_count=used)
+    later = packet(request_, done("files.read_file", status, path="a.txt"), reinjection_count=used, step=used - 1)
     shelf = Shelf()
     assert (await ReflexIntent().detect(later, shelf, CONTEXT)).needs_tool is needs
     assert shelf.asked == 0

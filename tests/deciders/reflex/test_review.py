@@ -7,6 +7,7 @@ from deciders.gate import gated
 from deciders.protocols import CallReview
 from deciders.reflex.review import ReflexReviewer
 from state.routing import Risk, ToolCall
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 
 
@@ -16,7 +17,9 @@ async def judge(request: str, call: ToolCall, catalogue: Catalogue = FILES) -> C
     return review
 
 
-READ = done("files.read_file", path="a.txt").model_copy(update={"provenance": {"path": "user"}})
+READ = done("files.read_file", ToolExecutionStatus.PENDING, path="a.txt").model_copy(
+    update={"provenance": {"path": "user"}}
+)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +39,6 @@ async def test_approved(request_: str, call: ToolCall):
 @pytest.mark.parametrize(
     ("request_", "call", "confidence", "says"),
     [
-        ("Read a.txt", done("files.read_file", path=5), 0.0, "cannot take `path`"),
-        ("Read a.txt", done("files.read_file"), 0.0, "needs `path`"),
-        ("Read a.txt", done("files.read_file", path="a", x=1), 0.0, "no parameter `x`"),
         ("Read a.txt", done("files.gone", path="a.txt"), 0.0, "the tool is gone"),
         ("Read a.txt", done("files.delete_file", path="a.txt"), 0.3, "does not ask for write access"),
         ("Delete a.txt", done("shell.run_command", command=["rm"]), 0.3, "does not ask for execute access"),
@@ -64,15 +64,15 @@ async def test_off_topic_is_doubted_not_refused():
 
 
 async def test_worst_finding_counts_and_all_are_told():
-    call = done("files.delete_file", path=5).model_copy(update={"provenance": {"path": "model"}})
+    call = done("files.delete_file", path="b").model_copy(update={"provenance": {"path": "model"}})
     review = await judge("Read a.txt", call)
-    assert review.confidence == 0.0
-    for told in ("cannot take `path`", "write access", "not in your words"):
+    assert review.confidence == 0.3
+    for told in ("write access", "not in your words"):
         assert told in review.reasoning
 
 
 async def test_each_call_on_its_own():
-    both = packet("Read a.txt", READ, done("files.delete_file", path="a.txt"))
+    both = packet("Read a.txt", READ, done("files.delete_file", ToolExecutionStatus.PENDING, path="a.txt"))
     review = await ReflexReviewer().review(both, FILES, CONTEXT)
     assert [one.approved for one in review.reviews] == [True, False]
     assert review.confidence == 0.3

@@ -58,7 +58,7 @@ async def test_call(request_: str, calls: Calls):
 
 
 async def test_second_step_on_the_second_pass():
-    selection = await select(packet("Read a.txt then delete b.txt", reinjection_count=1))
+    selection = await select(packet("Read a.txt then delete b.txt", step=1))
     assert made(selection) == [("files.delete_file", {"path": "b.txt"})]
 
 
@@ -91,11 +91,6 @@ async def test_none():
     selection = await select(packet("Sing me a song"))
     assert (selection.action, selection.calls) == ("none", ())
     assert "no tool fits" in selection.reasoning
-
-
-async def test_at_most_as_many_calls_as_allowed():
-    selection = await select(packet("Read a.txt, b.txt, c.txt"), context=RoutingContext(max_parallel_calls=2))
-    assert [call.params["path"] for call in selection.calls] == ["a.txt", "b.txt"]
 
 
 async def test_a_read_is_preferred_where_the_verb_asks_for_one():

@@ -8,7 +8,7 @@ from support.tool_specs import PATH, a_tool, files_catalogue
 
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.provenance import trace_params
-from tools.checks.repair import mend
+from tools.checks.repair import repair
 from tools.checks.validation import MAX_CORRECTIONS, check_call, check_params
 
 READ, RUN = "files.read_file", "shell.run_command"
@@ -129,18 +129,18 @@ VALID = [
 
 @pytest.mark.parametrize("case", MENDED, ids=str)
 def test_mended(case: Case):
-    mended = mend(case.name, case.params, FILES)
+    mended = repair(case.name, case.params, FILES)
     assert (mended.tool_name, mended.params) == (case.meant, case.read_as)
     assert [one.problem for one in mended.corrections] == case.problems
     assert all(one.mended and one.message for one in mended.corrections)
     assert check_call(case.name, case.params, frozenset(FILES), FILES)
     assert check_call(mended.tool_name, mended.params, frozenset(FILES), FILES) == []
-    assert mend(mended.tool_name, mended.params, FILES).corrections == ()
+    assert repair(mended.tool_name, mended.params, FILES).corrections == ()
 
 
 @pytest.mark.parametrize(("name", "params"), KEPT, ids=lambda value: str(value)[:60])
 def test_kept_and_objected_to(name: str, params: dict[str, Any]):
-    mended = mend(name, params, FILES)
+    mended = repair(name, params, FILES)
     assert (mended.tool_name, mended.params, mended.corrections) == (name, params, ())
     assert check_call(name, params, frozenset(FILES), FILES)
 
@@ -148,29 +148,29 @@ def test_kept_and_objected_to(name: str, params: dict[str, Any]):
 @pytest.mark.parametrize(("name", "params"), VALID)
 def test_a_good_call_is_never_changed(name: str, params: dict[str, Any]):
     assert check_params(FILES[name], params) == []
-    mended = mend(name, params, FILES)
+    mended = repair(name, params, FILES)
     assert (mended.tool_name, mended.params, mended.corrections) == (name, params, ())
 
 
 def test_a_namespace_that_is_a_server_is_that_server():
     both = Catalogue([a_tool("mcp.list", "List."), a_tool("files.read", "Read.")])
-    assert mend("mcp.read", {}, both).tool_name == "mcp.read"
-    assert mend("mcp.list", {}, both).corrections == ()
+    assert repair("mcp.read", {}, both).tool_name == "mcp.read"
+    assert repair("mcp.list", {}, both).corrections == ()
 
 
 def test_what_the_user_said_stays_theirs():
-    mended = mend(READ, {"pth": "a.txt", "lines": "5"}, FILES)
+    mended = repair(READ, {"pth": "a.txt", "lines": "5"}, FILES)
     assert trace_params(mended.params, FILES[READ], "Read 5 lines of a.txt", []) == {"path": "user", "lines": "user"}
 
 
 def test_what_a_tool_said_stays_the_tools():
-    mended = mend("call_tool", {"name": READ, "arguments": '{"path": "b.txt", "lines": "7"}'}, FILES)
+    mended = repair("call_tool", {"name": READ, "arguments": '{"path": "b.txt", "lines": "7"}'}, FILES)
     origins = trace_params(mended.params, FILES[READ], "Read it", [("web.fetch", "see b.txt, 7 lines")])
     assert origins == {"path": "tool:web.fetch", "lines": "tool:web.fetch"}
 
 
 def test_notes_are_few_and_short():
     spec = a_tool("a.b", **{f"p{number}": {"type": "array"} for number in range(20)})
-    mended = mend("a.b", {f"p{number}": "x" * 10_000 for number in range(20)}, Catalogue([spec]))
+    mended = repair("a.b", {f"p{number}": "x" * 10_000 for number in range(20)}, Catalogue([spec]))
     assert len(mended.corrections) == MAX_CORRECTIONS
     assert all(len(one.message) < 250 for one in mended.corrections)

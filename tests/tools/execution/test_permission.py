@@ -7,8 +7,9 @@ from support.tool_specs import files_catalogue
 
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall, ToolExecutionStatus
+from state.routing import Risk, ToolCall
 from state.sections import Approval, ApprovalOutcome, Context, Governance, PaletteEntry
+from state.transitions import ToolExecutionStatus
 from tools.execution.permission import refusal
 
 FILES = files_catalogue()

@@ -1,0 +1,100 @@
+"""The routing state machine: drawn as the guide for contributors shows it, and walked by what a packet can do."""
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from state.base import ConfidenceSource
+from state.errors import PacketError
+from state.routing import Risk, ToolCall, ToolResult, ToolRouting
+from state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
+
+S = ToolExecutionStatus
+GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
+
+MOVES: dict[str, Callable[[ToolCall, S], ToolCall]] = {
+    "reviewed": lambda call, status: call.reviewed(status, 0.9, ConfidenceSource.RULE, "so"),
+    "decided": lambda call, status: call.decided(status),
+    "ended": lambda call, status: call.ended(status, ToolResult(success=True)),
+}
+"""What puts a call into another status."""
+
+SELECTIONS: dict[Outcome, Callable[[ToolRouting], ToolRouting]] = {
+    "pending": lambda routing: routing.answered(),
+    "call": lambda routing: routing.called((ToolCall(tool_name="a.b"),), 4),
+    "none": lambda routing: routing.ended("no"),
+    "clarify": lambda routing: routing.asked("Which?"),
+    "describe": lambda routing: routing.described(("a.b",)),
+    "miss": lambda routing: routing.missed(("a.c",)),
+}
+"""What puts a pass into another outcome."""
+
+
+def drawn(table: Mapping[str, frozenset[str]]) -> str:
+    """Return a table as a Mermaid diagram."""
+    lines = [f"    {before} --> {after}" for before, follow in table.items() for after in sorted(follow)]
+    ends = [f"    {before} --> [*]" for before, follow in table.items() if not follow]
+    return "\n".join(["stateDiagram-v2", f"    [*] --> {next(iter(table))}", *lines, *ends])
+
+
+@pytest.mark.parametrize("table", [STATUSES, OUTCOMES], ids=["statuses", "outcomes"])
+def test_it_is_drawn_in_the_guide(table: Mapping[str, frozenset[str]]):
+    assert f"```mermaid\n{drawn(table)}\n```" in GUIDE.read_text()
+
+
+@pytest.mark.parametrize(
+    ("table", "every"), [(STATUSES, set(S)), (OUTCOMES, set(get_args(Outcome)))], ids=["statuses", "outcomes"]
+)
+def test_every_state_can_be_reached(table: Mapping[str, frozenset[str]], every: set[str]):
+    reached, new = set(), {"pending"}
+    while new:
+        reached |= new
+        new = {after for before in new for after in table[before]} - reached
+    assert reached == set(table) == every
+
+
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize(("before", "after"), [*product(S, S)])
+def test_a_call_moves_only_as_the_table_says(move: str, before: S, after: S):
+    call = ToolCall(tool_name="a.b", status=before)
+    if after is before or after in STATUSES[before]:
+        assert MOVES[move](call, after).status is after
+    else:
+        with pytest.raises(PacketError, match=rf"the call of a\.b is {before}: it cannot become {after}"):
+            MOVES[move](call, after)
+
+
+@pytest.mark.parametrize("before", S)
+def test_only_a_waiting_call_is_edited(before: S):
+    call = ToolCall(tool_name="a.b", status=before)
+    if before.awaits_user:
+        assert call.edited("a.c", {"x": 1}, Risk.READ, {"x": "user"}).tool_name == "a.c"
+    elif before not in {S.PENDING, S.APPROVED}:
+        with pytest.raises(PacketError):
+            call.edited("a.c", {"x": 1}, Risk.READ, {"x": "user"})
+
+
+@pytest.mark.parametrize(("before", "after"), [*product(OUTCOMES, OUTCOMES)])
+def test_a_pass_comes_only_to_what_the_table_says(before: Outcome, after: Outcome):
+    routing = ToolRouting(outcome=before)
+    if after in OUTCOMES[before]:
+        assert SELECTIONS[after](routing).outcome == after
+    else:
+        with pytest.raises(PacketError, match=f"the outcome of this pass is '{before}'"):
+            SELECTIONS[after](routing)
+
+
+def test_no_section_is_changed_by_hand():
+    """Outside `state/`, no product code names the fields that it changes: their types would not be checked."""
+    rooms = [GUIDE.parent / room for room in ("models", "tools", "deciders", "nodes", "graph")]
+    by_hand = [
+        f"{path.relative_to(GUIDE.parent)}: {line.strip()}"
+        for room in rooms
+        for path in room.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if "model_copy(" in line
+    ]
+    assert by_hand == []
