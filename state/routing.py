@@ -204,8 +204,8 @@ class ToolRouting(Section):
 
     def stopped_at_cap(self) -> "ToolRouting":
         """Return the routing of a turn that wants another pass and may have none, and says what is left undone."""
-        rest = ", ".join(_written(call) for call in self.queued_calls) or "the rest"
-        note = f"skipped: {rest}; a turn may use tools {self.max_reinjections} times, and this one has"
+        rest = f" ({', '.join(map(_written, self.queued_calls))})" if self.queued_calls else ""
+        note = f"the rest was skipped{rest}: a turn may use tools {self.max_reinjections} times, and this one has"
         return self._changed(queued_calls=(), pass_status=ToolExecutionStatus.SKIPPED, note=note)
 
     def selected(

@@ -19,6 +19,24 @@ def test_a_read_is_answered_from_the_file_and_its_journey_is_shown(cli: CommandL
     assert done.err == ""
 
 
+def test_more_files_than_one_pass_may_read_are_all_read(cli: CommandLine) -> None:
+    names = [f"{letter}.txt" for letter in "abcdef"]
+    for name in names:
+        (cli.folder / name).write_text(f"This is {name}.\n")
+    done = cli.run("ask", f"Read {', '.join(names[:-1])} and {names[-1]}")
+    assert done.status == 0
+    assert [name for name in names if f"This is {name}." not in done.out] == []
+
+
+def test_what_no_pass_is_left_for_is_named(cli: CommandLine) -> None:
+    names = [f"file{number:02}.txt" for number in range(14)]
+    for name in names:
+        (cli.folder / name).write_text(f"This is {name}.\n")
+    done = cli.run("ask", f"Read {', '.join(names)}")
+    assert [name for name in names if f"This is {name}." not in done.out] == names[12:]
+    assert "The rest was skipped (ai.read(path=file12.txt), ai.read(path=file13.txt))" in " ".join(done.out.split())
+
+
 def test_json_prints_the_final_packet_and_nothing_else(cli: CommandLine) -> None:
     done = cli.run("ask", "--json", "Read plan.txt")
     packet = read_packet(done.out)

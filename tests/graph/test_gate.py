@@ -20,7 +20,8 @@ READ_A = call("notebook.read_note", name="a")
         (0.699999, True, 0.7, False),
         (1.0, True, 0.7, True),
         (1.0, False, 0.7, False),
-        (0.95, False, 0.5, True),
+        (0.95, False, 0.5, False),
+        (0.5, False, 0.0, False),
         (0.95, False, 0.51, False),
         (0.9, True, 0.9, True),
         (0.89, True, 0.9, False),
@@ -33,6 +34,13 @@ async def test_threshold(notebook: Notebook, confidence: float, approved: bool, 
     packet = await run_once(deciders, "Read a", notebook, confidence_threshold=threshold)
     status = ToolExecutionStatus.EXECUTED if runs else ToolExecutionStatus.SKIPPED
     assert (notebook.called, packet.routing.execution_status) == (["read_note"] if runs else [], status)
+
+
+async def test_a_call_that_nobody_judged_never_runs(notebook: Notebook):
+    deciders = scripted(READ_A, reviewer=ScriptedReviewer(lambda call: None))
+    packet = await run_once(deciders, "Read a", notebook, confidence_threshold=0.0)
+    assert (notebook.called, packet.routing.execution_status) == ([], ToolExecutionStatus.SKIPPED)
+    assert {one.label for one in packet.reasoning.evaluations} == {"not_approved"}
 
 
 async def test_not_approved_is_capped(notebook: Notebook):

@@ -42,6 +42,14 @@ async def test_three_steps_are_done_without_a_word_of_skipping(files: Notebook):
     assert packet.routing.note == ""
 
 
+async def test_a_step_follows_only_when_all_calls_of_the_last_one_succeeded(files: Notebook):
+    """Also where it took two passes, and the first of them failed."""
+    five = "Read note name=gone.txt and read note name=a.txt and read note name=b.txt and read note name=c.txt"
+    packet = await run_once(reflex_deciders(), f"{five} then read note name=d.txt", files, max_parallel_calls=2)
+    assert [params["name"] for _, params in files.calls] == ["gone.txt", "a.txt", "b.txt", "c.txt"]
+    assert [call.status.value for call in packet.routing.all_calls] == ["failed", *["executed"] * 3]
+
+
 @pytest.mark.parametrize("most", [0, 1, 2, 4])
 async def test_cap_is_configurable(notebook: Notebook, most: int):
     packet = await run_once(scripted(*FOUR), "Read a, b, c, d", notebook, max_reinjections=most)

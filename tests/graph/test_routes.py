@@ -61,7 +61,7 @@ def packet(
         (after_asking, packet(S.USER_DENIED, replies=(O.DENIED,)), "respond"),
         (after_asking, packet(S.SKIPPED, replies=(O.SKIPPED,)), "respond"),
         (after_asking, packet(S.SKIPPED, replies=(O.EXPIRED,)), "respond"),
-        (after_asking, packet(S.SKIPPED, replies=(O.ANSWERED,)), "select_tool"),
+        (after_asking, packet(S.SKIPPED, replies=(O.ANSWERED,), outcome="pending"), "select_tool"),
         (after_asking, packet(S.SKIPPED, S.APPROVED, replies=(O.ANSWERED, O.APPROVED)), "execute_tool"),
         (after_asking, packet(S.USER_DENIED, S.APPROVED, replies=(O.DENIED, O.APPROVED)), "execute_tool"),
         (after_asking, packet(outcome="pending"), "select_tool"),
