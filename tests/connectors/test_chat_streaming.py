@@ -1,12 +1,11 @@
 """The answer in `packetgate chat`, as a model writes it, and what Ctrl-C does in the middle."""
 
-import pexpect
 import pytest
 from support.command_line import CommandLine
 from support.prompts import intent
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, Stall
-from support.terminals import KEYS, chatting, leave, said
+from support.terminals import KEYS, Terminal, chatting, leave, said
 
 NO_TOOL = intent(needs_tool=False)
 MODELS = ("--lite", "openai:scripted")
@@ -17,7 +16,7 @@ def endpoint(scripted_openai: ScriptedOpenAI) -> dict[str, str]:
     return {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
 
 
-def ask(child: pexpect.spawn) -> None:
+def ask(child: Terminal) -> None:
     child.sendline("Who opens the gate?")
     child.expect("detect_intent: ")
 

@@ -16,9 +16,7 @@ def test_a_question_is_put_and_answered_in_place(cli: CommandLine) -> None:
         assert not (cli.folder / "notes.txt").exists()
         child.sendline("y")
         child.expect("Created notes.txt")
-        child.expect(pexpect.EOF)
-        child.wait()
-        assert child.exitstatus == 0
+        assert ended(child) == 0
     assert (cli.folder / "notes.txt").read_text() == "hello"
 
 
@@ -72,7 +70,7 @@ def test_chat_keeps_a_session_and_comes_back_to_its_pending_question(cli: Comman
         child.sendline('Write "hello" to notes.txt')
         child.expect("May this run")
         child.expect(r"\[y\]es")
-        child.close(force=True)
+        child.close()
     with terminal(cli, "chat", "--session", "s", "--allow-writes") as child:
         child.expect("May this run")
         child.expect(r"\[y\]es")

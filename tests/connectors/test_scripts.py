@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import COMMAND, CommandLine
+from support.command_line import CommandLine
 
 from state.packet import read_packet
 from state.transitions import ToolExecutionStatus
@@ -85,36 +84,18 @@ def test_piped_lines_are_whole_and_plain(cli: CommandLine) -> None:
 def test_output_that_nobody_reads_is_no_error(cli: CommandLine, args: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [str(COMMAND), *args],
-        cwd=cli.folder,
-        env=cli.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        timeout=120,
-        check=False,
-    )
+    done = cli.run(*args, stdout=writing)
     os.close(writing)
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert (done.status, done.err) == (141, "")
 
 
 def test_what_nobody_foresaw_is_one_line(cli: CommandLine) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [str(COMMAND), "ask", "Read plan.txt"],
-            cwd=cli.folder,
-            env=cli.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            timeout=120,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert done.stderr.count(b"\n") == 1
-    assert b"No space left on device" in done.stderr
-    assert b"PACKETGATE_DEBUG=1" in done.stderr
+        done = cli.run("ask", "Read plan.txt", stdout=full.fileno())
+    assert done.status == 1
+    assert done.err.count("\n") == 1
+    assert "No space left on device" in done.err
+    assert "PACKETGATE_DEBUG=1" in done.err
 
 
 def test_a_history_that_cannot_be_kept_keeps_nobody_from_talking(tmp_path: Path) -> None:

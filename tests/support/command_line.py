@@ -2,11 +2,17 @@
 
 import os
 import subprocess
-import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-COMMAND = Path(sys.executable).with_name("packetgate")
+from support.fork_server import COMMAND, Forked, Streams, fork_server
+
+TIMEOUT_S = 120
+READ_AT_START = ("PYTHON", "LC_", "LANG", "OTEL_", "FASTMCP_")
+"""How the variables begin that only a true start takes notice of."""
 
 
 @dataclass(frozen=True)
@@ -23,16 +29,39 @@ class CommandLine:
         path = f"{COMMAND.parent}{os.pathsep}{kept['PATH']}"
         return {**kept, "PATH": path, "PACKETGATE_HOME": str(self.home), "COLUMNS": "120"}
 
-    def run(self, *args: str, given: bytes = b"", **variables: str) -> "Outcome":
-        """Run a command to its end; `given` is its standard input."""
+    def run(self, *args: str, given: bytes = b"", stdout: int | None = None, **variables: str) -> "Outcome":
+        """Run a command to its end, in a process that the fork server makes.
+
+        Args:
+            given: its standard input.
+            stdout: where its output goes, if not into the outcome.
+        """
+        process_in, feeding = os.pipe()
+        out, process_out = os.pipe()
+        err, process_err = os.pipe()
+        process = self.fork(args, (process_in, process_out if stdout is None else stdout, process_err), **variables)
+        for end in (process_in, process_out, process_err):
+            os.close(end)
+        with ThreadPoolExecutor(3) as threads:
+            threads.submit(_write, feeding, given)
+            told, complained = threads.submit(_read, out), threads.submit(_read, err)
+            try:
+                process.wait(TIMEOUT_S)
+            finally:
+                process.kill()
+            return Outcome(process.wait(), told.result(), complained.result())
+
+    def fork(self, args: Sequence[str], streams: Streams, *, terminal: bool = False, **variables: str) -> Forked:
+        """Let the fork server start a command on three streams."""
+        assert not any(name.startswith(READ_AT_START) for name in variables), "this needs a true start"
+        return fork_server().start(args, self.folder, self.environment | variables, streams, terminal=terminal)
+
+    def start(self, *args: str, given: bytes = b"", **variables: str) -> "Outcome":
+        """Do what `run` does with a true start of the command, where starting is what is tested."""
+        command = [str(COMMAND), *args]
+        environment = self.environment | variables
         done = subprocess.run(
-            [str(COMMAND), *args],
-            cwd=self.folder,
-            env={**self.environment, **variables},
-            input=given,
-            capture_output=True,
-            timeout=120,
-            check=False,
+            command, cwd=self.folder, env=environment, input=given, capture_output=True, timeout=TIMEOUT_S, check=False
         )
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -44,3 +73,13 @@ class Outcome:
     status: int
     out: str
     err: str
+
+
+def _write(pipe: int, given: bytes) -> None:
+    with suppress(BrokenPipeError), os.fdopen(pipe, "wb") as file:
+        file.write(given)
+
+
+def _read(pipe: int) -> str:
+    with os.fdopen(pipe, "rb") as file:
+        return file.read().decode()

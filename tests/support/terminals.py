@@ -1,11 +1,15 @@
 """The `packetgate` command at a terminal of its own."""
 
+import os
 import re
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pexpect
-from support.command_line import COMMAND, CommandLine
+from pexpect import fdpexpect
+from support.command_line import CommandLine
+from support.fork_server import Forked
 
 TIMEOUT_S = 90
 KEYS = {"Ctrl-C": "\x03", "Ctrl-D": "\x04", "Alt+Enter": "\x1b\r", "Tab": "\t", "Up": "\x1b[A"}
@@ -15,46 +19,57 @@ PASTE = ("\x1b[200~", "\x1b[201~")
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r")
 
 
+class Terminal(fdpexpect.fdspawn):
+    """A terminal, and the command that runs there."""
+
+    def __init__(self, ours: int, process: Forked) -> None:
+        super().__init__(ours, encoding="utf-8", timeout=TIMEOUT_S)
+        self._process = process
+
+    def wait(self) -> int:
+        """Wait until the command has ended, and return its exit status."""
+        return self._process.wait(TIMEOUT_S)
+
+    def close(self) -> None:
+        """Hang up; the command is gone then."""
+        super().close()
+        self._process.kill()
+
+
 @contextmanager
-def terminal(cli: CommandLine, *args: str, **variables: str) -> Iterator[pexpect.spawn]:
+def terminal(cli: CommandLine, *args: str, **variables: str) -> Iterator[Terminal]:
     """Run a command at a terminal of 120 columns and 40 rows; on leaving, it is ended."""
-    child = pexpect.spawn(
-        str(COMMAND),
-        list(args),
-        cwd=str(cli.folder),
-        env={**cli.environment, "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **variables},
-        dimensions=(40, 120),
-        encoding="utf-8",
-        timeout=TIMEOUT_S,
-    )
+    ours, its = os.openpty()
+    termios.tcsetwinsize(its, (40, 120))
+    settings = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **variables}
+    child = Terminal(ours, cli.fork(args, (its, its, its), terminal=True, **settings))
+    os.close(its)
     try:
         yield child
     finally:
-        child.close(force=True)
+        child.close()
 
 
 @contextmanager
-def chatting(cli: CommandLine, *args: str, **variables: str) -> Iterator[pexpect.spawn]:
+def chatting(cli: CommandLine, *args: str, **variables: str) -> Iterator[Terminal]:
     """Run `packetgate chat`, up to its prompt."""
     with terminal(cli, "chat", "--session", "s", *args, **variables) as child:
         child.expect("you> ")
         yield child
 
 
-def said(child: pexpect.spawn) -> str:
+def said(child: Terminal) -> str:
     """Return what was printed before what was last expected, without colours and movements of the cursor."""
     return _STEERING.sub("", child.before or "")
 
 
-def leave(child: pexpect.spawn) -> int | None:
+def leave(child: Terminal) -> int:
     """Leave a chat, and return its exit status."""
     child.send(KEYS["Ctrl-D"])
     return ended(child)
 
 
-def ended(child: pexpect.spawn) -> int | None:
+def ended(child: Terminal) -> int:
     """Wait until the command has ended, and return its exit status."""
     child.expect(pexpect.EOF)
-    child.wait()
-    status: int | None = child.exitstatus
-    return status
+    return child.wait()

@@ -1,0 +1,82 @@
+"""A process that has imported the command line once, and forks for every command: none pays for the imports again.
+
+What it forks is a process of its own in all that a command can see: its arguments, folder, environment, network,
+standard streams, terminal, signals and exit status. Only what Python and the imported packages read of the environment
+as they start is the fork server's: a command that depends on it needs a true start.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+COMMAND = Path(sys.executable).with_name("packetgate")
+PROCESS = Path(__file__).with_name("fork_server_process.py")
+
+Streams = tuple[int, int, int]
+"""File descriptors of standard input, output and errors."""
+
+
+class Forked:
+    """A running command."""
+
+    def __init__(self, report: IO[str]) -> None:
+        self.pid = int(report.readline())
+        self.returncode: int | None = None
+        self._report = report
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end, and return the exit status: negative if a signal brought it."""
+        if self.returncode is None:
+            if not select.select([self._report], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(str(COMMAND), timeout or 0)
+            with self._report:
+                self.returncode = int(self._report.readline())
+        return self.returncode
+
+    def kill(self) -> None:
+        """Kill it if it runs, and wait until it is gone."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.wait()
+
+
+class ForkServer:
+    """The fork server as a test sees it; it ends with the process that started it."""
+
+    def __init__(self) -> None:
+        self._socket, its = socket.socketpair()
+        with its:
+            command = [sys.executable, str(PROCESS), str(its.fileno()), str(COMMAND)]
+            nowhere = subprocess.DEVNULL
+            self._process = subprocess.Popen(command, pass_fds=[its.fileno()], stdin=nowhere, stdout=nowhere)
+        self._lock = threading.Lock()
+
+    def start(
+        self, args: Sequence[str], folder: Path, environment: Mapping[str, str], streams: Streams, *, terminal: bool
+    ) -> Forked:
+        """Start `packetgate` in this thread's network, on three streams; on a terminal it leads its session."""
+        request = {"args": list(args), "folder": str(folder), "environment": dict(environment), "terminal": terminal}
+        payload = json.dumps(request).encode()
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "wb") as report, Path("/proc/thread-self/ns/net").open("rb") as network, self._lock:
+            handed = [report.fileno(), network.fileno(), *streams]
+            socket.send_fds(self._socket, [len(payload).to_bytes(8, "big")], handed)
+            self._socket.sendall(payload)
+        return Forked(os.fdopen(reading))
+
+
+@cache
+def fork_server() -> ForkServer:
+    """Return the one of this process."""
+    return ForkServer()

@@ -1,0 +1,98 @@
+"""What `fork_server.py` starts: given its socket and the path of the command, it forks for each request."""
+
+import ctypes
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from typing import Any
+
+CLONE_NEWNET = 0x40000000
+ROOMS = ("state", "prompts", "models", "tools", "deciders", "nodes", "graph", "connectors")
+IMPORTED_IN_FUNCTIONS = """
+aiosqlite anyio._backends._asyncio fastmcp.server.context griffe langgraph.store.sqlite.aio prompt_toolkit.shortcuts
+""".split()
+
+
+def preload() -> None:
+    """Import every module of ours, but the graph that a server makes of its environment, and what they import later."""
+    os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # as the command does before it imports anything
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # no threads before a fork
+    for room in map(import_module, ROOMS):
+        for module in walk_packages(room.__path__, f"{room.__name__}."):
+            if module.name != "graph.app":
+                import_module(module.name)
+    for name in IMPORTED_IN_FUNCTIONS:
+        import_module(name)
+    gc.freeze()
+
+
+def serve(channel: socket.socket) -> None:
+    """Fork for each request until the other end is closed; return in the forked process, which is then the command."""
+    while True:
+        length, handed, _, _ = socket.recv_fds(channel, 8, 5)
+        if not length:
+            os._exit(0)
+        request = json.loads(_read(channel, int.from_bytes(length, "big")))
+        if not os.fork():
+            channel.close()
+            _stay_behind(*handed)
+            _become(request, *handed[1:])
+            return
+        for one in handed:
+            os.close(one)
+
+
+def _read(channel: socket.socket, length: int) -> bytes:
+    read = b""
+    while len(read) < length:
+        read += channel.recv(length - len(read))
+    return read
+
+
+def _stay_behind(report: int, *others: int) -> None:
+    """Fork once more: the process in between reports the other's process id and exit status, the other goes on."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if pid := os.fork():
+        for one in others:
+            os.close(one)
+        os.write(report, f"{pid}\n".encode())
+        _, status = os.waitpid(pid, 0)
+        os.write(report, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        os._exit(0)
+    os.close(report)
+
+
+def _become(request: dict[str, Any], network: int, *streams: int) -> None:
+    with Path("/proc/self/ns/net").open("rb") as own:
+        if not os.path.sameopenfile(network, own.fileno()):
+            assert ctypes.CDLL(None).setns(network, CLONE_NEWNET) == 0
+    for number, given in enumerate(streams):
+        os.dup2(given, number)
+    for one in (network, *streams):
+        os.close(one)
+    if request["terminal"]:
+        os.login_tty(os.dup(0))
+    sys.stdout.reconfigure(line_buffering=os.isatty(1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    sys.argv[1:] = request["args"]
+
+
+if __name__ == "__main__":
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    sys.argv[0] = sys.argv[2]
+    sys.path[0] = str(Path(sys.argv[0]).parent)
+    preload()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes in between
+    serve(channel)
+    from connectors.command_line import main
+
+    main()
