@@ -15,6 +15,8 @@ from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
 if TYPE_CHECKING:
     from support.langgraph_server import LangGraphServer
 
+pytest_plugins = ["support.runs"]
+
 
 @pytest.fixture(scope="session")
 def llama_cpp_installed() -> None:

@@ -31,14 +31,14 @@ async def test_the_database_is_made_where_home_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strict", ["true", "false"])
 def test_sessions_restore_without_warnings(cli: CommandLine, strict: str) -> None:
-    said = [
-        cli.run("ask", "Read plan.txt", "--session", "s", LANGGRAPH_STRICT_MSGPACK=strict),
-        cli.run("ask", 'Write "x" to new.txt', "--session", "s", "--allow-writes", LANGGRAPH_STRICT_MSGPACK=strict),
-        cli.run("answer", "no", "--session", "s", "--allow-writes", LANGGRAPH_STRICT_MSGPACK=strict),
-        cli.run("ask", "Hello", "--session", "s", "--json", LANGGRAPH_STRICT_MSGPACK=strict),
-    ]
-    assert [(outcome.status, outcome.err) for outcome in said] == [(0, ""), (3, ""), (0, ""), (0, "")]
-    assert "The gate opens at seven." in said[-1].out  # kept in the ledger
+    """LangGraph reads the variable as it is imported, so what restores is truly started."""
+    asked = cli.run("ask", "Read plan.txt", "--session", "s")
+    waiting = cli.run("ask", 'Write "x" to new.txt', "--session", "s", "--allow-writes")
+    denied = cli.start("answer", "no", "--session", "s", "--allow-writes", LANGGRAPH_STRICT_MSGPACK=strict)
+    hello = cli.start("ask", "Hello", "--session", "s", "--json", LANGGRAPH_STRICT_MSGPACK=strict)
+    ends = [(outcome.status, outcome.err) for outcome in (asked, waiting, denied, hello)]
+    assert ends == [(0, ""), (3, ""), (0, ""), (0, "")]
+    assert "The gate opens at seven." in hello.out  # kept in the ledger
 
 
 @pytest.mark.parametrize("content", [b"this is no database\n" * 100, b"SQLite format 3\0" + b"\xff" * 4096])

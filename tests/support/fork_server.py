@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 COMMAND = Path(sys.executable).with_name("packetgate")
+NETWORK = Path("/proc/thread-self/ns/net")
 PROCESS = Path(__file__).with_name("fork_server_process.py")
 
 Streams = tuple[int, int, int]
@@ -69,11 +70,15 @@ class ForkServer:
         request = {"args": list(args), "folder": str(folder), "environment": dict(environment), "terminal": terminal}
         payload = json.dumps(request).encode()
         reading, writing = os.pipe()
-        with os.fdopen(writing, "wb") as report, Path("/proc/thread-self/ns/net").open("rb") as network, self._lock:
+        with os.fdopen(writing, "wb") as report, _network().open("rb") as network, self._lock:
             handed = [report.fileno(), network.fileno(), *streams]
             socket.send_fds(self._socket, [len(payload).to_bytes(8, "big")], handed)
             self._socket.sendall(payload)
         return Forked(os.fdopen(reading))
+
+
+def _network() -> Path:
+    return NETWORK if NETWORK.exists() else Path(os.devnull)
 
 
 @cache

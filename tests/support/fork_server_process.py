@@ -69,9 +69,9 @@ def _stay_behind(report: int, *others: int) -> None:
 
 
 def _become(request: dict[str, Any], network: int, *streams: int) -> None:
-    with Path("/proc/self/ns/net").open("rb") as own:
-        if not os.path.sameopenfile(network, own.fileno()):
-            assert ctypes.CDLL(None).setns(network, CLONE_NEWNET) == 0
+    own = Path("/proc/self/ns/net")
+    if own.exists() and not os.path.samestat(own.stat(), os.fstat(network)):
+        assert ctypes.CDLL(None).setns(network, CLONE_NEWNET) == 0
     for number, given in enumerate(streams):
         os.dup2(given, number)
     for one in (network, *streams):

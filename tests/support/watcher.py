@@ -1,0 +1,33 @@
+"""Waits until standard input ends, which means that a run of the tests is over, and kills what is left of the run."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+MARK = "PYTEST_RUN"
+"""The variable by which the processes of a run are known. MCP servers are not given it: they end with their clients."""
+
+
+def left(run: str) -> list[int]:
+    """Return the ids of the processes that carry a run's mark."""
+    mark = f"{MARK}={run}".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found
+
+
+if __name__ == "__main__":
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    sys.stdin.read()
+    while pids := left(sys.argv[1]):
+        for pid in pids:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
