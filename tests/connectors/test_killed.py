@@ -7,22 +7,24 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import plain_server
 from support.command_line import COMMAND, CommandLine
 from support.mcp_servers import alive, until
 
-SLOW_SERVER = """
+SLOW_SERVER = f"""
 import asyncio, os, pathlib, sys
-from fastmcp import FastMCP
+sys.path[0] = {str(Path(plain_server.__file__).parent)!r}
+from plain_server import PlainServer
 folder = pathlib.Path(sys.argv[1])
-server = FastMCP("weather")
-@server.tool(annotations={"readOnlyHint": True})
-async def get_weather(city: str) -> str:
+server = PlainServer("weather")
+@server.reading
+async def get_weather(city):
     "Get the weather of a city."
     (folder / "pid").write_text(str(os.getpid()))
     while not (folder / "may_answer").exists():
         await asyncio.sleep(0.01)
-    return f"{city}: four owls and a breeze"
-server.run(show_banner=False)
+    return f"{{city}}: four owls and a breeze"
+server.run()
 """
 
 

@@ -7,10 +7,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastmcp import FastMCP
-
-server: FastMCP[None] = FastMCP("clock")
-
 
 @dataclass(frozen=True)
 class Clock:
@@ -48,19 +44,16 @@ class Clock:
         return file.read_text().splitlines() if file.exists() else []
 
 
-@server.tool(annotations={"readOnlyHint": True})
-def get_process_number() -> str:
+async def get_process_number() -> str:
     """Get the number of the clock's process."""
     return f"process number {os.getpid()}"
 
 
-@server.tool(annotations={"readOnlyHint": True})
 async def await_stroke(hour: str) -> str:
     """Wait until the clock strikes."""
     return await _strike("await_stroke", hour)
 
 
-@server.tool
 async def set_alarm(hour: str) -> str:
     """Set the alarm of the clock."""
     return await _strike("set_alarm", hour)
@@ -84,4 +77,10 @@ def _leave(file: Path, line: str) -> None:
 
 
 if __name__ == "__main__":
-    server.run(show_banner=False)
+    from plain_server import PlainServer  # it lies beside this script
+
+    server = PlainServer("clock")
+    server.reading(get_process_number)
+    server.reading(await_stroke)
+    server.tool(set_alarm)
+    server.run()

@@ -1,14 +1,15 @@
 """A server on standard input and output. Run with the folder in which it leaves its traces."""
 
+import asyncio
 import os
 import sys
 import time
 from pathlib import Path
 
-from fastmcp import FastMCP
+from plain_server import PlainServer  # it lies beside this script
 
 folder = Path(sys.argv[1])
-server: FastMCP[None] = FastMCP("stdio")
+server = PlainServer("stdio")
 
 
 def leave(name: str, line: str) -> None:
@@ -18,22 +19,22 @@ def leave(name: str, line: str) -> None:
 
 
 @server.tool
-def get_pid() -> str:
+async def get_pid() -> str:
     """Get the process id of this server."""
     leave("read", "get_pid")
     return str(os.getpid())
 
 
 @server.tool
-def read_never() -> str:
+async def read_never() -> str:
     """Read something that never comes: killing the process ends it."""
     leave("read", "read_never")
-    while True:
-        time.sleep(60)
+    await asyncio.Event().wait()
+    return ""
 
 
 @server.tool
-def read_once_killed() -> str:
+async def read_once_killed() -> str:
     """Read something; the first call dies with the whole process, later ones answer."""
     leave("read", "read_once_killed")
     if len((folder / "read").read_text().splitlines()) == 1:
@@ -42,7 +43,7 @@ def read_once_killed() -> str:
 
 
 @server.tool
-def write_line(line: str) -> str:
+async def write_line(line: str) -> str:
     """Write a line, and die before saying so."""
     leave("written", line)
     os._exit(9)
@@ -52,4 +53,4 @@ if __name__ == "__main__":
     leave("pids", str(os.getpid()))
     while not (folder / "may_start").exists():
         time.sleep(0.01)
-    server.run(show_banner=False)
+    server.run()

@@ -54,7 +54,8 @@ async def test_noise_on_standard_output_does_not_break_the_protocol(tmp_path: Pa
     server = StdioServer(tmp_path, "noisy")
     noisy = (
         "import runpy, sys; print('Installing... {', flush=True); print('[1]', flush=True)\n"
-        f"sys.argv = ['', {str(server.folder)!r}]; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
+        f"sys.argv = ['', {str(server.folder)!r}]; sys.path[0] = {str(SCRIPT.parent)!r}\n"
+        f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
     )
     async with McpHub([started_by(tmp_path, "noisy", sys.executable, "-c", noisy)]) as hub:
         assert "noisy.get_pid" in await hub.catalogue()
@@ -143,7 +144,7 @@ async def test_a_server_that_stays_dead_is_no_longer_called(tmp_path: Path):
         "notes",
         sys.executable,
         "-c",
-        f"import pathlib, runpy, sys; sys.argv = ['', {str(server.folder)!r}]\n"
+        f"import pathlib, runpy, sys; sys.argv = ['', {str(server.folder)!r}]; sys.path[0] = {str(SCRIPT.parent)!r}\n"
         "if (pathlib.Path(sys.argv[1]) / 'pids').exists(): sys.exit('gone for good')\n"
         f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')",
     )
