@@ -63,6 +63,7 @@ async def test_a_killed_run_leaves_nothing_behind(run, tmp_path: Path) -> None:
 
 
 async def test_what_a_run_in_the_background_starts_takes_notice_of_ctrl_c(run, tmp_path: Path) -> None:
+    server = await server_of(tmp_path)
     run.send_signal(signal.SIGINT)
-    os.kill(await server_of(tmp_path), signal.SIGINT)
+    os.kill(server, signal.SIGINT)
     assert run.wait() == 0
