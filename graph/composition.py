@@ -11,6 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
 from graph.building import build_graph
+from graph.private import private_folder
 from graph.records.prompts import prune_prompts
 from graph.settings import Settings
 from graph.storage import open_checkpointer, open_store
@@ -49,6 +50,8 @@ async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
     Raises:
         ConfigError, ModelError: a server's entry, or the embedding model, cannot be used.
     """
+    if config.servers:  # their logs are kept there
+        await asyncio.to_thread(private_folder, settings.home)
     embeddings = await asyncio.to_thread(open_embeddings, settings.embeddings) if settings.embeddings else None
     return await open_hub(
         config,

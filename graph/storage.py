@@ -11,6 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore
 
+from graph.private import private_file
 from graph.serializer import PacketSerializer
 from graph.settings import Settings
 from state.errors import ConfigError
@@ -96,7 +97,7 @@ async def _sqlite(path: Path, **options: Any) -> "AsyncIterator[Connection]":
     import aiosqlite
 
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(private_file, path)
         connection = await aiosqlite.connect(path, **options)
     except (OSError, aiosqlite.Error) as error:
         raise ConfigError(

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
+from graph.private import private_file
 from state.base import Section, now
 from state.errors import ConfigError
 
@@ -126,7 +127,7 @@ class OpenQuestions:
             await asyncio.to_thread(self._write, _OPEN.dump_json(list(self._open.values())))
 
     def _write(self, data: bytes) -> None:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
         new = self._file.with_suffix(".new")
+        private_file(new)
         new.write_bytes(data)
         new.replace(self._file)

@@ -147,6 +147,6 @@ def _server(server: ServerHealth, config: McpConfig) -> Finding:
 def _advice(config: McpConfig, name: str) -> str:
     entry = next((server.entry for server in config.servers if server.name == name), {})
     command = entry.get("command")
-    if isinstance(command, str) and shutil.which(command) is None:
+    if isinstance(command, str) and "${" not in command and shutil.which(command) is None:
         return f"; the program {command!r} is not installed, or not on PATH"
     return ""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.running import InterruptedReadError
+from graph.private import private_file
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -128,8 +129,7 @@ def _history(path: Path) -> "History":
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
+        private_file(path)
         with path.open("ab"):
             return FileHistory(str(path))
     except OSError:

@@ -55,7 +55,8 @@ class StdioServer:
         self.folder.mkdir()
         if not waits:
             self.let_start()
-        self.config = ServerConfig(name, {"command": sys.executable, "args": [str(SCRIPT), str(self.folder)], **entry})
+        started = {"command": sys.executable, "args": [str(SCRIPT), str(self.folder)]}
+        self.config = ServerConfig(name, {**started, "trusted": True, **entry})
         self.connection = configured(self.config, folder / "logs")
 
     @property

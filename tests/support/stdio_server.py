@@ -18,14 +18,14 @@ def leave(name: str, line: str) -> None:
         file.write(f"{line}\n")
 
 
-@server.tool
+@server.reading
 async def get_pid() -> str:
     """Get the process id of this server."""
     leave("read", "get_pid")
     return str(os.getpid())
 
 
-@server.tool
+@server.reading
 async def read_never() -> str:
     """Read something that never comes: killing the process ends it."""
     leave("read", "read_never")
@@ -33,7 +33,7 @@ async def read_never() -> str:
     return ""
 
 
-@server.tool
+@server.reading
 async def read_once_killed() -> str:
     """Read something; the first call dies with the whole process, later ones answer."""
     leave("read", "read_once_killed")

@@ -49,9 +49,22 @@ def value_flaws(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationErr
     Raises:
         ValueError: the schema is broken.
     """
-    schema = {**spec.input_schema, "additionalProperties": True}
-    schema.pop("required", None)
-    return list(_validator(canonical_json(schema)).iter_errors(dict(params)))
+    return list(_checking_values(spec.input_schema).iter_errors(dict(params)))
+
+
+def schema_flaw(schema: Mapping[str, Any]) -> str:
+    """Return why no call can be checked against a schema; empty when it can."""
+    try:
+        _checking_values(schema)
+    except ValueError as error:
+        return _short(str(error).partition("\n")[0])
+    return ""
+
+
+def _checking_values(schema: Mapping[str, Any]) -> Validator:
+    lenient = {**schema, "additionalProperties": True}
+    lenient.pop("required", None)
+    return _validator(canonical_json(lenient))
 
 
 def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:

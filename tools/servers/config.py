@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from state.errors import ConfigError
+from state.errors import ConfigError, ServerError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -15,10 +16,11 @@ _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """One server: its entry as written, with environment variables filled in."""
+    """One server."""
 
     name: str
     entry: dict[str, Any]
+    """As written: variables are filled in when the server is started."""
     source: str = "mcp.json"
     """The file it stands in."""
 
@@ -32,6 +34,23 @@ class ServerConfig:
         """Longest wait for an answer, in seconds; None for the default."""
         milliseconds = self.entry.get("timeout")
         return float(milliseconds) / 1000 if isinstance(milliseconds, int | float) else None
+
+    def filled(self) -> dict[str, Any]:
+        """Return the entry with every `${NAME}` replaced by the environment variable: secrets stay out of the file.
+
+        Raises:
+            ServerError: a variable is not set.
+        """
+        entry: dict[str, Any] = _filled(self.entry)
+        return entry
+
+    def concealed(self, text: str) -> str:
+        """Return a text with `${NAME}` for every value that was filled in."""
+        for name in set(_VARIABLE.findall(json.dumps(self.entry))):
+            value = os.environ.get(name, "")
+            for spelled in {value, quote(value), quote(value, safe=""), repr(value)[1:-1]} - {""}:
+                text = text.replace(spelled, f"${{{name}}}")
+        return text
 
 
 @dataclass(frozen=True)
@@ -98,35 +117,26 @@ def _server(path: Path, name: str, entry: Any) -> ServerConfig:
     kinds = [key for key in ("command", "url") if isinstance(entry.get(key), str) and entry[key].strip()]
     if len(kinds) != 1:
         raise ConfigError(f'{where}: needs either a "command" to start or a "url" to reach, as text')
-    for key, kind, word in (("args", list, "a list"), ("env", dict, "an object"), ("headers", dict, "an object")):
-        if key in entry and not isinstance(entry[key], kind):
-            raise ConfigError(f'{where}: "{key}" must be {word}, not {type(entry[key]).__name__}')
+    if kinds == ["url"] and not entry["url"].startswith(("http://", "https://", "${")):
+        raise ConfigError(f'{where}: "url" must start with http:// or https://, not {entry["url"]!r}')
     timeout = entry.get("timeout")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int) or timeout <= 0):
         raise ConfigError(f'{where}: "timeout" must be a whole number of milliseconds above 0, not {timeout!r}')
     if not isinstance(entry.get("trusted", False), bool):
         raise ConfigError(f'{where}: "trusted" must be true or false, not {entry["trusted"]!r}')
-    filled: dict[str, Any] = _filled(where, entry)
-    if kinds == ["url"] and not filled["url"].startswith(("http://", "https://")):
-        raise ConfigError(f'{where}: "url" must start with http:// or https://, not {filled["url"]!r}')
-    return ServerConfig(name, filled, source=str(path))
+    return ServerConfig(name, entry, source=str(path))
 
 
-def _filled(where: str, value: Any) -> Any:
-    """Replace `${NAME}` in every text by the environment variable, so that secrets stay out of the file."""
+def _filled(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _filled(where, inner) for key, inner in value.items()}
+        return {key: _filled(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_filled(where, inner) for inner in value]
-    if not isinstance(value, str):
-        return value
+        return [_filled(inner) for inner in value]
+    return _VARIABLE.sub(_variable, value) if isinstance(value, str) else value
 
-    def variable(match: re.Match[str]) -> str:
-        try:
-            return os.environ[match[1]]
-        except KeyError as error:
-            raise ConfigError(
-                f"{where}: the environment variable {match[1]} is not set: set it, or take it out"
-            ) from error
 
-    return _VARIABLE.sub(variable, value)
+def _variable(match: re.Match[str]) -> str:
+    try:
+        return os.environ[match[1]]
+    except KeyError as error:
+        raise ServerError(f"the environment variable {match[1]} is not set: set it, or take it out") from error

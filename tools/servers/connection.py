@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from fastmcp import Client
 from fastmcp.client.messages import MessageHandler
 from fastmcp.client.transports import ClientTransport, StdioTransport
 from fastmcp.exceptions import ToolError
-from fastmcp.mcp_config import MCPConfig
+from fastmcp.mcp_config import MCPConfig, MCPServerTypes
 from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, Tool, ToolListChangedNotification
@@ -23,10 +23,12 @@ from pydantic import ValidationError
 
 from state.errors import ConfigError, LostCallError, ServerError
 from state.routing import ToolResult
+from tools.servers.bounds import BoundedSession, BoundedTransport
 from tools.servers.config import ServerConfig
-from tools.servers.content import text_of
+from tools.servers.content import MAX_PARTS, text_of
 from tools.servers.results import to_result
 from tools.servers.server import Server, ms_since
+from tools.servers.server_log import LoggedTransport, ServerLog
 from tools.spec.descriptions import brief_of
 from tools.spec.risk import risk_of
 from tools.spec.tool_spec import ToolSpec
@@ -36,8 +38,6 @@ CONNECT_TIMEOUT_S = 120.0
 CALL_TIMEOUT_S = 60.0
 BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
 """Wait before each next attempt to reach a failed server; the last for all that follow."""
-LOG_TAIL = 300
-
 NETWORK_VARIABLES = (
     "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY"
     " http_proxy https_proxy no_proxy all_proxy"
@@ -54,25 +54,46 @@ _LOST = (
 )
 
 
-class _ListChanged(MessageHandler):
-    def __init__(self, mark: Callable[[], None]) -> None:
-        self._mark = mark
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
+"""It would show a traceback for every line that a server prints between its answers; these go to the server's log."""
+
+
+class _Messages(MessageHandler):
+    def __init__(self, mark_stale: Callable[[], None], log: ServerLog | None) -> None:
+        self._mark_stale = mark_stale
+        self._log = log
 
     async def on_tool_list_changed(self, message: ToolListChangedNotification) -> None:
-        self._mark()
+        self._mark_stale()
+
+    async def on_exception(self, message: Exception) -> None:
+        """Put into the log what the server printed that is no message."""
+        if self._log is not None and isinstance(message, ValidationError):
+            printed = str(message.errors(include_url=False)[0]["input"])
+            await asyncio.to_thread(self._log.write, f"{printed}\n".encode())
 
 
 class Connection(Server):
     """A server reached by MCP, over one persistent session."""
 
     def __init__(
-        self, name: str, transport: Callable[[], ClientTransport], *, trusted: bool, timeout_s: float | None = None
+        self,
+        name: str,
+        transport: Callable[[], ClientTransport],
+        *,
+        trusted: bool,
+        timeout_s: float | None = None,
+        log: ServerLog | None = None,
+        concealed: Callable[[str], str] = str,
     ) -> None:
+        """`concealed` takes secrets out of what is told of the server's failures."""
         super().__init__(name)
         self._opening = asyncio.Lock()
         self._transport = transport
         self._trusted = trusted
         self._timeout_s = timeout_s or CALL_TIMEOUT_S
+        self._log = log
+        self._concealed = concealed
         self._client: Client[Any] | None = None
         self._attempts = 0
         self._failed_at = 0.0
@@ -90,11 +111,14 @@ class Connection(Server):
                 await self._open()
 
     async def refresh(self) -> None:
-        """List the tools again after the server said that they changed."""
+        """List the tools again after the server said that they changed; until then, the last known ones stand."""
         try:
             await self._list()
         except (*_LOST, MCPError, ValidationError) as error:
-            await self.fail(error)
+            if isinstance(error, _LOST) or (isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED):
+                self.fail(error)
+            else:
+                self.problem = f"its tools changed and could not be listed anew: {self._told(error)}"
 
     async def call(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """Call a tool by the server's own name for it.
@@ -106,9 +130,6 @@ class Connection(Server):
         client = self._client
         if client is None or self.state != "ready":
             raise ServerError(f"server {self.name!r} is not there: {self.problem or 'it is still starting'}")
-        if any(spec.has_output_schema for spec in self.specs if spec.upstream_name == tool):
-            # The client checks such an answer with this library, and would import it on the event loop.
-            await asyncio.to_thread(import_module, "jsonschema")
         started = time.perf_counter()
         try:
             with suppress_fastmcp_telemetry():  # its spans say what ours say, and a failed tool's words besides
@@ -117,16 +138,18 @@ class Connection(Server):
             if error.error.code == REQUEST_TIMEOUT:
                 raise LostCallError(f"server {self.name!r} gave no answer within {self._timeout_s:g} s") from error
             if error.error.code == CONNECTION_CLOSED:
-                raise await self._went_away(client, error) from error
-            return ToolResult(success=False, error=error.error.message, execution_time_ms=ms_since(started))
+                raise self._went_away(client, error) from error
+            return ToolResult(
+                success=False, error=self._concealed(error.error.message), execution_time_ms=ms_since(started)
+            )
         except ToolError as error:
             return ToolResult(success=False, error=str(error), execution_time_ms=ms_since(started))
         except _LOST as error:
-            raise await self._went_away(client, error) from error
+            raise self._went_away(client, error) from error
         except ValidationError as error:
-            raise LostCallError(f"server {self.name!r} answered against the protocol: {_first_line(error)}") from error
-        text, structured = text_of(answer.content), answer.structured_content
-        return to_result(text, structured, ms_since(started), is_error=bool(answer.is_error))
+            raise LostCallError(f"server {self.name!r} answered against the protocol: {self._told(error)}") from error
+        text, structured, cut = text_of(answer.content), answer.structured_content, len(answer.content) > MAX_PARTS
+        return to_result(text, structured, ms_since(started), is_error=bool(answer.is_error), cut=cut)
 
     async def close(self) -> None:
         """End the session; a server that was started here ends with it."""
@@ -146,10 +169,10 @@ class Connection(Server):
         await self.close()
         try:
             self._client = Client(
-                await asyncio.to_thread(self._transport),
+                BoundedTransport(await asyncio.to_thread(self._transport)),
                 init_timeout=CONNECT_TIMEOUT_S,
                 timeout=self._timeout_s,
-                message_handler=_ListChanged(self._mark_stale),
+                message_handler=_Messages(self._mark_stale, self._log),
             )
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await self._client.__aenter__()  # type: ignore[no-untyped-call]
@@ -157,8 +180,8 @@ class Connection(Server):
         except asyncio.CancelledError:  # with the turn that waited for it; the next one tries again
             self.state, self.problem = "failed", "it was stopped while starting"
             raise
-        except (*_LOST, MCPError, ValueError, TimeoutError) as error:
-            await self.fail(error)
+        except (*_LOST, ServerError, MCPError, ValueError, TimeoutError) as error:
+            self.fail(error)
         else:
             self._attempts = 0
 
@@ -166,60 +189,73 @@ class Connection(Server):
         if self._client is None:
             raise ServerError(f"server {self.name!r} is not connected")
         self.stale = False
-        tools = await self._client.list_tools()
+        client = self._client
+        tools = await client.list_tools()
+        if client is not self._client:
+            return
         self.specs = tuple(spec_of(self.name, tool, trusted=self._trusted) for tool in tools)
         self.state = "ready"
-        self.problem = "" if tools else "it offers no tools"
+        left_out = client.session.left_out if isinstance(client.session, BoundedSession) else []
+        self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
 
-    async def _went_away(self, client: Client[Any], error: BaseException) -> LostCallError:
+    def _went_away(self, client: Client[Any], error: BaseException) -> LostCallError:
         """Return the error for a call whose session ended; a newer session is left alone."""
         if client is self._client and self.state == "ready":
-            await self.fail(error)
-        return LostCallError(f"server {self.name!r} went away during the call: {self.problem or _first_line(error)}")
+            self.fail(error)
+        return LostCallError(f"server {self.name!r} went away during the call: {self.problem or self._told(error)}")
 
-    async def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
         """Count the server as failed, with what went wrong as its problem."""
         self.state = "failed"
         self.specs = ()
         self._attempts += 1
         self._failed_at = time.monotonic()
-        self.problem = _first_line(error)
-        session, words = self.session, await asyncio.to_thread(self._last_words)
-        if session == self.session:
-            self.problem += words
+        self.problem = self._told(error)
+        if self._log is not None:
+            self.problem += f"; what it printed is in {self._log.path}"
 
-    def _last_words(self) -> str:
-        transport = self._client.transport if self._client else None
-        log = transport.log_file if isinstance(transport, StdioTransport) else None
-        if not isinstance(log, Path) or not log.is_file():
-            return ""
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        return f"; it last said: {' / '.join(lines[-2:])[-LOG_TAIL:]}" if lines else ""
+    def _told(self, error: BaseException) -> str:
+        text = str(error).strip() or type(error).__name__
+        return self._concealed(text.splitlines()[0].removeprefix("Client failed to connect: "))
 
 
 def configured(config: ServerConfig, log_dir: Path) -> Connection:
-    """Return the connection to a server of `mcp.json`; what it prints to standard error goes to a file in `log_dir`."""
-    try:
-        server = MCPConfig.from_dict({"mcpServers": {config.name: config.entry}}).mcpServers[config.name]
-    except ValidationError as error:
-        form = "StdioMCPServer" if "command" in config.entry else "RemoteMCPServer"
-        first = next(one for one in error.errors(include_url=False) if one["loc"][2] == form)
-        where = ".".join(str(part) for part in first["loc"][3:])
-        raise ConfigError(f"{config.source}: server {config.name!r}: {where}: {first['msg']}") from error
+    """Return the connection to a server of `mcp.json`; what it prints goes to a file in `log_dir`.
+
+    Raises:
+        ConfigError: the entry does not have the expected form.
+    """
+    _server(config.name, config.entry, config.source)
+    log = ServerLog(log_dir / f"{config.name}.log") if "command" in config.entry else None
 
     def transport() -> ClientTransport:
-        made = server.to_transport()
-        if isinstance(made, StdioTransport):
-            log = log_dir / f"{config.name}.log"
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_bytes(b"")
-            made.log_file = log
-            made.keep_alive = False
+        made = _server(config.name, config.filled(), config.source).to_transport()
+        if isinstance(made, StdioTransport) and log is not None:
+            log.start()
             inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
-            made.env = {**inherited, **{key: str(value) for key, value in (made.env or {}).items()}}
+            return LoggedTransport(
+                made, {**inherited, **{key: str(value) for key, value in (made.env or {}).items()}}, log
+            )
         return made
 
-    return Connection(config.name, transport, trusted=config.trusted, timeout_s=config.timeout_s)
+    return Connection(
+        config.name,
+        transport,
+        trusted=config.trusted,
+        timeout_s=config.timeout_s,
+        log=log,
+        concealed=config.concealed,
+    )
+
+
+def _server(name: str, entry: dict[str, Any], source: str) -> MCPServerTypes:
+    try:
+        return MCPConfig.from_dict({"mcpServers": {name: entry}}).mcpServers[name]
+    except ValidationError as error:
+        form = "StdioMCPServer" if "command" in entry else "RemoteMCPServer"
+        first = next(one for one in error.errors(include_url=False) if one["loc"][2] == form)
+        where = ".".join(str(part) for part in first["loc"][3:])
+        raise ConfigError(f"{source}: server {name!r}: {where}: {first['msg']}") from error
 
 
 def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
@@ -235,7 +271,7 @@ def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
         input_schema=tool.input_schema if schema is None else schema,
         risk=risk_of(tool.name, tool.annotations, trusted=trusted, description=full, schema=tool.input_schema),
         has_dry_run=schema is not None,
-        has_output_schema=tool.output_schema is not None,
+        repeatable=trusted and tool.annotations is not None and tool.annotations.read_only_hint is True,
         tags=_tags(tool.meta),
         preview=_preview(server, tool.meta) if trusted else "",
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
@@ -268,6 +304,6 @@ def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0].removeprefix("Client failed to connect: ")
+def _not_offered(left_out: list[str]) -> str:
+    others = f", and {len(left_out) - 3:,} more" if len(left_out) > 3 else ""
+    return f"not offered: {'; '.join(left_out[:3])}{others}"

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from types import TracebackType
 from typing import Any, Self
 
 from state.errors import CallRefusedError, LostCallError
-from state.routing import Risk, ToolResult
+from state.routing import ToolResult
 from state.sections import ServerHealth
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import Preferences
@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S = 20.0
 """Longest that a turn waits for servers that are still starting; they join a later turn."""
+REFRESH_PATIENCE_S = 0.5
+"""Longest that a turn waits for the new tools of a server that said they changed; the last known ones stand."""
 
 
 class McpHub:
@@ -31,7 +33,8 @@ class McpHub:
     ) -> None:
         self._connections = {connection.name: connection for connection in connections}
         self._patience_s = patience_s
-        self._starting: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """By server: what starts it, or lists its tools again."""
         self._waited: set[str] = set()
         self._catalogue = Catalogue(preferences=preferences)
         self._known: tuple[object, ...] = ()
@@ -42,9 +45,9 @@ class McpHub:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._starting.values():
+        for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*self._starting.values(), return_exceptions=True)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await asyncio.gather(*(connection.close() for connection in self._connections.values()), return_exceptions=True)
 
     async def catalogue(self) -> Catalogue:
@@ -56,11 +59,9 @@ class McpHub:
         for connection in self._connections.values():
             if connection.session == 0 or connection.may_retry:
                 self._start(connection)
-        await self._wait_for_starting()
-        changed = [one for one in self._connections.values() if one.stale and one.state == "ready"]
-        outcomes = await asyncio.gather(*(one.refresh() for one in changed), return_exceptions=True)
-        for connection, outcome in zip(changed, outcomes, strict=True):
-            await self._isolate(connection, outcome)
+            elif connection.stale and connection.state == "ready":
+                self._run(connection, connection.refresh())
+        await self._wait()
         known = tuple(connection.specs for connection in self._connections.values())
         if known != self._known:
             self._known = known
@@ -79,7 +80,7 @@ class McpHub:
         return tuple(self._connections[name].health() for name in sorted(self._connections))
 
     async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
-        """Call a tool by its canonical name. A read whose server went away is tried once more on a new session.
+        """Call a tool by its canonical name. What surely only reads is tried once more where its server went away.
 
         Raises:
             CallRefusedError: no such tool.
@@ -95,32 +96,38 @@ class McpHub:
             return await connection.call(spec.upstream_name, params)
         except LostCallError:
             still_there = connection.session == session and connection.state == "ready"
-            if spec.risk is not Risk.READ or still_there:
+            if not spec.repeatable or still_there:
                 raise
             await connection.connect(instead_of=session)
             return await connection.call(spec.upstream_name, params)
 
     def _start(self, connection: Server) -> None:
-        running = self._starting.get(connection.name)
-        if running is None or running.done():
-            self._starting[connection.name] = asyncio.create_task(
-                connection.connect(instead_of=connection.session), name=f"connect {connection.name}"
-            )
-            self._waited.discard(connection.name)
+        self._run(connection, connection.connect(instead_of=connection.session))
 
-    async def _wait_for_starting(self) -> None:
-        pending = {name: task for name, task in self._starting.items() if not task.done() and name not in self._waited}
-        if pending:
-            await asyncio.wait(pending.values(), timeout=self._patience_s)
-            self._waited.update(pending)
-        for name in [name for name, task in self._starting.items() if task.done()]:
-            task = self._starting.pop(name)
-            await self._isolate(self._connections[name], None if task.cancelled() else task.exception())
+    def _run(self, connection: Server, work: Coroutine[Any, Any, None]) -> None:
+        running = self._tasks.get(connection.name)
+        if running is not None and not running.done():
+            work.close()
+            return
+        self._tasks[connection.name] = asyncio.create_task(work, name=f"server {connection.name}")
+        self._waited.discard(connection.name)
 
-    async def _isolate(self, connection: Server, error: BaseException | None) -> None:
+    async def _wait(self) -> None:
+        """Wait for each task once, and for those that only list tools again not long."""
+        pending = {name: task for name, task in self._tasks.items() if not task.done() and name not in self._waited}
+        ready = {name for name in pending if self._connections[name].state == "ready"}
+        for names, patience_s in ((pending.keys() - ready, self._patience_s), (ready, REFRESH_PATIENCE_S)):
+            if names:
+                await asyncio.wait([pending[name] for name in names], timeout=patience_s)
+        self._waited.update(pending)
+        for name in [name for name, task in self._tasks.items() if task.done()]:
+            task = self._tasks.pop(name)
+            self._isolate(self._connections[name], None if task.cancelled() else task.exception())
+
+    def _isolate(self, connection: Server, error: BaseException | None) -> None:
         """Keep what nobody foresaw in one server from the others."""
         if isinstance(error, Exception):
             log.error("server %s broke", connection.name, exc_info=error)
-            await connection.fail(error)
+            connection.fail(error)
         elif error is not None:
             raise error

@@ -8,10 +8,12 @@ from state.routing import ToolResult
 MAX_OUTPUT_CHARS = 100_000
 
 
-def to_result(text: str, structured: Any, execution_time_ms: float, *, is_error: bool = False) -> ToolResult:
+def to_result(
+    text: str, structured: Any, execution_time_ms: float, *, is_error: bool = False, cut: bool = False
+) -> ToolResult:
     """Return an answer as a result; an error answer becomes a failed one that carries the text as its error."""
-    cut = len(text) > MAX_OUTPUT_CHARS
-    if cut:
+    if len(text) > MAX_OUTPUT_CHARS:
+        cut = True
         text = f"{text[:MAX_OUTPUT_CHARS]}\n[cut here: {len(text):,} characters in all]"
     if is_error:
         return ToolResult(

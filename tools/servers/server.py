@@ -48,7 +48,7 @@ class Server:
     async def close(self) -> None:
         """End the session; a server that was started here ends with it."""
 
-    async def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
         """Count the server as failed, with what went wrong as its problem."""
         self.state, self.problem = "failed", str(error)
 

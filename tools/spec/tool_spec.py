@@ -31,8 +31,8 @@ class ToolSpec:
     risk: Risk
     has_dry_run: bool = False
     """Whether a trusted server's tool can be asked what it would do. The gate sets that argument, nobody else."""
-    has_output_schema: bool = False
-    """Whether the tool says what its structured answers look like, so that the client checks them."""
+    repeatable: bool = False
+    """Whether a trusted server says that it only reads: a call that was lost may be sent again."""
     tags: tuple[str, ...] = ()
     """Labels that its server gives it."""
     given_category: str = ""
@@ -92,9 +92,9 @@ class ToolSpec:
 def type_name(schema: dict[str, Any]) -> str:
     """Return a schema's type in a word or two: `string`, `integer or null`, `any`. What is not a schema is `any`."""
     if isinstance(schema.get("enum"), list):
-        return "one of " + ", ".join(str(value) for value in schema["enum"])
+        return "one of " + ", ".join(map(_word, schema["enum"]))
     if "const" in schema:
-        return str(schema["const"])
+        return _word(schema["const"])
     kind = schema.get("type")
     if isinstance(kind, list):
         return " or ".join(str(part) for part in kind)
@@ -105,3 +105,9 @@ def type_name(schema: dict[str, Any]) -> str:
     if not isinstance(options, list):
         return "any"
     return " or ".join(type_name(option) for option in options if isinstance(option, dict)) or "any"
+
+
+def _word(value: Any) -> str:
+    """Return a value as it stands in a line: one with line breaks as JSON."""
+    text = str(value)
+    return text if text.isprintable() else json.dumps(text)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from state.errors import ConfigError
+from state.errors import ConfigError, ServerError
 from tools.servers.config import McpConfig, load_config
 from tools.servers.connection import configured
 from tools.servers.hub import McpHub
@@ -81,20 +81,16 @@ def test_a_file_that_is_not_there_or_is_a_folder(file: Path):
         ({"command": ""}, 'needs either a "command" to start or a "url" to reach, as text'),
         ({"command": ["notes"]}, 'needs either a "command" to start or a "url" to reach, as text'),
         ({"command": "a", "url": "http://a"}, 'needs either a "command" to start or a "url" to reach, as text'),
-        ({"command": "a", "args": "-x"}, '"args" must be a list, not str'),
+        ({"command": "a", "args": "-x"}, "args: Input should be a valid list"),
         ({"command": "a", "args": [1]}, "args.0: Input should be a valid string"),
-        ({"command": "a", "env": ["A=1"]}, '"env" must be an object, not list'),
+        ({"command": "a", "env": ["A=1"]}, "env: Input should be a valid dictionary"),
         ({"command": "a", "cwd": 5}, "cwd: Input should be a valid string"),
         ({"command": "a", "timeout": "soon"}, "\"timeout\" must be a whole number of milliseconds above 0, not 'soon'"),
         ({"command": "a", "timeout": 0}, '"timeout" must be a whole number of milliseconds above 0, not 0'),
         ({"command": "a", "timeout": -5}, '"timeout" must be a whole number of milliseconds above 0, not -5'),
         ({"command": "a", "timeout": True}, '"timeout" must be a whole number of milliseconds above 0, not True'),
         ({"command": "a", "trusted": "yes"}, "\"trusted\" must be true or false, not 'yes'"),
-        (
-            {"command": "a", "env": {"KEY": "${NOT_SET_HERE}"}},
-            "the environment variable NOT_SET_HERE is not set",
-        ),
-        ({"url": "http://a", "headers": "x"}, '"headers" must be an object, not str'),
+        ({"url": "http://a", "headers": "x"}, "headers: Input should be a valid dictionary"),
         ({"url": "http://a", "headers": {"x": 5}}, "headers.x: Input should be a valid string"),
         ({"url": "http://a", "transport": "pigeon"}, "transport: Input should be 'http', 'streamable-http' or 'sse'"),
         ({"url": "ftp://a"}, "\"url\" must start with http:// or https://, not 'ftp://a'"),
@@ -147,8 +143,18 @@ def test_variables_are_filled_in_everywhere_but_in_names(file: Path, monkeypatch
     file.write_text(json.dumps(server(**entry)))
     (notes,) = load_config(file).servers
     key = 'k"{}$${HOME}'
-    assert notes.entry["args"] == [f"--key={key}", "$NOTES_KEY", "${}"]
-    assert notes.entry["env"] == {"${NOTES_KEY}": key + key}
+    assert notes.filled()["args"] == [f"--key={key}", "$NOTES_KEY", "${}"]
+    assert notes.filled()["env"] == {"${NOTES_KEY}": key + key}
+    assert notes.entry == {"command": "notes", **entry}
+    assert notes.concealed(f"no key {key} {key!r}") == "no key ${NOTES_KEY} '${NOTES_KEY}'"
+
+
+def test_a_variable_that_is_not_set_is_named(file: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("NOT_SET_HERE", raising=False)
+    file.write_text(json.dumps(server(env={"KEY": "${NOT_SET_HERE}"})))
+    (notes,) = load_config(file).servers
+    with pytest.raises(ServerError, match="the environment variable NOT_SET_HERE is not set: set it, or take it out"):
+        notes.filled()
 
 
 def test_the_connection_is_as_configured(file: Path, tmp_path: Path):

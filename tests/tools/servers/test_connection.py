@@ -13,24 +13,28 @@ from tools.servers.hub import McpHub
 
 
 @pytest.mark.parametrize(
-    "schema",
+    ("schema", "offered"),
     [
-        {"type": "object", "properties": ["path"]},
-        {"type": "object", "properties": {"dry_run": True}},
-        {"type": "object", "properties": {"path": 5}, "required": 7},
-        {"type": "object", "properties": {"dry_run": {"type": "boolean"}}, "required": "path"},
-        {"type": "object", "properties": {"path": {"enum": 5}, "to": {"anyOf": 5}, "in": {"type": {}}}},
-        {"type": "object", "required": ["dry_run", ["path"]], "properties": {"dry_run": {"type": "boolean"}}},
+        ({"type": "object", "properties": ["path"]}, False),
+        ({"type": "object", "properties": {"dry_run": True}}, True),
+        ({"type": "object", "properties": {"path": 5}, "required": 7}, False),
+        ({"type": "object", "properties": {"dry_run": {"type": "boolean"}}, "required": "path"}, True),
+        ({"type": "object", "properties": {"path": {"enum": 5}, "to": {"anyOf": 5}, "in": {"type": {}}}}, False),
+        ({"type": "object", "required": ["dry_run", ["path"]], "properties": {"dry_run": {"type": "boolean"}}}, True),
     ],
 )
 @pytest.mark.parametrize("trusted", [True, False])
-async def test_a_broken_schema_takes_no_other_tool_down(schema: dict[str, object], trusted: bool):
+async def test_a_broken_schema_takes_no_other_tool_down(schema: dict[str, object], offered: bool, trusted: bool):
     server = echoing("a")
     server.add_tool(RawTool(name="get_odd", description="Odd.", parameters=schema))
     async with McpHub([in_process(server, trusted=trusted), in_process(echoing("b"))]) as hub:
         catalogue = await hub.catalogue()
         assert {"a.echo", "b.echo"} <= set(catalogue)
-        assert catalogue["a.get_odd"].signature()
+        if offered:
+            assert catalogue["a.get_odd"].signature()
+        else:  # no call of it could be checked
+            assert hub.health()[0].problem.startswith("not offered: 'get_odd': its schema is broken: ")
+        assert ("a.get_odd" in catalogue) is offered
         assert (await hub.call("a.echo", {"text": "x"})).success
 
 

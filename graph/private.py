@@ -1,0 +1,28 @@
+"""What is kept is nobody else's business."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+_OURS = ("packetgate.db*", "discord-questions.*", "history", "logs")
+
+
+def private_folder(path: Path) -> None:
+    """Make the folder for its owner alone; one that is there is closed to others where it holds nothing but ours."""
+    with suppress(OSError):  # whoever writes there says what is wrong with it
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if all(any(entry.match(pattern) for pattern in _OURS) for entry in path.iterdir()):
+            path.chmod(0o700)
+
+
+def private_file(path: Path) -> None:
+    """Make the file, and its folder, for its owner alone; one that is there is closed to others.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    private_folder(path.parent)
+    os.close(os.open(path, os.O_CREAT, 0o600))
+    with suppress(PermissionError):  # somebody else's, who chose to share it
+        for file in (path, *path.parent.glob(f"{path.name}-*")):  # SQLite's files beside it
+            file.chmod(0o600)

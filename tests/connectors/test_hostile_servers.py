@@ -1,0 +1,42 @@
+"""The commands with servers that lie, babble and die: nothing of it reaches the terminal, the database or a page."""
+
+import json
+import stat
+
+from support.command_line import CommandLine
+from support.hostile_server import SECRET, entry
+
+
+def test_hostile_servers_beside_a_good_one(cli: CommandLine):
+    servers = {
+        **{name: entry(name) for name in ("unfit", "babbling", "dying")},
+        "unset": entry("unfit", env={"KEY": "${NOT_SET_HERE}"}),
+        "far": {"url": "http://127.0.0.1:9/${HOSTILE_KEY}"},
+    }
+    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers, "builtin": True}))
+
+    listed = cli.run("tools", HOSTILE_KEY=SECRET)
+    examined = cli.run("doctor", HOSTILE_KEY=SECRET)
+    asked = cli.run("ask", "--session", "s", "Read plan.txt", HOSTILE_KEY=SECRET)
+    page = cli.run("trace", "last", "--html", "page.html", HOSTILE_KEY=SECRET)
+
+    assert (listed.status, examined.status, asked.status, page.status) == (0, 1, 0, 0)
+    assert "The gate opens at seven." in asked.out
+    assert "unfit.get_time" in listed.out
+    for done in (listed, examined, asked):
+        said = " ".join((done.out + done.err).split())
+        assert "unfit" in said
+        assert "not offered: 'get_\\x1b[2Jnews': a tool's name may have" in said
+        assert "the environment variable NOT_SET_HERE is not set" in said
+        assert "dying.log" in said
+    folders, files = [cli.home, cli.home / "logs"], [file for file in cli.home.rglob("*") if file.is_file()]
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert {"packetgate.db", "dying.log"} <= {file.name for file in files}
+    shown = "".join(done.out + done.err for done in (listed, examined, asked, page))
+    kept = [file for file in cli.home.iterdir() if file.is_file()] + [cli.folder / "page.html"]
+    assert len(kept) > 1
+    for hidden in (SECRET, "\x1b[2J", "\u202e", "\u200b", "Welcome!"):
+        assert hidden not in shown
+        assert not [file.name for file in kept if hidden.encode() in file.read_bytes()]
+    assert "Traceback" not in shown

@@ -1,0 +1,147 @@
+"""Servers of others that lie, babble, flood and die: processes over real pipes."""
+
+import logging
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from support.hostile_server import SECRET, UNFIT, entry
+from support.mcp_servers import until
+
+from state.errors import LostCallError
+from tools.servers.config import ServerConfig
+from tools.servers.connection import configured
+from tools.servers.content import MAX_PARTS
+from tools.servers.hub import McpHub
+from tools.servers.listing import MAX_DESCRIPTION
+from tools.servers.server_log import MAX_BYTES
+
+
+def hub_of(folder: Path, *behaviours: str, patience_s: float = 60.0, **more: object) -> McpHub:
+    configs = [ServerConfig(name, entry(name, **more)) for name in behaviours]
+    return McpHub([configured(config, folder / "logs") for config in configs], patience_s=patience_s)
+
+
+async def test_each_unfit_tool_is_left_out_and_told_and_the_good_one_works(tmp_path: Path):
+    async with hub_of(tmp_path, "unfit") as hub:
+        assert list(await hub.catalogue()) == ["unfit.get_time"]
+        (health,) = hub.health()
+        assert (health.state, health.tools) == ("ready", 1)
+        assert health.problem.startswith("not offered: 'get_\\x1b[2Jnews': a tool's name may have")
+        assert health.problem.endswith(f", and {len(UNFIT) + 1 - 3} more")
+        assert health.problem.isprintable()
+        assert (await hub.call("unfit.get_time", {})).output == "ran"
+
+
+async def test_a_description_is_cleaned_and_cut(tmp_path: Path):
+    async with hub_of(tmp_path, "wordy") as hub:
+        wordy = (await hub.catalogue())["wordy.get_wordy"]
+        assert wordy.full.startswith("Get [31mwords.\nword word")
+        assert MAX_DESCRIPTION - 100 < len(wordy.full) <= MAX_DESCRIPTION
+        assert hub.health()[0].problem == ""
+
+
+async def test_an_answer_of_very_many_parts_is_cut_and_says_so(tmp_path: Path):
+    async with hub_of(tmp_path, "many") as hub:
+        await hub.catalogue()
+        result = await hub.call("many.get_many", {})
+    assert (result.success, result.truncated) == (True, True)
+    assert result.output.splitlines()[-2:] == [
+        f"part {MAX_PARTS - 1}",
+        f"[cut here: {300_000 - MAX_PARTS:,} more parts]",
+    ]
+
+
+async def test_what_is_printed_between_messages_goes_to_the_log_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING)
+    async with hub_of(tmp_path, "babbling") as hub:
+        await hub.catalogue()
+        assert (await hub.call("babbling.get_time", {})).output == "ran"
+        assert hub.health()[0].problem == ""
+    log = tmp_path / "logs" / "babbling.log"
+    kept = log.read_text()
+    assert kept.count(f"key {SECRET}\n") >= 2 * kept.count(f"error key {SECRET}\n") > 0
+    assert "Welcome! {\n" in kept
+    assert not caplog.records
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+async def test_a_dead_servers_words_stay_in_its_log(tmp_path: Path):
+    async with hub_of(tmp_path, "dying") as hub:
+        assert list(await hub.catalogue()) == []
+        problem = hub.health()[0].problem
+    log = tmp_path / "logs" / "dying.log"
+    assert problem == f"Connection closed; what it printed is in {log}"
+    assert log.read_text() == f"cannot log in with {SECRET}\n"
+
+
+async def test_a_log_keeps_the_newest_and_stays_small_while_the_server_runs(tmp_path: Path):
+    log = tmp_path / "logs" / "flooding.log"
+    async with hub_of(tmp_path, "flooding") as hub:
+        await hub.catalogue()
+        for _ in range(3):
+            await hub.call("flooding.get_time", {})
+            assert log.stat().st_size < 2 * MAX_BYTES
+    assert log.read_text().endswith("the last line\n")
+
+
+async def test_turns_use_the_last_known_list_while_a_new_one_is_fetched(tmp_path: Path):
+    connection = configured(ServerConfig("slow", entry("hesitating")), tmp_path)
+    async with McpHub([connection], patience_s=60.0) as hub:
+        before = await hub.catalogue()
+        await hub.call("slow.get_more", {})
+        await until(lambda: connection.stale)
+        assert await hub.catalogue() is await hub.catalogue() is before
+        assert (await hub.call("slow.get_on", {})).output == "1 wait"
+        await until(lambda: len(connection.specs) == 3)
+        assert "slow.get_news" in await hub.catalogue()
+
+
+@pytest.mark.parametrize(
+    ("trusted", "tool", "again"), [(True, "hinted", True), (True, "plain", False), (False, "hinted", False)]
+)
+async def test_only_what_surely_reads_is_sent_again(tmp_path: Path, trusted: bool, tool: str, again: bool):
+    notes = tmp_path / "notes"
+    async with hub_of(tmp_path, "once", trusted=trusted, env={"NOTES": str(notes)}) as hub:
+        await hub.catalogue()
+        if again:
+            assert (await hub.call(f"once.get_{tool}", {})).output == "read at last"
+        else:
+            with pytest.raises(LostCallError, match="'once' went away during the call"):
+                await hub.call(f"once.get_{tool}", {})
+    assert notes.read_text() == f"get_{tool}\n" * (2 if again else 1)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:9/mcp?key=${SECRET_KEY}",
+        "ftp://${SECRET_KEY}",
+        "http://[${SECRET_KEY}",
+        "${SECRET_KEY}",
+        "http://a:${SECRET_KEY}/",
+    ],
+)
+async def test_a_wrong_address_never_shows_what_was_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+):
+    monkeypatch.setenv("SECRET_KEY", SECRET)
+    far = configured(ServerConfig("far", {"url": url}), tmp_path)
+    async with McpHub([far]) as hub:
+        assert list(await hub.catalogue()) == []
+        (health,) = hub.health()
+    assert health.state == "failed"
+    assert health.problem
+    assert SECRET not in health.problem
+
+
+async def test_a_missing_variable_stops_its_server_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("NOT_SET_HERE", raising=False)
+    late = ServerConfig("late", entry("unfit", env={"KEY": "${NOT_SET_HERE}"}))
+    good = ServerConfig("good", entry("unfit"))
+    async with McpHub([configured(one, tmp_path / "logs") for one in (late, good)], patience_s=60.0) as hub:
+        assert list(await hub.catalogue()) == ["good.get_time"]
+        problem = hub.health()[1].problem
+    assert problem.startswith("the environment variable NOT_SET_HERE is not set: set it, or take it out")
+    assert not os.environ.get("NOT_SET_HERE")
