@@ -1,60 +1,69 @@
-"""A past packet as one page that needs nothing else: no script, no font, no picture from anywhere."""
+"""A past packet as one page."""
 
-from functools import cache
-from importlib.resources import files
+from dataclasses import dataclass
+from datetime import timedelta
 
-from connectors.trace import sections
+from jinja2 import ChoiceLoader, PackageLoader
+
 from connectors.trace.finding import Past
-from connectors.trace.stages import timeline
-from state.html.card import ANSWER, body, styles
-from state.html.markup import Html, element, excerpt, name, stylesheet
-from state.packet import CognitionPacket
+from connectors.trace.prompts import by_visit, why_unheard
+from connectors.trace.timeline import Span, Visit, chart, visits
+from graph.records.prompts import StagePrompts
+from state.html.card import facts
+from state.html.rendering import environment
+from state.routing import ToolRouting
+from state.sections import AuditEntry
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+SLACK = timedelta(milliseconds=1)
+"""A log entry is written a moment before or after what it tells of."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A visit of a stage on the timeline."""
+
+    visit: Visit
+    bar: Span
+    offset_ms: float
+    audit: tuple[AuditEntry, ...]
+    """What the audit trail got while the stage ran."""
+    heard: list[StagePrompts]
+    unheard: str
+    """Why there are no prompts to show; empty where none are to be expected."""
 
 
 def page(past: Past) -> str:
-    """Return the page as HTML."""
-    packet = past.packet
-    title = f"Packet {packet.header.packet_id[:8]}"
-    head = (
-        Html('<meta charset="utf-8">'),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Html('<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'),
-        element("title", f"{title}: {excerpt(' '.join(packet.content.original_prompt.split()), 80)}"),
-        styles(),
-        _styles(),
+    """Return the page as HTML. Blocking."""
+    stages = visits(past.packet.reasoning.reflection_log)
+    drawn, placed = chart(stages), by_visit(past.heard or (), stages)
+    rows = [
+        _row(past, stage, bar, stage.ms_after(stages[0]), heard)
+        for stage, bar, heard in zip(stages, drawn.bars, placed, strict=False)
+    ]
+    templates = environment(ChoiceLoader([PackageLoader("connectors.trace"), PackageLoader("state.html")]))
+    shown = templates.get_template("page.html").render(
+        past=past,
+        facts=facts(past.packet),
+        rows=rows,
+        chart=drawn,
+        unplaced=placed[-1],
+        misses=_misses(past.packet.tool_routing),
     )
-    whole = element(
-        "main",
-        element("h1", name(title)),
-        element("h2", "At a glance", kind="unseen"),
-        body(packet),
-        _waiting(past),
-        timeline(past),
-        sections.calls(packet),
-        sections.palette(packet),
-        _whole_answer(packet),
-        element("footer", "Made by packetgate trace. It holds what you said, and what tools and models answered."),
-    )
-    shown = element("html", element("head", *head), element("body", whole, kind="packetgate page"), lang="en")
-    return f"<!doctype html>\n{shown.source}\n"
+    return f"{shown.strip()}\n"
 
 
-def _waiting(past: Past) -> Html | None:
-    if past.question is None:
-        return None
-    question = past.question.get("question")
-    asked = f": {excerpt(question, 2_000)}" if isinstance(question, str) and question else " for your approval."
-    return element("p", element("strong", "This turn waits"), asked, kind="notice")
+def _row(past: Past, stage: Visit, bar: Span, offset_ms: float, heard: list[StagePrompts]) -> Row:
+    began, ended = stage.began - SLACK, stage.ended + SLACK
+    audit = tuple(entry for entry in past.packet.governance.audit if began <= entry.at <= ended)
+    return Row(stage, bar, offset_ms, audit, heard, why_unheard(stage, past.heard))
 
 
-def _whole_answer(packet: CognitionPacket) -> Html | None:
-    text = packet.response.candidate
-    return element("section", element("h2", "Answer"), element("pre", text)) if len(text) > ANSWER else None
-
-
-@cache
-def _styles() -> Html:
-    return stylesheet(files(__package__) / "page.css")
+def _misses(routing: ToolRouting | None) -> list[tuple[str, tuple[str, ...]]]:
+    if routing is None:
+        return []
+    return [
+        ("Selected, but not on the palette", routing.missed_tools),
+        ("Near to what was wanted", routing.suggestions),
+        ("Could also have served", tuple(f"{one.tool_name}: {one.reason}" for one in routing.alternative_tools)),
+        ("Corrected", tuple(f"{one.tool_name}: {one.message}" for one in routing.corrections)),
+    ]

@@ -28,6 +28,12 @@ class Visit:
         """When the next stage could begin."""
         return self.began + timedelta(milliseconds=self.took_ms)
 
+    @property
+    def decider(self) -> str:
+        """Who decided: `model`, `reflex`, `fallback` where reflexes stood in, or `rule`."""
+        stood_in = any(entry.is_fallback for entry in self.entries)
+        return "fallback" if stood_in else self.entries[0].decided_by or "rule"
+
     def ms_after(self, first: "Visit") -> float:
         """Return how long after another it began."""
         return (self.began - first.began) / timedelta(milliseconds=1)

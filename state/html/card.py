@@ -1,22 +1,14 @@
 """A packet at a glance."""
 
 from functools import cache
-from importlib.resources import files
 from typing import Protocol
 
-from state.base import TokenUsage
-from state.html.calls import call
-from state.html.journey import journey
-from state.html.markup import Content, Html, element, excerpt, joined, name, stylesheet
-from state.html.parts import duration, pill, spent
-from state.routing import ToolRouting
-from state.sections import Content as PacketContent
-from state.sections import Context, Header, Intent, Metrics, Reasoning, Response, Status
+from jinja2 import Environment
 
-REQUEST = 1_000
-ANSWER = 4_000
-CHIPS = 40
-TIME = "%d %b %Y, %H:%M:%S %Z"
+from state.base import TokenUsage
+from state.html.rendering import duration, environment, spent
+from state.routing import ToolRouting
+from state.sections import Content, Context, Header, Intent, Metrics, Reasoning, Response, Status
 
 
 class Shown(Protocol):
@@ -25,7 +17,7 @@ class Shown(Protocol):
     header: Header
     intent: Intent
     context: Context
-    content: PacketContent
+    content: Content
     reasoning: Reasoning
     response: Response
     metrics: Metrics
@@ -34,36 +26,13 @@ class Shown(Protocol):
 
 
 def card(packet: Shown) -> str:
-    """Return the packet as HTML that stands anywhere, light or dark, with its own styles."""
-    return joined((styles(), body(packet))).source
+    """Return the packet as HTML that stands anywhere, light or dark, with its own styles. Blocking."""
+    template = '{% import "card.html" as card %}{{ card.styles() }}{{ card.body(packet, facts) }}'
+    return _templates().from_string(template).render(packet=packet, facts=facts(packet))
 
 
-def body(packet: Shown) -> Html:
-    """Return the card without its styles."""
-    log, routing = packet.reasoning.reflection_log, packet.tool_routing
-    calls = [call(one) for one in (routing.all_calls if routing else ())]
-    return element(
-        "article",
-        _header(packet),
-        _section("Journey", journey(log)) if log else None,
-        _section("Calls" if len(calls) > 1 else "Call", *calls) if calls else None,
-        _section("Palette", *_palette(packet.context)) if packet.context.palette else None,
-        _section("Answer", element("div", excerpt(packet.response.candidate, ANSWER), kind="answer"))
-        if packet.response.candidate
-        else None,
-        _problems(packet.metrics),
-        kind="packetgate card",
-    )
-
-
-@cache
-def styles() -> Html:
-    """Return the styles of a card and of what stands in it."""
-    return stylesheet(files(__package__) / "parts.css", files(__package__) / "card.css")
-
-
-def _facts(packet: Shown) -> Html:
-    """Return what kind of turn it was and what it took, in a line."""
+def facts(packet: Shown) -> list[str]:
+    """Return what kind of turn it was and what it took."""
     took = sum(packet.metrics.latency_ms.values())
     tokens = sum(packet.metrics.token_usage.values(), start=TokenUsage())
     routing = packet.tool_routing
@@ -73,49 +42,9 @@ def _facts(packet: Shown) -> Html:
         duration(took) if took else "",
         spent(tokens) if tokens != TokenUsage() else "",
     ]
-    return element("p", " · ".join(filter(None, told)), kind="facts")
+    return [one for one in told if one]
 
 
-def _header(packet: Shown) -> Html:
-    header = packet.header
-    whose = f"session {name(header.session_id)}" if header.session_id else "no session"
-    made = f"{whose}, {name(header.origin)}, {header.created_at:{TIME}}"
-    line = element(
-        "p", "packet ", element("code", header.packet_id[:8], title=name(header.packet_id)), f", {made}", kind="whose"
-    )
-    request = excerpt(packet.content.original_prompt, REQUEST) or "nothing asked yet"
-    said = [element("p", excerpt(one, REQUEST), kind="said") for one in packet.content.clarifications]
-    state = pill(packet.status.state)
-    return element("header", state, line, element("h3", request, kind="request"), *said, _facts(packet))
-
-
-def _section(title: str, *content: Content) -> Html:
-    return element("section", element("h4", title), *content)
-
-
-def _palette(context: Context) -> tuple[Content, ...]:
-    chips = [
-        element(
-            "span",
-            element("code", name(entry.tool_name)),
-            element("small", f" {entry.reason}{'' if entry.shown == 'full' else ', in brief'}"),
-            kind="chip",
-        )
-        for entry in context.palette[:CHIPS]
-    ]
-    more = len(context.palette) - len(chips)
-    left_out = f"; {context.palette_left_out:,} left out" if context.palette_left_out else ""
-    known = f"{len(context.palette):,} of {len(context.available_mcp_tools):,} tools, {context.palette_tokens:,} tokens"
-    return (
-        element("p", known, left_out, kind="facts"),
-        element("div", *chips, f" and {more:,} more" if more else None, kind="chips"),
-    )
-
-
-def _problems(metrics: Metrics) -> Html | None:
-    told = [element("li", f"{name(one.stage)}: {excerpt(one.message, REQUEST)}") for one in metrics.errors[:CHIPS]]
-    if len(metrics.errors) > CHIPS:
-        told.append(element("li", f"and {len(metrics.errors) - CHIPS:,} more"))
-    if metrics.violations:
-        told.append(element("li", f"tool markup cut out of the answer: {metrics.violations:,}"))
-    return element("ul", *told, kind="problems") if told else None
+@cache
+def _templates() -> Environment:
+    return environment()

@@ -7,8 +7,7 @@ from support.full_packet import full_packet
 from support.hostile_packet import HARMLESS, HIDDEN, HOSTILE, packet_saying
 from support.html_reading import read_html
 
-from state.html.markup import element, excerpt, visible
-from state.html.parts import duration
+from state.html.rendering import duration, environment, excerpt, visible
 from state.packet import CognitionPacket
 from state.routing import ToolCall, ToolRouting
 from state.transitions import ToolExecutionStatus
@@ -87,7 +86,7 @@ def test_times_are_written_as_people_do(case: Time) -> None:
 
 
 def test_an_attribute_cannot_be_left() -> None:
-    page = read_html(element("i", title='" onclick="x').source)
+    page = read_html(environment().from_string('<i title="{{ title }}"></i>').render(title='" onclick="x'))
     assert page.attributes == [("title", '" onclick="x')]
 
 
