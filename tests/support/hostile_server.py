@@ -14,6 +14,11 @@ SCRIPT = Path(__file__)
 SECRET = "sk-secret-4711"
 NEVER = object()
 
+
+class RefusedError(Exception):
+    """What a server says instead of an answer."""
+
+
 Answer = Callable[[str, dict[str, Any]], Any]
 
 
@@ -90,6 +95,11 @@ def dying(_method: str, _params: dict[str, Any]) -> Any:
     sys.exit(f"cannot log in with {SECRET}")
 
 
+def refusing(_method: str, _params: dict[str, Any]) -> Any:
+    """Refuse with words that steer a terminal."""
+    return RefusedError("\x1b[2Jgone\u202e" + "x" * 1_000_000)
+
+
 def flooding(method: str, _params: dict[str, Any]) -> Any:
     """Print five megabytes before every answer."""
     for _ in range(5):
@@ -139,6 +149,7 @@ BEHAVIOURS: dict[str, Answer] = {
     "many": many,
     "babbling": babbling,
     "dying": dying,
+    "refusing": refusing,
     "flooding": flooding,
     "hesitating": hesitating(),
     "once": once,
@@ -162,7 +173,9 @@ def serve(answer: Answer) -> None:
         else:
             say(id=message["id"], error={"code": -32601, "message": "no such method"})
             continue
-        if result is not NEVER:
+        if isinstance(result, RefusedError):
+            say(id=message["id"], error={"code": -32000, "message": str(result)})
+        elif result is not NEVER:
             say(id=message["id"], result=result)
 
 

@@ -22,6 +22,7 @@ from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, Tool, ToolListChangedN
 from pydantic import ValidationError
 
 from state.errors import ConfigError, LostCallError, ServerError
+from state.printing import printable
 from state.routing import ToolResult
 from tools.servers.bounds import BoundedSession, BoundedTransport
 from tools.servers.config import ServerConfig
@@ -38,6 +39,8 @@ CONNECT_TIMEOUT_S = 120.0
 CALL_TIMEOUT_S = 60.0
 BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
 """Wait before each next attempt to reach a failed server; the last for all that follow."""
+MAX_PROBLEM = 300
+"""Longest word on why a server failed, in characters: it may be the server's own."""
 NETWORK_VARIABLES = (
     "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY"
     " http_proxy https_proxy no_proxy all_proxy"
@@ -70,7 +73,7 @@ class _Messages(MessageHandler):
         """Put into the log what the server printed that is no message."""
         if self._log is not None and isinstance(message, ValidationError):
             printed = str(message.errors(include_url=False)[0]["input"])
-            await asyncio.to_thread(self._log.write, f"{printed}\n".encode())
+            await asyncio.to_thread(self._log.write, f"{printed}\n".encode(errors="replace"))
 
 
 class Connection(Server):
@@ -216,7 +219,8 @@ class Connection(Server):
 
     def _told(self, error: BaseException) -> str:
         text = str(error).strip() or type(error).__name__
-        return self._concealed(text.splitlines()[0].removeprefix("Client failed to connect: "))
+        line = text.splitlines()[0].removeprefix("Client failed to connect: ")
+        return printable(self._concealed(line))[:MAX_PROBLEM]
 
 
 def configured(config: ServerConfig, log_dir: Path) -> Connection:

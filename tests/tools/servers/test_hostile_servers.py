@@ -11,7 +11,7 @@ from support.mcp_servers import until
 
 from state.errors import LostCallError
 from tools.servers.config import ServerConfig
-from tools.servers.connection import configured
+from tools.servers.connection import MAX_PROBLEM, configured
 from tools.servers.content import MAX_PARTS
 from tools.servers.hub import McpHub
 from tools.servers.listing import MAX_DESCRIPTION
@@ -74,6 +74,15 @@ async def test_a_dead_servers_words_stay_in_its_log(tmp_path: Path):
     log = tmp_path / "logs" / "dying.log"
     assert problem == f"Connection closed; what it printed is in {log}"
     assert log.read_text() == f"cannot log in with {SECRET}\n"
+
+
+async def test_a_servers_own_words_on_its_failure_are_cleaned_and_cut(tmp_path: Path):
+    async with hub_of(tmp_path, "refusing") as hub:
+        assert list(await hub.catalogue()) == []
+        problem = hub.health()[0].problem
+    assert problem.isprintable()
+    assert "gone" in problem
+    assert len(problem) < MAX_PROBLEM + 200
 
 
 async def test_a_log_keeps_the_newest_and_stays_small_while_the_server_runs(tmp_path: Path):
