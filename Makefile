@@ -3,11 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
-PIP := $(UV) pip install --quiet --python $(BIN)/python --constraints constraints.txt
+PIP := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --constraints constraints.txt
+COMPILE := $(BIN)/python -m compileall -q state prompts models tools deciders nodes graph connectors
 EXTRAS := dev,studio,postgres,notebooks,discord
 TESTS ?= tests
 WORKERS ?= auto
 export UV_NO_PROGRESS := 1
+
+# Of llama.cpp nobody here uses the multimodal part, nor the library that its own programs share: half of the work.
+# Its CMakeLists.txt forces the latter on; a variable set before that stands above what is forced.
+LLAMA := CMAKE_ARGS="-DLLAVA_BUILD=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE=$(CURDIR)/$(VENV)/llama.cmake $$CMAKE_ARGS"
+# uv keeps what it has compiled. Offline it takes that even if the index does not say how long it may.
+INSTALL_LLAMA := $(LLAMA) $(PIP) --offline --editable '.[local]' 2> /dev/null || $(LLAMA) $(PIP) --editable '.[local]'
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types notebooks bench studio diagram constraints clean
@@ -42,8 +49,7 @@ bench: $(VENV)/.dev ## Measure start-up and a packet's own cost
 	@$(BIN)/python -m benchmarks
 
 studio: $(VENV)/.studio ## Start the LangGraph server on this graph, and say where Studio is
-	@# no reload: tools write below this folder, and a reload would end their turn
-	@LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser --no-reload --n-jobs-per-worker 10 $(STUDIO_ARGS)
+	@$(BIN)/packetgate studio $(STUDIO_ARGS)
 
 diagram: $(VENV)/.run ## Print the graph as Mermaid text
 	@$(BIN)/python -m graph.diagram
@@ -61,19 +67,22 @@ $(UV):
 
 $(VENV)/.run: pyproject.toml constraints.txt | $(UV)
 	@echo "setting up $(VENV) ..."
-	@$(PIP) --editable .
+	@$(PIP) --editable . && $(COMPILE)
 	@touch $@
 
 $(VENV)/.studio: pyproject.toml constraints.txt | $(UV)
 	@echo "setting up $(VENV) for Studio ..."
-	@$(PIP) --editable '.[studio]'
+	@$(PIP) --editable '.[studio]' && $(COMPILE)
 	@touch $@ $(VENV)/.run
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(UV)
 	@echo "setting up $(VENV) for development ..."
-	@$(PIP) --editable '.[$(EXTRAS)]'
+	@$(PIP) --editable '.[$(EXTRAS)]' && $(COMPILE)
 	@if command -v c++ > /dev/null; then \
-		echo "llama.cpp is compiled once (about 7 minutes the first time) ..."; $(PIP) --editable '.[local]'; \
+		echo "setting up llama.cpp: unless uv has it, it is compiled, for 3 minutes on two idle cores ..."; \
+		echo 'set(LLAMA_BUILD_COMMON OFF)' > $(VENV)/llama.cmake; \
+		(for s in $$(seq 30 30 3600); do sleep 30 > /dev/null; echo "... $$s s"; done) & clock=$$!; \
+		$(INSTALL_LLAMA); status=$$?; kill $$clock; exit $$status; \
 	else \
 		echo "!! no C++ compiler: llama.cpp is left out and its tests are skipped (Debian: apt install g++ cmake)"; \
 	fi

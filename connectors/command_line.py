@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from connectors.shadowing import check_rooms
+
 COMMANDS = {
     "ask": "connectors.terminal.commands.turns:ask",
     "answer": "connectors.terminal.commands.turns:answer",
@@ -17,6 +19,7 @@ COMMANDS = {
     "doctor": "connectors.terminal.commands.looking:doctor",
     "trace": "connectors.trace.command:trace",
     "discord": "connectors.discord.command:discord",
+    "studio": "connectors.studio:studio",
 }
 """Each command's name, and the function whose parameters are its options, in the order in which help lists them.
 
@@ -73,5 +76,6 @@ def packetgate(
 
 def main() -> None:
     """Run the command line; errors that are not the user's to mend show a traceback only with PACKETGATE_DEBUG set."""
+    check_rooms()
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
     app()

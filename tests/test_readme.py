@@ -94,7 +94,7 @@ def _serve(command: str, cli: CommandLine) -> None:
     """Start a server command, wait until it answers, stop it with all its children."""
     port = free_port()
     server = subprocess.Popen(
-        [*shlex.split(command), f"STUDIO_ARGS=--port {port} --no-reload"],
+        [*shlex.split(command), f"STUDIO_ARGS=--port {port}"],
         cwd=ROOT,
         env={**cli.environment, "PACKETGATE_ROOT": str(cli.folder)},
         start_new_session=True,

@@ -1,4 +1,4 @@
-"""`langgraph dev` as a real process, cut off from every network but loopback."""
+"""`packetgate studio` as a real process, cut off from every network but loopback."""
 
 import asyncio
 import ctypes
@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,13 +20,13 @@ import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from support.clock_server import Clock
+from support.command_line import COMMAND
 from support.mcp_servers import alive
 from support.programs import descendants
 
 T = TypeVar("T")
 
 GRAPH = "packetgate"
-REPOSITORY = Path(__file__).parents[2]
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 30
 CLONE_NEWNET = 0x40000000
@@ -79,7 +78,7 @@ class LangGraphServer:
 
 @contextmanager
 def serve_langgraph(folder: Path, *, isolated: bool = True, **environment: str) -> Iterator[LangGraphServer]:
-    """Start `langgraph dev` with all it keeps below `folder`; on leaving, the server and its children are gone.
+    """Start `packetgate studio` with all it keeps below `folder`; on leaving, the server and its children are gone.
 
     Args:
         isolated: whether to cut it off, where that can be done. A test can then talk to it from within alone.
@@ -90,8 +89,7 @@ def serve_langgraph(folder: Path, *, isolated: bool = True, **environment: str) 
     isolated = isolated and _can_isolate()
     log_file = folder / "server.log"
     port = 8123 if isolated else _free_port()
-    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--config", str(REPOSITORY / "langgraph.json"), "--n-jobs-per-worker", "4"]
+    command = [str(COMMAND), "studio", "--port", str(port)]
     if isolated:
         command = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *command]
     with log_file.open("wb") as log:
@@ -135,7 +133,6 @@ def _environment(folder: Path, root: Path) -> dict[str, str]:
         **nowhere,
         "NO_PROXY": "127.0.0.1",
         "LANGSMITH_TRACING": "false",
-        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
         "NO_COLOR": "1",
         "PACKETGATE_HOME": str(folder / "home"),
         "PACKETGATE_ROOT": str(root),
@@ -177,7 +174,7 @@ def _wait_until_it_answers(server: LangGraphServer, process: "subprocess.Popen[b
             return server.talk(ping)
         except httpx.TransportError:
             time.sleep(0.2)
-    raise AssertionError(f"langgraph dev does not answer, exit status {process.poll()}:\n{server.log()}")
+    raise AssertionError(f"packetgate studio does not answer, exit status {process.poll()}:\n{server.log()}")
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:

@@ -1,0 +1,67 @@
+"""What the product imports it declares: in the dependencies, or in the extra that the importing place is for."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[1]
+PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+ROOMS = PYPROJECT["tool"]["importlinter"]["root_packages"]
+EXTRAS = {
+    "models/llama/": "local",
+    "connectors/discord/": "discord",
+    "connectors/studio.py": "studio",
+    "graph/storage.py": "postgres",
+}
+"""Where what only an extra brings may be imported."""
+PARTS = {"fastmcp-slim": "fastmcp", "langgraph-api": "langgraph-cli"}
+"""Distributions whose whole is the one to declare."""
+
+
+def test_every_import_is_declared_where_it_belongs() -> None:
+    owners = owning_distributions()
+    owned = {(file, module): owners.get(module) or owners.get(module.partition(".")[0]) for file, module in imports()}
+    assert [where for where, owner in owned.items() if owner not in declared(where[0])] == []
+    assert names(PYPROJECT["project"]["dependencies"]) <= set(owned.values()), "declared, and never imported"
+
+
+def declared(*paths: str) -> set[str]:
+    """Return the distributions that files of ours may import."""
+    extras = [extra for place, extra in EXTRAS.items() if any(path.startswith(place) for path in paths)]
+    wanted = [PYPROJECT["project"]["optional-dependencies"][extra] for extra in extras]
+    return names([*PYPROJECT["project"]["dependencies"], *(one for few in wanted for one in few)])
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {plain(re.split(r"[\[<>=]", one)[0]) for one in requirements}
+
+
+def imports() -> Iterator[tuple[str, str]]:
+    """Yield each of our files with a module of others that it imports, at its top or within a function."""
+    for file in (file for room in ROOMS for file in (CHECKOUT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            of = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            of += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for module in of:
+                if module.partition(".")[0] not in {*sys.stdlib_module_names, *ROOMS}:
+                    yield file.relative_to(CHECKOUT).as_posix(), module
+
+
+def owning_distributions() -> dict[str, str]:
+    """Return, by module, the declared distribution that brings it: several share `langgraph` and `opentelemetry`."""
+    found: dict[str, str] = {}
+    for name in declared(*EXTRAS) | PARTS.keys():
+        with suppress(PackageNotFoundError):
+            for path in files(name) or ():
+                module = path.parent if path.name == "__init__.py" else path.with_suffix("")
+                found.setdefault(".".join(module.parts), PARTS.get(name, name))
+    return found
+
+
+def plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
