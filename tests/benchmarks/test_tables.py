@@ -1,12 +1,12 @@
 """Tables are written from kept results, and results can be measured anew."""
 
-import subprocess
+import runpy
 import sys
 
 import pytest
 
 from benchmarks.results_kept import FOLDER, Result, Run, read
-from benchmarks.tables import ROOT, TABLES, cost, ranking
+from benchmarks.tables import TABLES, cost, ranking
 from state.errors import ConfigError
 
 LINE = {"queries": 1200, "tools": 7, "recall@1": 0.5, "recall@5": 0.75, "recall@10": 1, "ndcg@10": 0.8, "p50_ms": 1}
@@ -61,9 +61,13 @@ def test_a_command_that_cannot_run_is_told(command: str, problem: str) -> None:
         Run(title="x", command=command, printed=()).again()
 
 
-def test_kept_commands_are_the_ones_that_print_json() -> None:
+def test_kept_commands_are_the_ones_that_print_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     commands = [run.command.split() for of in {of for of, _ in TABLES.values()} for run in read(of).runs]
     assert all("--json" in words for words in commands)
     for module in {words[2] for words in commands}:
-        told = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, check=True)
-        assert b"--json" in told.stdout
+        monkeypatch.setattr(sys, "argv", [module, "--help"])
+        with pytest.raises(SystemExit):
+            runpy.run_module(module, run_name="__main__")
+        assert "--json" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""A thousand turns decided by random weights, writes switched on, nobody to ask: only what was approved may run."""
+"""Turns decided by random weights, writes switched on, nobody to ask: only what was approved may run."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from fastmcp.tools import Tool
 from mcp_types import ToolAnnotations
 from support.gguf_model import write_tiny_gguf
 from support.graphs import run_once
-from support.palettes import PALETTES, palettes
+from support.palettes import NIGHTLY, PALETTES, palettes
 from support.prompt_phrases import prompt_phrases
 
 from deciders.choosing import language_deciders
@@ -28,7 +28,7 @@ from tools.checks.validation import check_params
 from tools.servers.connection import Connection
 from tools.spec.tool_spec import ToolSpec
 
-PARTS = 8
+PARTS = 8 if NIGHTLY else 2
 FOND_OF_CALLING = (5, 14, 15, 20, 25, 27, 37, 50)
 """Seeds of models that called often on one machine; on another one the same weights round, and speak, differently."""
 PATIENCE = 5

@@ -1,4 +1,4 @@
-"""A thousand selections by the worst models there are: random weights, temperature 1, held by a grammar."""
+"""Selections by the worst models there are: random weights, temperature 1, held by a grammar."""
 
 import json
 from collections import Counter
@@ -27,7 +27,7 @@ SAMPLING = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 700}
 
 
 @pytest.mark.parametrize("part", range(len(SEEDS)))
-async def test_a_thousand_constrained_selections(
+async def test_constrained_selections(
     part: int, llama_cpp_installed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     file = write_tiny_gguf(tmp_path / "random.gguf", seed=SEEDS[part], terse=part > 0)
@@ -43,7 +43,7 @@ async def test_a_thousand_constrained_selections(
     with capsys.disabled():
         print(f"\nmodel {SEEDS[part]}: {dict(counts)}")  # noqa: T201  the figures are the point
     assert counts["selections"] == PALETTES // len(SEEDS)
-    assert counts["calls"] > 20
+    assert counts["calls"] > PALETTES // 50
     assert counts["cut off"] < counts["selections"]
 
 
