@@ -75,12 +75,24 @@ def cli(tmp_path: Path) -> CommandLine:
     return CommandLine(folder, tmp_path / "home")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs the public data sets where they are not at hand: they come with no checkout."""
+    """Have one worker run all tests of a server, and leave out what needs public data sets that are not at hand."""
+    for item in items:
+        if server := _server_of(item):
+            item.add_marker(pytest.mark.xdist_group(server))
     if data_folder() is None:
         needy = [item for item in items if item.get_closest_marker("data_sets")]
         config.hook.pytest_deselected(items=needy)
         items[:] = [item for item in items if item not in needy]
+
+
+def _server_of(item: pytest.Item) -> str | None:
+    """Return the fixture of the LangGraph server that a test talks to: to start one takes seconds."""
+    with_model, parameters = "langgraph_server_with_model", getattr(item, "callspec", None)
+    if with_model in item.fixturenames or (parameters and parameters.params.get("place") == "remote"):
+        return with_model
+    return "langgraph_server" if "langgraph_server" in item.fixturenames else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

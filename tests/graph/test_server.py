@@ -9,8 +9,6 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, said
 
-pytestmark = pytest.mark.xdist_group("langgraph")
-
 
 def test_a_read_is_answered_from_the_real_file(langgraph_server: LangGraphServer) -> None:
     (langgraph_server.root / "notes.txt").write_text("the owl sleeps by day\n")

@@ -9,8 +9,6 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from support.langgraph_server import GRAPH, LangGraphServer, ask
 
-pytestmark = pytest.mark.xdist_group("langgraph")
-
 READ, WRITE = "Read notes.txt", 'Write "hello" to assistant.txt'
 
 

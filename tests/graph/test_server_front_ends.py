@@ -10,8 +10,6 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from support.langgraph_server import LangGraphServer, ask, reply
 
-pytestmark = pytest.mark.xdist_group("langgraph")
-
 WRITE, UNCLEAR = 'Write "hello owl" to shown.txt', "Write shown.txt"
 EDITED = {"path": "shown.txt", "content": "edited"}
 

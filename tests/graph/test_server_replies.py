@@ -7,8 +7,6 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, said
 
-pytestmark = pytest.mark.xdist_group("langgraph")
-
 PATH = "written.txt"
 EDITED = {"path": PATH, "content": "an owl, edited"}
 GARBAGE: tuple[Any, ...] = (

@@ -11,8 +11,6 @@ from support.scripted_openai import ScriptedOpenAI
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 
-pytestmark = pytest.mark.xdist_group("langgraph")
-
 STAGES = {
     *("open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "ask_user"),
     *("execute_tool", "inject_result", "respond"),

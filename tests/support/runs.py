@@ -12,6 +12,7 @@ from support import watcher
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have the run watched, from the process that all others of it come from."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # much is started, and nothing should be compiled twice
     if watcher.MARK not in os.environ:
         os.environ[watcher.MARK] = run = uuid4().hex
         command = [sys.executable, "-S", watcher.__file__, run]

@@ -1,14 +1,11 @@
 """The bot on this process's graph and on a running LangGraph server."""
 
-import pytest
 from support.discord_bots import Workshop
 from support.discord_payloads import ADA, ADAS
 from support.discord_server import DiscordStandIn
 from support.turn_places import Place, answering, wanting
 
 from connectors.opening import open_sessions
-
-pytestmark = pytest.mark.xdist_group("langgraph")
 
 WRITING = {"allowed": {"users": [ADA]}, "writes": {"users": [ADA]}}
 

@@ -19,10 +19,7 @@ from state.context import RoutingContext
 from state.errors import ConfigError, PacketgateError, RequestError, SessionError
 from state.packet import TurnInput
 
-pytestmark = [
-    pytest.mark.xdist_group("langgraph"),
-    pytest.mark.parametrize("place", ["remote"], indirect=True),
-]
+pytestmark = pytest.mark.parametrize("place", ["remote"], indirect=True)
 
 SURE = wanting("ai.read", path="notes.txt")
 UUID = "2f6b7a52-1d7e-4c0a-9f5e-0c3c7c1d2e4b"

@@ -11,8 +11,6 @@ from connectors.asking import Continue, Reply, Say
 from connectors.turn import Finished, StageStarted, run_turn
 from state.transitions import ToolExecutionStatus
 
-pytestmark = pytest.mark.xdist_group("langgraph")
-
 WAIT = wanting("clock.await_stroke", hour="nine")
 ASK = Say('Wait until the clock strikes "nine"')
 

@@ -16,8 +16,6 @@ from state.request import TurnRequest
 from state.transitions import ToolExecutionStatus
 from tools.usage.store import read_usage
 
-pytestmark = pytest.mark.xdist_group("langgraph")
-
 ANSWER = "The owl sleeps by day, and more than that the notes do not say."
 CLARIFY = selection("clarify", question="Which file?")
 WRITE = wanting("ai.write", "write", path="plan.txt", content="hello owl")

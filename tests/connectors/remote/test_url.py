@@ -14,8 +14,6 @@ from support.terminals import KEYS, chatting, leave
 from state.packet import read_packet
 from state.transitions import ToolExecutionStatus
 
-pytestmark = pytest.mark.xdist_group("langgraph")
-
 Run = Callable[..., Outcome]
 
 

@@ -10,8 +10,6 @@ from connectors.trace.opening import open_archive
 from state.errors import PacketError
 from state.sections import PacketState
 
-pytestmark = pytest.mark.xdist_group("langgraph")
-
 
 async def test_a_turn_is_found_while_it_waits_and_once_it_is_over(place: Place) -> None:
     place.model.requests.clear()
