@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from state.base import ConfidenceSource
+from state.base import ConfidenceSource, shown_confidence
 from state.packet import CognitionPacket
 from state.printing import printable
 from state.sections import Reflection
@@ -32,14 +32,19 @@ def answer(packet: CognitionPacket) -> Text:
 
 
 def journey(packet: CognitionPacket) -> Group:
-    """Return the packet's journey: stage, decision, confidence (`~`: merely stated by the model), time."""
+    """Return the packet's journey: stage, decision, how sure it was, time."""
     table = Table(box=None, pad_edge=False, header_style="dim", expand=False)
     table.add_column("stage", style="cyan", no_wrap=True)
     table.add_column("decision", overflow="fold", ratio=1)
-    table.add_column("conf.", justify="right")
+    table.add_column("conf.", justify="right", no_wrap=True)
     table.add_column("ms", justify="right", style="dim")
     for entry in packet.reasoning.reflection_log:
-        table.add_row(entry.step, decision(entry), _confidence(entry), f"{entry.latency_ms:.1f}")
+        table.add_row(
+            entry.step,
+            decision(entry),
+            shown_confidence(entry.confidence, entry.confidence_source),
+            f"{entry.latency_ms:.1f}",
+        )
     total = sum(packet.metrics.latency_ms.values())
     tokens = sum(usage.input_tokens + usage.output_tokens for usage in packet.metrics.token_usage.values())
     spent = f", {tokens:,} tokens" if tokens else ""
@@ -106,12 +111,6 @@ class _Unfilled(io.TextIOBase):
 
     def flush(self) -> None:
         self._stream.flush()
-
-
-def _confidence(entry: Reflection) -> str:
-    """Return the confidence; `~` marks one that the model merely stated."""
-    mark = "~" if entry.confidence_source is ConfidenceSource.STATED else ""
-    return "" if entry.confidence is None else f"{mark}{entry.confidence:.2f}"
 
 
 def _request(request: dict[str, Any]) -> list[Text | Padding]:

@@ -22,7 +22,8 @@ from tools.text.tokens import ESTIMATE, TokenCounter
 class Decision(Section):
     """What all decisions carry."""
 
-    confidence: Confidence
+    confidence: Confidence | None = None
+    """None: nobody judged how likely it is to be right."""
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
     reasoning: str = ""
     decided_by: DecidedBy
@@ -64,6 +65,7 @@ class Selection(Decision):
     """What to do about the request."""
 
     action: Literal["call", "none", "clarify", "describe"]
+    confidence: Confidence
     calls: tuple[WantedCall, ...] = ()
     tool_names: tuple[str, ...] = ()
     """For `describe`: whose full description is needed."""

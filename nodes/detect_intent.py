@@ -62,7 +62,6 @@ def _without_asking(packet: CognitionPacket, context: RoutingContext) -> IntentD
         needs_tool=bool(queued),
         user_intent=packet.intent.user_intent or packet.content.original_prompt[:200],
         access=packet.intent.access,
-        confidence=1.0,
         reasoning=f"{len(queued)} of the chosen calls are still to be made"
         if queued
         else "tool routing is switched off",

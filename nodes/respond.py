@@ -32,6 +32,7 @@ async def respond(
                 step=STAGE,
                 summary=f"{len(text):,} characters{cut}",
                 confidence=answer.confidence,
+                confidence_source=answer.confidence_source,
                 decided_by=answer.decided_by,
                 is_fallback=answer.is_fallback,
             )

@@ -19,7 +19,16 @@ class ConfidenceSource(StrEnum):
     STATED = "stated"
     """A number that the model wrote, which tends to be too high."""
     RULE = "rule"
-    """Set by a rule: no model judged."""
+    """A score that a rule gave: no model judged, and nobody measured how often it is right."""
+
+
+def shown_confidence(value: Confidence | None, source: ConfidenceSource | None) -> str:
+    """Return a confidence as people read it; empty where nobody was sure of anything.
+
+    `0.93` was measured, `~0.93` the model stated, `score 0.93` a rule gave.
+    """
+    marks = {ConfidenceSource.MEASURED: "", ConfidenceSource.STATED: "~", ConfidenceSource.RULE: "score "}
+    return "" if value is None or source is None else f"{marks[source]}{value:.2f}"
 
 
 class Section(BaseModel):

@@ -10,7 +10,7 @@ from state.base import Confidence, ConfidenceSource, Section, TokenUsage, new_id
 from state.errors import PacketVersionError
 from state.routing import Risk
 
-PACKET_VERSION = 1
+PACKET_VERSION = 2
 """Raised with every change that an older Packetgate could not read."""
 
 DecidedBy = Literal["model", "reflex"]
@@ -89,7 +89,8 @@ class Intent(Section):
     system_task: SystemTask = SystemTask.INTENT_DETECTION
     access: Access = Access.READ
     needs_tool: bool = False
-    confidence: Confidence = 0.0
+    confidence: Confidence | None = None
+    """None where no model judged."""
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
 
     def now_at(self, task: SystemTask) -> "Intent":
@@ -283,7 +284,8 @@ class Response(Section):
     """The answer."""
 
     candidate: str = ""
-    confidence: Confidence = 0.0
+    confidence: Confidence | None = None
+    """None: it was not measured."""
 
 
 class ApprovalOutcome(StrEnum):

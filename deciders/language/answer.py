@@ -40,7 +40,6 @@ class LanguageResponder:
         )
         return Answer(
             text=answer.text,
-            confidence=0.8,
             decided_by="model",
             usage=answer.usage,
             message_id=answer.message_id,

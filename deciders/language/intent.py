@@ -47,7 +47,6 @@ class LanguageIntent:
                 needs_tool=False,
                 user_intent=request,
                 access=Access.READ,
-                confidence=0.98,
                 reasoning="small talk",
                 decided_by="reflex",
             )

@@ -43,7 +43,7 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
     if packet.content.attachments:
         names = ", ".join(one.name for one in packet.content.attachments)
         text += f"\n\nWithout a language model I cannot read what came with it: {names}."
-    return Answer(text=text, confidence=0.9 if routing and routing.all_calls else 0.6, decided_by="reflex")
+    return Answer(text=text, decided_by="reflex")
 
 
 def _without_tools(catalogue: Catalogue, *, greet: bool) -> str:

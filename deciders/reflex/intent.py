@@ -39,53 +39,52 @@ class ReflexIntent:
         taken = routing.step + 1 if routing else 0
         request = packet.content.original_prompt
         if taken >= len(steps):
-            return self._decided(False, request, Access.READ, 0.9, "every step of the request was taken")
+            return self._decided(False, request, Access.READ, "every step of the request was taken")
         if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.step_calls):
-            return self._decided(False, request, Access.READ, 0.9, "the last step did not succeed, so none follows it")
+            return self._decided(False, request, Access.READ, "the last step did not succeed, so none follows it")
         step = steps[taken]
         if taken:
-            return self._decided(True, step, access_of(step), 0.8, f"step {taken + 1} of {len(steps)} is still open")
+            return self._decided(True, step, access_of(step), f"step {taken + 1} of {len(steps)} is still open")
         if is_small_talk(step):
-            return self._decided(False, request, Access.READ, 0.98, "small talk")
-        needs, confidence, why = await asyncio.to_thread(_judge, step, await toolbox.catalogue())
-        return self._decided(needs, request, access_of(step), confidence, why)
+            return self._decided(False, request, Access.READ, "small talk")
+        needs, why = await asyncio.to_thread(_judge, step, await toolbox.catalogue())
+        return self._decided(needs, request, access_of(step), why)
 
-    def _decided(self, needs: bool, intent: str, access: Access, confidence: float, why: str) -> IntentDecision:
+    def _decided(self, needs: bool, intent: str, access: Access, why: str) -> IntentDecision:
         return IntentDecision(
             needs_tool=needs,
             user_intent=" ".join(intent.split())[:200],
             access=access,
-            confidence=confidence,
             reasoning=why,
             decided_by="reflex",
         )
 
 
-def _judge(step: str, catalogue: Catalogue) -> tuple[bool, float, str]:
-    """Return (needs a tool, confidence, why)."""
+def _judge(step: str, catalogue: Catalogue) -> tuple[bool, str]:
+    """Return (needs a tool, why)."""
     if not catalogue:
-        return False, 0.6, "no tools are connected"
+        return False, "no tools are connected"
     if mentions_in(step).has_target:
-        return True, 0.9, "it names a file, an address or a command"
+        return True, "it names a file, an address or a command"
     hits = catalogue.ranking.rank(step, limit=5)
     if is_question(step) and (page := _documented(step, hits, catalogue)):
-        return True, 0.75, f"it asks about what {page} documents"
+        return True, f"it asks about what {page} documents"
     if _ADVICE.match(step):
-        return False, 0.7, "it asks for advice, not for something to be done"
+        return False, "it asks for advice, not for something to be done"
     terms = query_terms(step)
     if not hits or not terms:
-        return False, 0.8, "no tool knows any of its words"
+        return False, "no tool knows any of its words"
     known = len(hits[0].terms) / len(terms)
     lead = set(words_in(step)[:3])
     if lead & SEARCHES or ("find" in lead and set(words_in(step)) & FILE_WORDS):
-        return True, 0.75, "it asks to search"
+        return True, "it asks to search"
     can_run = any(spec.risk is Risk.EXECUTE for spec in catalogue.values())
     if can_run and RUNS & set(words_in(step)[:1]):
-        return True, 0.75, "it asks to run something"
+        return True, "it asks to run something"
     leads_with_verb = bool(lead & (VERBS | READ_VERBS))
     if hits[0].name_terms and (leads_with_verb or known >= COVERAGE):
-        return True, 0.75, f"it talks about what {hits[0].name} does"
-    return False, 0.65, f"the nearest tool, {hits[0].name}, knows too little of its words"
+        return True, f"it talks about what {hits[0].name} does"
+    return False, f"the nearest tool, {hits[0].name}, knows too little of its words"
 
 
 def _documented(step: str, hits: list[Ranked], catalogue: Catalogue) -> str:

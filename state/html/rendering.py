@@ -10,7 +10,7 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import JsonValue
 
-from state.base import ConfidenceSource, TokenUsage
+from state.base import ConfidenceSource, TokenUsage, shown_confidence
 from state.context import RoutingContext
 from state.routing import Risk
 from state.sections import PacketState
@@ -25,7 +25,7 @@ _JOINERS = "\u200c\u200d"
 _SOURCES = {
     ConfidenceSource.MEASURED: "measured from the model's token probabilities",
     ConfidenceSource.STATED: "a number that the model stated",
-    ConfidenceSource.RULE: "set by a rule",
+    ConfidenceSource.RULE: "a score that a rule gave: nobody measured it",
 }
 _TONES: dict[str, str] = {
     ToolExecutionStatus.EXECUTED: "good",
@@ -58,6 +58,7 @@ def environment(loader: BaseLoader | None = None) -> Environment:
         "excerpt": excerpt,
         "name": name,
         "duration": duration,
+        "sure": shown_confidence,
         "spent": spent,
         "value": value_text,
         "moment": _moment,

@@ -33,23 +33,31 @@ def test_a_packet_survives_json(packet: CognitionPacket):
     assert [type(message) for message in read_packet(text).messages] == [type(one) for one in packet.messages]
 
 
-@pytest.mark.parametrize("version", [PACKET_VERSION + 1, 999, "2", 2.0])
+def test_a_packet_from_before_confidences_could_be_missing_still_loads():
+    packet = full_packet().model_dump(mode="json")
+    packet["header"]["version"] = 1
+    packet["intent"]["confidence"], packet["response"]["confidence"] = 0.0, 0.8
+    read = read_packet(json.dumps(packet))
+    assert (read.intent.confidence, read.response.confidence) == (0.0, 0.8)
+
+
+@pytest.mark.parametrize("version", [PACKET_VERSION + 1, 999, "3", 3.0])
 @pytest.mark.parametrize("beside", [{}, {"not_known_here": 1}])
 def test_a_newer_packet_says_so_and_nothing_else(version: object, beside: dict[str, int]):
     packet: dict[str, Any] = full_packet().model_dump(mode="json")
     packet["header"] |= {"version": version, **beside}
     packet |= beside
     packet["intent"] |= {"access": "teleport", **beside}
-    with pytest.raises(PacketVersionError, match=r"version 2|version 999") as caught:
+    with pytest.raises(PacketVersionError, match=r"version 3|version 999") as caught:
         read_packet(json.dumps(packet))
     assert "upgrade Packetgate" in str(caught.value)
 
 
 def test_a_newer_header_anywhere_says_so():
     with pytest.raises(PacketVersionError):
-        Header.model_validate({"version": 2})
+        Header.model_validate({"version": PACKET_VERSION + 1})
     with pytest.raises(PacketVersionError):
-        CognitionPacket.model_validate({"messages": [], "header": {"version": 2}})
+        CognitionPacket.model_validate({"messages": [], "header": {"version": PACKET_VERSION + 1}})
 
 
 @pytest.mark.parametrize(
