@@ -1,11 +1,11 @@
 """The form an answer must have: a JSON Schema, and the places in it where the model decides."""
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from models.schemas import Schema, rebased
+from state.printing import compact_json
 
 CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 ANY_OBJECT: Schema = {"type": "object"}
@@ -23,7 +23,7 @@ class Choice:
     @classmethod
     def among(cls, *path: str, values: Iterable[Any]) -> "Choice":
         """Return the choice between these values."""
-        return cls(path, tuple(compact(value) for value in values))
+        return cls(path, tuple(compact_json(value) for value in values))
 
     def stands_at(self, path: tuple[str | int, ...]) -> bool:
         """Whether `path`, keys and indices of one value of an answer, is this place."""
@@ -71,8 +71,3 @@ def obj(**properties: Schema) -> Schema:
 def text(limit: int) -> Schema:
     """Return the schema of a text of at most `limit` characters."""
     return {"type": "string", "maxLength": limit}
-
-
-def compact(value: Any) -> str:
-    """Return JSON without white space, as forms have it written."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -23,8 +23,6 @@ class Structured(Generic[T]):
     """A model's answer as an object, and how it came about."""
 
     value: T
-    raw: str
-    """The text the value was read from."""
     repaired: bool
     """Whether it took the repair round."""
     usage: TokenUsage
@@ -100,7 +98,6 @@ def _read(
         raise DecisionError(objection)
     return Structured(
         value,
-        answer.text,
         repaired=first_round is not None,
         usage=answer.usage + first_round if first_round else answer.usage,
         held_by=answer.held_by,

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from time import perf_counter
 from typing import Annotated, Any, Self
 from uuid import uuid4
 
@@ -69,6 +70,11 @@ class TokenUsage(Section):
 def now() -> datetime:
     """Return the current time, aware, in UTC."""
     return datetime.now(UTC)
+
+
+def ms_since(started: float) -> float:
+    """Return the milliseconds since `time.perf_counter()` was `started`."""
+    return round((perf_counter() - started) * 1000, 3)
 
 
 def storable(text: str) -> str:

@@ -49,7 +49,11 @@ def check_version(version: int) -> None:
 
 
 class SystemTask(StrEnum):
-    """What the system is about to do with a request."""
+    """What the system is about to do with a request.
+
+    The names are those of GAIA's packets, all of them, so that such a packet can be read. Packetgate itself sets intent
+    detection, tool routing, tool execution and, for the answer, the draft.
+    """
 
     INTENT_DETECTION = "IntentDetection"
     RESEARCH = "Research"

@@ -1,6 +1,5 @@
 """Tokens by a real vocabulary, and tools as the protocols of others write them."""
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from mistral_common.tokens.tokenizers.base import Tokenizer
 from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
 
+from state.printing import compact_json
 from tools.spec.tool_spec import ToolSpec
 
 VOCABULARY = "Tekken v3 of mistral-common, 131,072 tokens"
@@ -18,14 +18,9 @@ def count(text: str) -> int:
     return len(_tokenizer().encode(text, bos=False, eos=False))
 
 
-def compact(value: Any) -> str:
-    """Return JSON as clients send it: without white space."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def openai_tools(tools: Iterable[ToolSpec]) -> str:
     """Return the `tools` of a request to an OpenAI-compatible endpoint."""
-    return compact([openai_tool(tool.name, tool.full, tool.input_schema) for tool in tools])
+    return compact_json([openai_tool(tool.name, tool.full, tool.input_schema) for tool in tools])
 
 
 def openai_tool(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

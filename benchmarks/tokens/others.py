@@ -18,7 +18,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp_types import TextContent
 from pydantic import PrivateAttr
 
-from benchmarks.tokens.counting import compact, openai_tool
+from benchmarks.tokens.counting import openai_tool
+from state.printing import compact_json
 from tools.catalogue.catalogue import Catalogue
 
 
@@ -34,7 +35,7 @@ async def langchain_selections(catalogue: Catalogue, requests: Iterable[str]) ->
         model.sent.clear()
         await agent.ainvoke({"messages": [HumanMessage(request)]})
         messages, schemas = model.sent[0]
-        yield "\n".join([*(message.text for message in messages), compact(schemas)])
+        yield "\n".join([*(message.text for message in messages), compact_json(schemas)])
 
 
 async def fastmcp_searches(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIterator[str]:
@@ -45,7 +46,7 @@ async def fastmcp_searches(catalogue: Catalogue, requests: Iterable[str]) -> Asy
         server.add_tool(Tool.model_construct(name=tool.name, description=tool.full, parameters=tool.input_schema))
     async with Client(server) as client:
         listed = await client.list_tools()
-        seen = compact([openai_tool(tool.name, tool.description or "", tool.input_schema) for tool in listed])
+        seen = compact_json([openai_tool(tool.name, tool.description or "", tool.input_schema) for tool in listed])
         for request in requests:
             found = await client.call_tool("search_tools", {"query": request})
             yield "\n".join([seen, *(block.text for block in found.content if isinstance(block, TextContent))])

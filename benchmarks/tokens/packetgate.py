@@ -8,7 +8,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from benchmarks.stand_ins import NeedsTool, Shelf
-from benchmarks.tokens.counting import compact, count
+from benchmarks.tokens.counting import count
 from deciders.choosing import language_deciders, reflex_deciders
 from graph.building import build_graph
 from models.forms import AnswerForm
@@ -17,6 +17,7 @@ from models.openai.request_modes import RequestMode
 from state.base import TokenUsage
 from state.context import RoutingContext
 from state.packet import CognitionPacket, TurnInput
+from state.printing import compact_json
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.texts import describe, palette_text
 
@@ -74,7 +75,7 @@ def asked_for(
     if not all(parts) or any(sent.count(part) != 1 for part in parts):
         raise RuntimeError("the ledger and the palette do not stand once each in the selection prompt")
     options = RequestMode().options(form, {}, is_openai=True)
-    return Asked("\n".join(parts), sent, compact(options["extra_body"]["response_format"]))
+    return Asked("\n".join(parts), sent, compact_json(options["extra_body"]["response_format"]))
 
 
 class _Recorder(Model):

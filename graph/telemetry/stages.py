@@ -13,7 +13,7 @@ from graph.telemetry.attributes import of_model
 from graph.telemetry.changes import StageChange
 from graph.telemetry.spans import TelemetryGuard, record_break, record_change, stage_span
 from models.model import ModelSource
-from state.base import TokenUsage
+from state.base import TokenUsage, ms_since
 from state.context import RoutingContext
 from state.errors import DecisionError
 from state.events import StageStarted, StageStopped
@@ -61,11 +61,11 @@ def instrumented(
                 update = await stage(state, runtime)
             except Exception as error:
                 with TelemetryGuard(ids["packet_id"]):
-                    stopped = StageStopped(stage=name, **ids, **_how(error), duration_ms=_ms_since(started))
+                    stopped = StageStopped(stage=name, **ids, **_how(error), duration_ms=ms_since(started))
                     runtime.stream_writer(stopped)
                     record_break(span, stopped, error, await of_model(model, stopped.usage))
                 raise
-            took = _ms_since(started)
+            took = ms_since(started)
             known = 0 if "header" in update else len(state.reasoning.reflection_log)
             update["reasoning"] = update.get("reasoning", state.reasoning).timed(known, took)
             update["metrics"] = update.get("metrics", state.metrics).took(name, took)
@@ -124,7 +124,3 @@ def _how(error: Exception) -> dict[str, Any]:
 
 def _spent(error: BaseException) -> TokenUsage:
     return error.usage if isinstance(error, DecisionError) else TokenUsage()
-
-
-def _ms_since(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 3)

@@ -11,7 +11,7 @@ from typing import Any
 
 from models.decoding.call_forms import NativeCall, read_call, says_call
 from models.decoding.scan import ASIDES, FLAGS, scan
-from models.decoding.values import Reader, Reading, read_strict, whole_value
+from models.decoding.values import Reader, Reading, whole_value
 
 _MARKS = re.compile(
     rf"""{ASIDES}
@@ -36,12 +36,6 @@ _END_MARKS = re.compile(
     FLAGS,
 )
 _PARAMETER = re.compile(r"\s*<parameter=([^<>\n]{1,200})>\n?(.*?)\n?</parameter>\s*", re.DOTALL)
-
-
-def find_native_calls(text: str) -> tuple[NativeCall, ...]:
-    """Return every complete native call outside thoughts and echoes, in order."""
-    found = [reading.value for reading in read_answer(text, read_strict)]
-    return tuple(call for calls in found if isinstance(calls, tuple) for call in calls)
 
 
 def read_answer(text: str, read: Reader) -> list[Reading]:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from models.forms import AnswerForm, compact
+from models.forms import AnswerForm
 from models.llama.weights import LlamaWeights
 from models.schemas import Schema, bounded
 from state.errors import DecisionError
+from state.printing import compact_json
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
@@ -46,7 +47,7 @@ class Grammars:
         Raises:
             DecisionError: the form itself, not one of its parts, cannot be held.
         """
-        compiled = self._compiled(compact([form.name, form.body, dict(form.parts)]))
+        compiled = self._compiled(compact_json([form.name, form.body, dict(form.parts)]))
         return Grammar(compiled.matcher.deep_copy(), compiled.widened)
 
 

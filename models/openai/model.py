@@ -10,13 +10,14 @@ from jsonschema_rs import validator_for
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from models.forms import AnswerForm, compact
+from models.forms import AnswerForm
 from models.model import FormAnswer, Model, ask_once, was_cut_off
 from models.openai.logprobs import measure, whole_object
 from models.openai.request_modes import RequestMode
 from models.openai.schemas import shape_of
 from models.requests import usage_of
 from state.errors import DecisionError
+from state.printing import compact_json
 
 REMEMBERED_FORMS = 256
 
@@ -105,7 +106,7 @@ def _has_shape(text: str, form: AnswerForm) -> bool:
 def _arguments(message: AIMessage) -> str | None:
     """Return the arguments of the first tool call as JSON; None where there is no call."""
     if message.tool_calls:
-        return compact(message.tool_calls[0]["args"])
+        return compact_json(message.tool_calls[0]["args"])
     if message.invalid_tool_calls:
         return message.invalid_tool_calls[0]["args"] or ""
     return None

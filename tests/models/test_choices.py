@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from models.choices import ChoiceMeter, Measured, Weights, continues
-from models.forms import Choice, compact
+from models.forms import Choice
+from state.printing import compact_json
 
 APPROVED = Choice.among("approved", values=[True, False])
 TOOLS = Choice.among("calls", "*", "tool", values=["fs.read", "fs.read_all", "fs.write", "mail.send"])
@@ -161,7 +162,7 @@ def test_whatever_the_cut_the_options_never_add_up_to_more_than_one(seed: int):
     """A model that writes names in tokens of any length, with weights that have nothing to do with each other."""
     chance = random.Random(seed)
     names = ["fs.read", "fs.read_all", "fs.rm", "mail.send", "fs"]
-    options = [compact(name) for name in names]
+    options = [compact_json(name) for name in names]
     choice = Choice(("tool",), tuple(options))
     taste = {
         option[at:end].encode(): chance.random()
@@ -186,7 +187,7 @@ def test_whatever_the_cut_the_options_never_add_up_to_more_than_one(seed: int):
 
 def test_values_are_found_however_the_text_is_cut():
     value = {"a": {"tool": "x"}, "calls": [{"n": [[], {}, 1.5e3, -1]}, {"tool": 'fs."read'}, {"tool": "fs.read"}]}
-    for text in (json.dumps(value), json.dumps(value, indent=2), compact(value)):
+    for text in (json.dumps(value), json.dumps(value, indent=2), compact_json(value)):
         for size in range(1, 12):
             found = metered(TOOLS, *sure(*(text[at : at + size] for at in range(0, len(text), size))))
             assert [(one.path, one.value) for one in found] == [(("calls", 2, "tool"), '"fs.read"')]

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from state.printing import counted
 from tools.builtin.corpus import Chunk
 
 
@@ -35,10 +36,10 @@ class SearchResult(BaseModel):
         """Return the result as a person reads it."""
         kind = "by words" if self.search == "lexical" else "by meaning, with embeddings"
         if self.hits:
-            head = f"{_count(len(self.hits), 'hit')} for {query!r} in {_count(self.files_searched, 'file')}, {kind}."
+            head = f"{counted(len(self.hits), 'hit')} for {query!r} in {counted(self.files_searched, 'file')}, {kind}."
         elif self.files_searched:
             head = (
-                f"NO HITS: nothing in {_count(self.files_searched, 'file')} matches {query!r}, searched {kind}. "
+                f"NO HITS: nothing in {counted(self.files_searched, 'file')} matches {query!r}, searched {kind}. "
                 "Try other words."
             )
         else:
@@ -67,7 +68,3 @@ def best(scored: Iterable[tuple[Chunk, float]], top_k: int) -> list[Hit]:
         if len(hits) == top_k:
             break
     return hits
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -4,6 +4,7 @@ import os
 from difflib import get_close_matches
 from pathlib import Path
 
+from state.printing import counted
 from tools.builtin.failures import TooLargeError, ToolFailure, os_failures
 from tools.builtin.root import Root
 from tools.builtin.text import decode, lines_of, read_bytes
@@ -35,17 +36,13 @@ def read_text(root: Root, path: str, first_line: int, max_lines: int) -> str:
     if not lines:
         return f"[{name} is empty]"
     if first_line > len(lines):
-        raise ToolFailure(f"{name} has {_lines(len(lines))}: first_line={first_line} is beyond its end")
+        raise ToolFailure(f"{name} has {counted(len(lines), 'line')}: first_line={first_line} is beyond its end")
     last = min(first_line + max_lines - 1, len(lines))
     if first_line == 1 and last == len(lines):
         return text
     rest = f"; read on with first_line={last + 1}" if last < len(lines) else ""
     shown = "\n".join(lines[first_line - 1 : last])
-    return f"{shown}\n[lines {first_line} to {last} of {_lines(len(lines))} in {name}{rest}]"
-
-
-def _lines(count: int) -> str:
-    return f"{count:,} line{'' if count == 1 else 's'}"
+    return f"{shown}\n[lines {first_line} to {last} of {counted(len(lines), 'line')} in {name}{rest}]"
 
 
 def _names(root: Root, real: Path) -> list[str]:

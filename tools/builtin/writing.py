@@ -7,6 +7,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Literal
 
+from state.printing import counted
 from tools.builtin.failures import NotTextError, TooLargeError, ToolFailure, os_failures
 from tools.builtin.root import Root
 from tools.builtin.text import decode, lines_of, read_bytes
@@ -34,7 +35,7 @@ def write_text(root: Root, path: str, content: str, mode: WriteMode, *, dry_run:
         if before is not None and mode == "create":
             raise _exists(name)
         doing: WriteMode = "create" if before is None else mode
-        size = f"{_count(len(lines_of(content)), 'line')}, {_count(len(data), 'byte')}"
+        size = f"{counted(len(lines_of(content)), 'line')}, {counted(len(data), 'byte')}"
         if not dry_run:
             with root.folder(real.parent, create=True) as folder:
                 _put(folder, real.name, data, doing, may_replace=mode == "overwrite")
@@ -98,7 +99,3 @@ def _put(folder: int, name: str, data: bytes, doing: WriteMode, *, may_replace: 
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=folder)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, takewhile
 
+from state.printing import counted
 from tools.spec.tool_spec import ToolSpec
 from tools.text.tokens import estimated_tokens
 
@@ -51,7 +52,7 @@ def _server_line(server: str, specs: Sequence[ToolSpec], primary: Sequence[str],
     about = f": {', '.join(f'{kind} {number}' for kind, number in counts)}" if counts else ""
     named = [name.removeprefix(f"{server}.") for name in primary]
     tools = f"; {', '.join(named)}{', ...' if len(specs) > len(named) else ''}" if named else ""
-    return f"- {server} ({_count(len(specs), 'tool')}){about}{tools}"
+    return f"- {server} ({counted(len(specs), 'tool')}){about}{tools}"
 
 
 def _by_category(servers: Servers) -> str:
@@ -79,7 +80,7 @@ def _longest(text: Callable[[int], str], most: int) -> int:
 
 class _CategoryLine:
     def __init__(self, category: str, specs: Sequence[ToolSpec]) -> None:
-        self._start = f"- {category} ({_count(len(specs), 'tool')})"
+        self._start = f"- {category} ({counted(len(specs), 'tool')})"
         self._servers = [server for server, _ in Counter(spec.server for spec in specs).most_common()]
 
     def text(self, named: int) -> str:
@@ -89,7 +90,3 @@ class _CategoryLine:
 
 def _fits(text: str) -> bool:
     return estimated_tokens(text) <= LEDGER_TOKENS
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

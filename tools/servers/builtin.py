@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from state.base import ms_since
 from state.routing import ToolResult
 from tools.builtin.ai import ai_tools
 from tools.builtin.embedding import embedding_tools
@@ -14,7 +15,7 @@ from tools.builtin.failures import ToolFailure
 from tools.builtin.root import Root
 from tools.builtin.tool import Answer, BuiltinTool
 from tools.servers.results import to_result
-from tools.servers.server import Server, ms_since
+from tools.servers.server import Server
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

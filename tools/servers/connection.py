@@ -21,6 +21,7 @@ from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, Tool, ToolListChangedNotification
 from pydantic import ValidationError
 
+from state.base import ms_since
 from state.errors import ConfigError, LostCallError, ServerError
 from state.printing import printable
 from state.routing import ToolResult
@@ -28,7 +29,7 @@ from tools.servers.bounds import BoundedSession, BoundedTransport
 from tools.servers.config import ServerConfig
 from tools.servers.content import MAX_PARTS, text_of
 from tools.servers.results import to_result
-from tools.servers.server import Server, ms_since
+from tools.servers.server import Server
 from tools.servers.server_log import LoggedTransport, ServerLog
 from tools.spec.descriptions import brief_of
 from tools.spec.risk import risk_of

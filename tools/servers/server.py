@@ -1,6 +1,5 @@
 """What the hub asks of a server, wherever that runs."""
 
-import time
 from typing import Any, Literal
 
 from state.routing import ToolResult
@@ -51,8 +50,3 @@ class Server:
     def fail(self, error: BaseException) -> None:
         """Count the server as failed, with what went wrong as its problem."""
         self.state, self.problem = "failed", str(error)
-
-
-def ms_since(started: float) -> float:
-    """Return the milliseconds since a reading of `time.perf_counter`."""
-    return round((time.perf_counter() - started) * 1000, 3)

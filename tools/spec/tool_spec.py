@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from state.printing import compact_json
 from state.routing import Risk
 from tools.spec.categories import EXTERNAL, category_of
 from tools.text.words import words_in
@@ -53,7 +54,7 @@ class ToolSpec:
     @cached_property
     def schema_text(self) -> str:
         """The schema of the arguments as compact JSON."""
-        return json.dumps(self.input_schema, ensure_ascii=False, separators=(",", ":"))
+        return compact_json(self.input_schema)
 
     @property
     def is_external(self) -> bool:

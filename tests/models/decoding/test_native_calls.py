@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from models.decoding.call_forms import NativeCall
-from models.decoding.native_calls import find_native_calls
+from models.decoding.native_calls import read_answer
+from models.decoding.values import read_strict
 
 
 @dataclass(frozen=True)
@@ -67,16 +68,21 @@ CASES = [
 ]
 
 
+def native_calls(text: str) -> tuple[NativeCall, ...]:
+    found = [reading.value for reading in read_answer(text, read_strict)]
+    return tuple(call for calls in found if isinstance(calls, tuple) for call in calls)
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_family(case: Case):
-    assert find_native_calls(case.text) == tuple(NAMED[name] for name in case.names.split())
+    assert native_calls(case.text) == tuple(NAMED[name] for name in case.names.split())
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.names == "x"], ids=lambda case: case.id)
 def test_no_cut_makes_another_call_of_it(case: Case):
     """Wherever a text breaks off, its call is there as a whole or not at all."""
     for end in range(len(case.text)):
-        assert find_native_calls(case.text[:end]) in ((), (NAMED["x"],))
+        assert native_calls(case.text[:end]) in ((), (NAMED["x"],))
 
 
 @pytest.mark.parametrize(
@@ -90,6 +96,6 @@ def test_no_cut_makes_another_call_of_it(case: Case):
     ],
 )
 def test_a_parameter_without_a_type(written: str, value: Any):
-    (call,) = find_native_calls(f"<function=x><parameter=a>{written}</parameter></function>")
+    (call,) = native_calls(f"<function=x><parameter=a>{written}</parameter></function>")
     assert call.arguments == {"a": value}
     assert type(call.arguments["a"]) is type(value)
