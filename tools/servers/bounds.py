@@ -26,6 +26,8 @@ class BoundedSession(ClientSession):
         super().__init__(dispatcher=_BoundedDispatcher(read_stream, write_stream, session=self), **options)
         self.left_out: list[str] = []
         """Why tools of the last list are not there, a phrase each."""
+        self.has_ended = False
+        """Whether the server is gone: what is called then is not sent."""
 
 
 class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
@@ -50,6 +52,12 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
             return {**answer, "tools": tools}
         return answer
 
+    async def run(self, *handlers: Any, **options: Any) -> None:
+        try:
+            await super().run(*handlers, **options)
+        finally:
+            self._session.has_ended = True
+
     def _check(self, page: dict[str, Any], tool: RawTool) -> None:
         version = self._session.protocol_version
         if version is not None:
@@ -69,6 +77,7 @@ class BoundedTransport(ClientTransport):
     def __init__(self, inner: ClientTransport) -> None:
         self._inner = inner
         self.legacy_only = inner.legacy_only
+        self.session: BoundedSession | None = None
 
     @asynccontextmanager
     async def connect_session(
@@ -77,6 +86,7 @@ class BoundedTransport(ClientTransport):
         """Open a session as the inner transport does."""
         options = TransportOptions(session_class=BoundedSession)
         async with self._inner.connect_session(transport_options=options, **session) as opened:
+            self.session = opened if isinstance(opened, BoundedSession) else None
             yield opened
 
     async def close(self) -> None:

@@ -25,7 +25,7 @@ from state.base import ms_since
 from state.errors import ConfigError, LostCallError, ServerError
 from state.printing import printable
 from state.routing import ToolResult
-from tools.servers.bounds import BoundedSession, BoundedTransport
+from tools.servers.bounds import BoundedTransport
 from tools.servers.config import ServerConfig
 from tools.servers.content import MAX_PARTS, text_of
 from tools.servers.results import to_result
@@ -98,13 +98,16 @@ class Connection(Server):
         self._timeout_s = timeout_s or CALL_TIMEOUT_S
         self._log = log
         self._concealed = concealed
-        self._client: Client[Any] | None = None
+        self._client: Client[BoundedTransport] | None = None
         self._attempts = 0
         self._failed_at = 0.0
 
     @property
     def may_retry(self) -> bool:
-        """Whether a failed server has rested long enough for another attempt."""
+        """Whether the server is gone, or failed and has rested long enough for another attempt."""
+        session = self._client.transport.session if self._client else None
+        if self.state == "ready":
+            return session is not None and session.has_ended
         rest = BACKOFF_S[min(self._attempts, len(BACKOFF_S)) - 1] if self._attempts else 0.0
         return self.state == "failed" and time.monotonic() - self._failed_at >= rest
 
@@ -112,6 +115,12 @@ class Connection(Server):
         """Open a session in place of the one with that number, unless another caller did already."""
         async with self._opening:
             if self.session == instead_of:
+                await self._open()
+
+    async def revive(self) -> None:
+        """Open a new session where the server is gone, or wait for the one that another caller opens."""
+        async with self._opening:
+            if self.may_retry:
                 await self._open()
 
     async def refresh(self) -> None:
@@ -199,10 +208,10 @@ class Connection(Server):
             return
         self.specs = tuple(spec_of(self.name, tool, trusted=self._trusted) for tool in tools)
         self.state = "ready"
-        left_out = client.session.left_out if isinstance(client.session, BoundedSession) else []
+        left_out = client.transport.session.left_out if client.transport.session else []
         self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
 
-    def _went_away(self, client: Client[Any], error: BaseException) -> LostCallError:
+    def _went_away(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         """Return the error for a call whose session ended; a newer session is left alone."""
         if client is self._client and self.state == "ready":
             self.fail(error)

@@ -91,6 +91,7 @@ class McpHub:
         if spec is None:
             raise CallRefusedError(f"there is no tool {tool_name!r}")
         connection = self._connections[spec.server]
+        await connection.revive()
         session = connection.session
         try:
             return await connection.call(spec.upstream_name, params)

@@ -32,6 +32,9 @@ class Server:
         """Open a session in place of the one with that number, unless another caller did already."""
         raise NotImplementedError
 
+    async def revive(self) -> None:
+        """Open a new session where the server is gone."""
+
     async def refresh(self) -> None:
         """List the tools again after the server said that they changed."""
 

@@ -105,6 +105,19 @@ async def test_a_read_on_a_killed_server_is_made_again_on_a_new_one(tmp_path: Pa
         assert hub.health()[1].state == "ready"
 
 
+async def test_one_that_died_while_nobody_called_it_is_started_anew_for_any_call(tmp_path: Path):
+    server = StdioServer(tmp_path, "notes", trusted=False)
+    async with McpHub([server.connection]) as hub:
+        await hub.catalogue()
+        for starts in (2, 3):
+            await server.kill()
+            await until(lambda: server.connection.may_retry)
+            if starts == 3:
+                assert "notes.get_pid" in await hub.catalogue()
+            assert (await hub.call("notes.get_pid", {})).output == str(server.pids[-1])
+            assert len(server.pids) == starts
+
+
 async def test_reads_that_run_while_the_server_is_killed_share_one_new_session(tmp_path: Path):
     server = StdioServer(tmp_path, "notes")
     async with McpHub([server.connection]) as hub:
