@@ -12,7 +12,7 @@ from support.fork_server import COMMAND, Forked, Streams, fork_server
 
 TIMEOUT_S = 120
 READ_AT_START = ("PYTHON", "LC_", "LANG", "OTEL_", "FASTMCP_")
-"""How the variables begin that only a true start takes notice of."""
+"""How the variables begin that only a true start takes notice of; of PYTHONPATH a `sitecustomize` is heeded."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class CommandLine:
 
     def fork(self, args: Sequence[str], streams: Streams, *, terminal: bool = False, **variables: str) -> Forked:
         """Let the fork server start a command on three streams."""
-        assert not any(name.startswith(READ_AT_START) for name in variables), "this needs a true start"
+        assert not any(name.startswith(READ_AT_START) for name in {*variables} - {"PYTHONPATH"}), "this needs `start`"
         return fork_server().start(args, self.folder, self.environment | variables, streams, terminal=terminal)
 
     def start(self, *args: str, given: bytes = b"", **variables: str) -> "Outcome":

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from support.command_line import COMMAND, CommandLine
+from support.command_line import COMMAND, CommandLine, Outcome
 from support.discord_rest import API, TOKEN
 from support.discord_server import DiscordStandIn
 
@@ -22,27 +22,18 @@ DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL({gateway!r})
 """What Python runs before anything else, where it finds it on its path."""
 
 
-async def start(cli: CommandLine, discord: DiscordStandIn, folder: Path, *args: str, **variables: str) -> Process:
-    """Start the command; `folder` is one of its own."""
-    _point(folder, discord)
-    environment = {**cli.environment, "PYTHONPATH": str(folder), "DISCORD_TOKEN": TOKEN, **variables}
-    return await asyncio.create_subprocess_exec(
-        str(COMMAND), "discord", *args, cwd=cli.folder, env=environment, stdout=PIPE, stderr=PIPE
-    )
-
-
-def _point(folder: Path, discord: DiscordStandIn) -> None:
-    folder.mkdir()
-    patch = POINTED_HERE.format(api=f"{discord.url}{API}", gateway=f"{discord.gateway.url}/gateway")
-    (folder / "sitecustomize.py").write_text(patch)
+async def refused(cli: CommandLine, discord: DiscordStandIn, folder: Path, **variables: str) -> Outcome:
+    """Run the command, which ends by itself; `folder` is one of its own."""
+    return await asyncio.to_thread(cli.run, "discord", **{**_pointed(discord, folder), **variables})
 
 
 @asynccontextmanager
-async def running(
-    cli: CommandLine, discord: DiscordStandIn, folder: Path, *args: str, **variables: str
-) -> AsyncIterator[Process]:
-    """Run the command until the end of the block; then it is told to end, and does."""
-    process = await start(cli, discord, folder, *args, **variables)
+async def running(cli: CommandLine, discord: DiscordStandIn, folder: Path) -> AsyncIterator[Process]:
+    """Run the command, truly started, until the end of the block; then it is told to end, and does."""
+    environment = {**cli.environment, **_pointed(discord, folder)}
+    process = await asyncio.create_subprocess_exec(
+        str(COMMAND), "discord", cwd=cli.folder, env=environment, stdout=PIPE, stderr=PIPE
+    )
     try:
         yield process
         process.send_signal(signal.SIGTERM)
@@ -52,3 +43,10 @@ async def running(
         if process.returncode is None:
             process.kill()
             await process.communicate()
+
+
+def _pointed(discord: DiscordStandIn, folder: Path) -> dict[str, str]:
+    folder.mkdir()
+    patch = POINTED_HERE.format(api=f"{discord.url}{API}", gateway=f"{discord.gateway.url}/gateway")
+    (folder / "sitecustomize.py").write_text(patch)
+    return {"PYTHONPATH": str(folder), "DISCORD_TOKEN": TOKEN}

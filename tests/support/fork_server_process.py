@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -84,6 +85,10 @@ def _become(request: dict[str, Any], network: int, *streams: int) -> None:
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     sys.argv[1:] = request["args"]
+    if path := os.environ.get("PYTHONPATH"):  # which a true start heeds as well
+        sys.path[1:1] = path.split(os.pathsep)
+        with suppress(ModuleNotFoundError):
+            import_module("sitecustomize")
 
 
 if __name__ == "__main__":

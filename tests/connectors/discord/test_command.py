@@ -1,12 +1,11 @@
 """`packetgate discord` as a user runs it."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine
 from support.discord_payloads import ADA, ADAS
-from support.discord_process import running, start
+from support.discord_process import refused, running
 from support.discord_server import DiscordStandIn
 
 ALLOWED = f"[discord.allowed]\nusers = [{ADA}]\n[discord.writes]\nusers = [{ADA}]\n"
@@ -39,33 +38,27 @@ async def test_what_cannot_be_used_is_told_in_a_line(
     cli: CommandLine, discord: DiscordStandIn, tmp_path: Path, variables: dict[str, str], config: str, says: str
 ):
     (cli.folder / "packetgate.toml").write_text(config)
-    process = await start(cli, discord, tmp_path / "patch", **variables)
-    _, err = await process.communicate()
-    assert (process.returncode, says in err.decode()) == (2, True), err.decode()
-    lines = [line for line in err.decode().splitlines() if line.startswith("packetgate:")]
+    done = await refused(cli, discord, tmp_path / "patch", **variables)
+    assert (done.status, says in done.err) == (2, True), done.err
+    lines = [line for line in done.err.splitlines() if line.startswith("packetgate:")]
     assert len(lines) == 1
-    assert "Traceback" not in err.decode()
+    assert "Traceback" not in done.err
 
 
 async def test_without_the_intent_it_says_where_to_switch_it_on(
     cli: CommandLine, discord: DiscordStandIn, tmp_path: Path
 ):
     discord.gateway.allows_content = False
-    process = await start(cli, discord, tmp_path / "patch")
-    _, err = await process.communicate()
-    assert process.returncode == 2
-    assert "Message Content Intent" in err.decode()
+    done = await refused(cli, discord, tmp_path / "patch")
+    assert done.status == 2
+    assert "Message Content Intent" in done.err
 
 
-async def test_without_the_extra_it_says_how_to_install_it(cli: CommandLine, discord: DiscordStandIn, tmp_path: Path):
-    process = await start(cli, discord, tmp_path / "patch")
-    process.kill()
-    await process.communicate()
-    (tmp_path / "patch" / "sitecustomize.py").write_text(
+def test_without_the_extra_it_says_how_to_install_it(cli: CommandLine, tmp_path: Path):
+    (tmp_path / "sitecustomize.py").write_text(
         "import importlib.util as util\nfind = util.find_spec\n"
         "util.find_spec = lambda name, *more: None if name == 'discord' else find(name, *more)\n"
     )
-    environment = {**cli.environment, "PYTHONPATH": str(tmp_path / "patch")}
-    done = await asyncio.to_thread(CommandLine(cli.folder, cli.home).run, "discord", DISCORD_TOKEN="x", **environment)
+    done = cli.start("discord", DISCORD_TOKEN="x", PYTHONPATH=str(tmp_path))
     assert (done.status, done.out) == (2, "")
     assert "pip install 'packetgate[discord]'" in done.err
