@@ -53,7 +53,7 @@ class Model:
         return model_label(self.chat)
 
     @property
-    def facts(self) -> LocalModelInfo | None:
+    def local_info(self) -> LocalModelInfo | None:
         """What is known of a model in this process; None of one elsewhere."""
         return None
 

@@ -19,7 +19,7 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     served = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
     ledger = tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
     sketches = tuple(
-        Sketch(slot=f"result_{call.call_id[:8]}", content=_told(call), content_type="tool_output")
+        Sketch(slot=f"result_{call.call_id[:8]}", content=_result_text(call), content_type="tool_output")
         for call in routing.calls
     )
     return {
@@ -49,12 +49,12 @@ def _data_field(call: ToolCall) -> DataField:
             "status": call.status.value,
             "success": executed,
             "output": result.output if result and executed else None,
-            "error": None if executed else _told(call),
+            "error": None if executed else _result_text(call),
         },
     )
 
 
-def _told(call: ToolCall) -> str:
+def _result_text(call: ToolCall) -> str:
     """Say what happened in so many words, so that no result can be made up for a call that has none."""
     if call.result is not None and call.status is ToolExecutionStatus.EXECUTED:
         return call.result.output
@@ -70,5 +70,5 @@ def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
         tool_name=call.tool_name,
         params=call.params,
         status=call.status.value,
-        summary=" ".join(_told(call).split())[:SUMMARY_CHARS],
+        summary=" ".join(_result_text(call).split())[:SUMMARY_CHARS],
     )

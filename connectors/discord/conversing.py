@@ -33,7 +33,7 @@ def session_of(channel_id: int) -> str:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class ShownTurn:
     """One message or press, and where that is shown which comes of it."""
 
     session: str
@@ -58,8 +58,8 @@ class Conversations:
     async def hear(self, message: discord.Message, me: discord.abc.User, rights: RoutingContext) -> None:
         """Run the turn of a message that is spoken to the bot, after those before it."""
         session = session_of(message.channel.id)
-        here = Exchange(session, message.author.id, rights, LiveMessage(message))
-        async with self.lock(session), self._told_of_trouble(here):
+        here = ShownTurn(session, message.author.id, rights, LiveMessage(message))
+        async with self.lock(session), self._errors_shown(here):
             state, words = await self.sessions.state(session), words_of(message, me)
             answers = bool(words) and _answers(message, state, self.questions.of(session))
             await self.questions.close(session, ANSWERED if answers else GONE_ON)
@@ -72,8 +72,8 @@ class Conversations:
 
     async def reply(self, value: object, to: discord.Message, asker: int, rights: RoutingContext) -> None:
         """Go on with a turn by the reply to its question. The caller holds the session's lock."""
-        here = Exchange(session_of(to.channel.id), asker, rights, LiveMessage(to))
-        async with self._told_of_trouble(here):
+        here = ShownTurn(session_of(to.channel.id), asker, rights, LiveMessage(to))
+        async with self._errors_shown(here):
             await self._run(Reply(value), here)
 
     async def forget(self, session: str) -> None:
@@ -82,7 +82,7 @@ class Conversations:
             await self.questions.close(session, GONE_ON)
             await self.sessions.forget(session)
 
-    async def _run(self, turn: Turn, here: Exchange) -> None:
+    async def _run(self, turn: Turn, here: ShownTurn) -> None:
         """Run a turn, and show what comes of it."""
         running = run_turn(self.sessions, turn, here.session, here.rights)
         async with here.live.channel.typing(), aclosing(running) as events:
@@ -95,7 +95,7 @@ class Conversations:
                     case Finished(packet):
                         await here.live.end(packet.response.candidate.strip() or "(no answer)")
 
-    async def _ask(self, question: dict[str, Any], packet_id: str, here: Exchange) -> None:
+    async def _ask(self, question: dict[str, Any], packet_id: str, here: ShownTurn) -> None:
         key, lapses = key_of(packet_id, question), expiry_of(question)
         line = headline(question, here.asker, lapses)
         placed = await here.live.place()
@@ -113,7 +113,7 @@ class Conversations:
             await self.questions.add(noted.model_copy(update={"message": sent.id}))
 
     @asynccontextmanager
-    async def _told_of_trouble(self, here: Exchange) -> AsyncIterator[None]:
+    async def _errors_shown(self, here: ShownTurn) -> AsyncIterator[None]:
         """Tell the user in a line what ended a turn. No turn ends the bot: here is the outermost edge of each."""
         try:
             yield

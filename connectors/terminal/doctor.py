@@ -35,9 +35,9 @@ async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
     if not as_json:
         show(findings)
     if models:
-        from connectors.terminal.probing import examined
+        from connectors.terminal.probing import probed
 
-        async for found in examined(settings, catalogue):
+        async for found in probed(settings, catalogue):
             if not as_json:
                 show(found)
             findings += found

@@ -30,7 +30,7 @@ HELD_BY: dict[HeldBy, str] = {
 INSTEAD = {"selection": "reflexes select instead", "review": "the gate counts 0.0 instead"}
 
 
-async def examined(settings: Settings, catalogue: Catalogue) -> AsyncIterator[list[Finding]]:
+async def probed(settings: Settings, catalogue: Catalogue) -> AsyncIterator[list[Finding]]:
     """Yield what is found of each model, one after the other, over these tools; over the built-in ones if none."""
     try:
         pool = ModelPool(settings.lite, settings.prime)
@@ -39,10 +39,10 @@ async def examined(settings: Settings, catalogue: Catalogue) -> AsyncIterator[li
         return
     tools = catalogue or await _built_in(settings)
     for roles in pool.players:
-        yield await _examined(pool, roles, tools)
+        yield await _probed(pool, roles, tools)
 
 
-async def _examined(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue) -> list[Finding]:
+async def _probed(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue) -> list[Finding]:
     who = ", ".join(roles)
     found: list[Finding] = []
     try:
@@ -50,7 +50,7 @@ async def _examined(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue) 
         if loaded is None:
             return [Finding("note", who, "reflex: there is no model to examine. Set --lite and --prime to add one")]
         found += [Finding("ok", who, f"{pool.describe(roles[0])}, ready in {loaded.seconds:.1f} s")]
-        found += _local(loaded.model.facts)
+        found += _local(loaded.model.local_info)
         found += _work(await probe_model(loaded.model, tools, RoutingContext()))
     except PacketgateError as error:
         found.append(Finding("bad", who, str(error), UNUSABLE_STATUS))

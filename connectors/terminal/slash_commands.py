@@ -53,7 +53,7 @@ async def tools(chat: Conversation, words: str) -> None:
         table.add_row(printable(entry.tool_name), risk, entry.shown, f"{REASONS[entry.reason]}{score}")
     if entries:
         rendering.console().print(table)
-    chat.say(_told(packet, wanted))
+    chat.say(_about_palette(packet, wanted))
 
 
 async def model(chat: Conversation, _: str) -> None:
@@ -132,7 +132,7 @@ def _switch(chat: Conversation, name: str, what: str, choice: str) -> None:
     chat.say(f"{what} {'run, after your approval' if choice.casefold() == 'on' else 'only tell what they would do'}")
 
 
-def _told(packet: CognitionPacket, wanted: list[str]) -> str:
+def _about_palette(packet: CognitionPacket, wanted: list[str]) -> str:
     """Say how large the palette was, and what the words find that was not on it."""
     context = packet.context
     if not context.palette and not wanted:

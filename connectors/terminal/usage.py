@@ -32,7 +32,7 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
     out = rendering.console()
     if tools:
         out.print(_table(tools))
-    out.print(Text(printable(_told(usage, tools, name, session, settings.usage_days)), style="dim"))
+    out.print(Text(printable(_counted_from(usage, tools, name, session, settings.usage_days)), style="dim"))
     return 0
 
 
@@ -51,7 +51,7 @@ def _table(tools: list[ToolUsage]) -> Table:
     return table
 
 
-def _told(usage: Usage, tools: list[ToolUsage], name: str | None, session: str | None, days: int) -> str:
+def _counted_from(usage: Usage, tools: list[ToolUsage], name: str | None, session: str | None, days: int) -> str:
     """Return what the table was counted from, or why there is none."""
     where = "" if session is None else f" of session {session!r}"
     if not usage.records:

@@ -32,7 +32,7 @@ class Past:
     packet: CognitionPacket
     question: dict[str, Any] | None = None
     """What it waits with."""
-    heard: tuple[StagePrompts, ...] | None = None
+    prompts: tuple[StagePrompts, ...] | None = None
     """What its stages said to models; None where that was not looked up."""
 
 
@@ -52,8 +52,8 @@ async def find(archive: Archive, wanted: str, session: str | None) -> Past:
     else:
         state = await _recorded(archive, wanted)
     header = state.packet.header
-    heard = await read_prompts(archive.store, header.session_id, header.packet_id)
-    return Past(state.packet, state.question, heard)
+    prompts = await read_prompts(archive.store, header.session_id, header.packet_id)
+    return Past(state.packet, state.question, prompts)
 
 
 async def _recorded(archive: Archive, wanted: str) -> SessionState:

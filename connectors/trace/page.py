@@ -6,7 +6,7 @@ from datetime import timedelta
 from jinja2 import ChoiceLoader, PackageLoader
 
 from connectors.trace.finding import Past
-from connectors.trace.prompts import by_visit, why_unheard
+from connectors.trace.prompts import by_visit, why_without
 from connectors.trace.timeline import Span, Visit, chart, visits
 from graph.records.prompts import StagePrompts
 from state.html.card import facts
@@ -27,18 +27,18 @@ class Row:
     offset_ms: float
     audit: tuple[AuditEntry, ...]
     """What the audit trail got while the stage ran."""
-    heard: list[StagePrompts]
-    unheard: str
+    prompts: list[StagePrompts]
+    why_without_prompts: str
     """Why there are no prompts to show; empty where none are to be expected."""
 
 
 def page(past: Past) -> str:
     """Return the page as HTML. Blocking."""
     stages = visits(past.packet.reasoning.reflection_log)
-    drawn, placed = chart(stages), by_visit(past.heard or (), stages)
+    drawn, placed = chart(stages), by_visit(past.prompts or (), stages)
     rows = [
-        _row(past, stage, bar, stage.ms_after(stages[0]), heard)
-        for stage, bar, heard in zip(stages, drawn.bars, placed, strict=False)
+        _row(past, stage, bar, stage.ms_after(stages[0]), prompts)
+        for stage, bar, prompts in zip(stages, drawn.bars, placed, strict=False)
     ]
     templates = environment(ChoiceLoader([PackageLoader("connectors.trace"), PackageLoader("state.html")]))
     shown = templates.get_template("page.html").render(
@@ -52,10 +52,10 @@ def page(past: Past) -> str:
     return f"{shown.strip()}\n"
 
 
-def _row(past: Past, stage: Visit, bar: Span, offset_ms: float, heard: list[StagePrompts]) -> Row:
+def _row(past: Past, stage: Visit, bar: Span, offset_ms: float, prompts: list[StagePrompts]) -> Row:
     began, ended = stage.began - SLACK, stage.ended + SLACK
     audit = tuple(entry for entry in past.packet.governance.audit if began <= entry.at <= ended)
-    return Row(stage, bar, offset_ms, audit, heard, why_unheard(stage, past.heard))
+    return Row(stage, bar, offset_ms, audit, prompts, why_without(stage, past.prompts))
 
 
 def _misses(routing: ToolRouting | None) -> list[tuple[str, tuple[str, ...]]]:

@@ -9,16 +9,16 @@ SILENT = "Nothing was sent to the model."
 REFLEX = "No model was asked: reflexes decided."
 
 
-def by_visit(heard: tuple[StagePrompts, ...], stages: tuple[Visit, ...]) -> list[list[StagePrompts]]:
+def by_visit(prompts: tuple[StagePrompts, ...], stages: tuple[Visit, ...]) -> list[list[StagePrompts]]:
     """Return what was said during each visit, in order, and last what belongs to none: its stage did not end."""
     placed: list[list[StagePrompts]] = [[] for _ in range(len(stages) + 1)]
-    for one in heard:
+    for one in prompts:
         within = [at for at, stage in enumerate(stages) if stage.stage == one.stage and one.at <= stage.ended]
         placed[within[0] if within else -1].append(one)
     return placed
 
 
-def why_unheard(stage: Visit, of_turn: tuple[StagePrompts, ...] | None) -> str:
+def why_without(stage: Visit, of_turn: tuple[StagePrompts, ...] | None) -> str:
     """Return why there are no prompts of a stage; empty for one that asks no model."""
     deciders = {entry.decided_by for entry in stage.entries}
     if "model" in deciders or any(entry.is_fallback for entry in stage.entries):

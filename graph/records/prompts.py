@@ -37,17 +37,17 @@ class StagePrompts(Section):
     exchanges: tuple[ModelRequest, ...]
 
 
-async def save_prompts(store: BaseStore, heard: StagePrompts) -> None:
+async def save_prompts(store: BaseStore, prompts: StagePrompts) -> None:
     """Store what a stage said beside what others have. A store that embeds what it keeps leaves it out."""
-    value = {**heard.model_dump(mode="json"), "day": day_of(heard.at)}
-    await store.aput(namespace(ROOT, heard.session_id, heard.packet_id), new_id(), value, index=False)
+    value = {**prompts.model_dump(mode="json"), "day": day_of(prompts.at)}
+    await store.aput(namespace(ROOT, prompts.session_id, prompts.packet_id), new_id(), value, index=False)
 
 
 async def read_prompts(store: BaseStore, session_id: str, packet_id: str) -> tuple[StagePrompts, ...]:
     """Return what a turn's stages said, in order; what only a newer Packetgate can read is passed over."""
     items = await store.asearch(namespace(ROOT, session_id, packet_id), limit=_ALL)
-    found = [heard for item in items if (heard := _read(item.value)) is not None]
-    return tuple(sorted(found, key=lambda heard: heard.at))
+    found = [read for item in items if (read := _read(item.value)) is not None]
+    return tuple(sorted(found, key=lambda one: one.at))
 
 
 async def recorded_turns(store: BaseStore) -> tuple[tuple[str, str], ...]:

@@ -33,7 +33,7 @@ from state.routing import ToolCall
 log = logging.getLogger(__name__)
 
 _tracer = get_tracer(names.SCOPE)
-_told: deque[str] = deque(maxlen=256)
+_logged: deque[str] = deque(maxlen=256)
 
 
 class TelemetryGuard:
@@ -51,8 +51,8 @@ class TelemetryGuard:
         """Log an error; what is none, such as a cancellation, passes."""
         if not isinstance(error, Exception):
             return False
-        if self._packet_id not in _told:
-            _told.append(self._packet_id)
+        if self._packet_id not in _logged:
+            _logged.append(self._packet_id)
             log.error("telemetry of packet %r is incomplete", self._packet_id, exc_info=error)
         return True
 

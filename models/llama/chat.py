@@ -55,9 +55,9 @@ class LlamaCppChat(BaseChatModel):
         return "llamacpp"
 
     @property
-    def facts(self) -> LocalModelInfo:
+    def local_info(self) -> LocalModelInfo:
         """What the file and its context are."""
-        return self._engine.facts
+        return self._engine.local_info
 
     def get_num_tokens(self, text: str) -> int:
         """Return how many tokens of the model's vocabulary the text takes."""

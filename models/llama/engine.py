@@ -89,7 +89,7 @@ class LlamaEngine:
         return self._context.size
 
     @property
-    def facts(self) -> LocalModelInfo:
+    def local_info(self) -> LocalModelInfo:
         """What the file and its context are."""
         weights = self.weights
         return LocalModelInfo(

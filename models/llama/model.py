@@ -36,9 +36,9 @@ class LlamaCppModel(Model):
         return cls(LlamaCppChat.load(path, options))
 
     @property
-    def facts(self) -> LocalModelInfo:
+    def local_info(self) -> LocalModelInfo:
         """What the file and its context are."""
-        return self.chat.facts
+        return self.chat.local_info
 
     @property
     def provider(self) -> str:
@@ -56,7 +56,7 @@ class LlamaCppModel(Model):
         Raises:
             DecisionError: the model's chat template refuses the messages.
         """
-        return await asyncio.to_thread(self.chat.prompt_length, messages) + max_tokens <= self.facts.context_size
+        return await asyncio.to_thread(self.chat.prompt_length, messages) + max_tokens <= self.local_info.context_size
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]

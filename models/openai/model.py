@@ -29,7 +29,7 @@ class OpenAICompatible(Model):
         """Take a chat model, and whether its endpoint is OpenAI itself."""
         super().__init__(chat)
         self._is_openai = is_openai
-        self._means = RequestMode()
+        self._mode = RequestMode()
         self._too_much: set[tuple[str, ...]] = set()
         """The forms whose schemas were refused, while wider ones were accepted."""
         self._lock = threading.Lock()  # a model serves several event loops
@@ -47,52 +47,52 @@ class OpenAICompatible(Model):
         Raises:
             DecisionError: the model cannot be asked, or refuses to answer.
         """
-        first = means = replace(self._means, widened=_key(form) in self._too_much)
+        first = mode = replace(self._mode, widened=_key(form) in self._too_much)
         refusal: DecisionError | None = None
         while True:
-            options = means.options(form, sampling, is_openai=self._is_openai)
+            options = mode.options(form, sampling, is_openai=self._is_openai)
             try:
                 message = await ask_once(self.chat, messages, options)
             except DecisionError as error:
-                weaker = means.after(error.__cause__, form, options)
+                weaker = mode.after(error.__cause__, form, options)
                 refusal = refusal or error
                 if weaker is None:
                     told = refusal if _status(error) == _status(refusal) else error
                     raise told from told.__cause__
-                means = weaker
+                mode = weaker
             else:
                 break
-        self._remember(first, means, form)
-        answer, ignored = await asyncio.to_thread(_read, message, means, form, is_openai=self._is_openai)
+        self._remember(first, mode, form)
+        answer, ignored = await asyncio.to_thread(_read, message, mode, form, is_openai=self._is_openai)
         if ignored and not self._is_openai:  # OpenAI does keep schemas, but outside its strict mode only mostly
-            self._remember(first, means.lower(), form)
+            self._remember(first, mode.lower(), form)
         return answer
 
     def _remember(self, first: RequestMode, worked: RequestMode, form: AnswerForm) -> None:
         with self._lock:
-            self._means = self._means.weakest(worked)
+            self._mode = self._mode.weakest(worked)
             if worked.widened and not first.widened and worked.level == first.level:
                 if len(self._too_much) >= REMEMBERED_FORMS:
                     self._too_much.clear()
                 self._too_much.add(_key(form))
 
 
-def _read(message: AIMessage, means: RequestMode, form: AnswerForm, *, is_openai: bool) -> tuple[FormAnswer, bool]:
+def _read(message: AIMessage, mode: RequestMode, form: AnswerForm, *, is_openai: bool) -> tuple[FormAnswer, bool]:
     """Return the answer, and whether the server passed over what it was told to hold it with."""
-    called = _arguments(message) if means.held_by == "tool_call" else None
+    called = _arguments(message) if mode.held_by == "tool_call" else None
     text = message.text if called is None else called
     cut_off = was_cut_off(message)
-    if means.held_by == "tool_call":
+    if mode.held_by == "tool_call":
         ignored = called is None
     else:
-        ignored = means.shows_schema and not cut_off and not _has_shape(text, form)
+        ignored = mode.shows_schema and not cut_off and not _has_shape(text, form)
     answer = FormAnswer(
         text,
         usage_of(message),
-        held_by="prompt" if ignored else means.held_by,
+        held_by="prompt" if ignored else mode.held_by,
         cut_off=cut_off,
         choices=measure(message, text, form.choices),
-        widened=means.open_parts(form, is_openai=is_openai),
+        widened=mode.open_parts(form, is_openai=is_openai),
     )
     return answer, ignored and not cut_off
 

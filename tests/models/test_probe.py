@@ -72,14 +72,14 @@ async def test_a_question_without_an_answer_is_counted(tiny_gguf: Path):
 
 
 async def test_facts_of_a_file_with_a_template(tiny_gguf: Path):
-    facts = (await loaded(tiny_gguf, "?n_ctx=1024")).facts
+    facts = (await loaded(tiny_gguf, "?n_ctx=1024")).local_info
     assert facts is not None
     assert (facts.context_size, facts.trained_context, facts.own_template) == (1024, CONTEXT, True)
     assert facts.description.startswith("llama")
 
 
 async def test_facts_of_a_file_without_a_template(llama_cpp_installed: None, tmp_path: Path):
-    facts = (await loaded(write_tiny_gguf(tmp_path / "plain.gguf", template=None))).facts
+    facts = (await loaded(write_tiny_gguf(tmp_path / "plain.gguf", template=None))).local_info
     assert facts is not None
     assert facts.own_template is False
 

@@ -13,8 +13,8 @@ from state.errors import ConfigError
 from tools.spec.descriptions import BRIEF_WORDS
 from tools.spec.tool_spec import ToolSpec
 
-Said = Annotated[str, Field(min_length=1)]
-Pattern = Said
+NonEmpty = Annotated[str, Field(min_length=1)]
+Pattern = NonEmpty
 """A canonical name, in which `*` stands for any part."""
 
 ELSEWHERE = frozenset({"discord"})
@@ -35,14 +35,14 @@ class Table(BaseModel):
 class ToolPreference(Table):
     """What the user says of one tool; None where they leave it to its server."""
 
-    brief: Said | None = None
+    brief: NonEmpty | None = None
     """On one line, at most 100 words."""
-    category: Said | None = None
+    category: NonEmpty | None = None
     external: bool | None = None
     """Whether it reaches out of the user's own servers, so that it is offered only when a request calls for it."""
-    examples: list[Said] = []
+    examples: list[NonEmpty] = []
     """Requests that it is for."""
-    preview: Said | None = None
+    preview: NonEmpty | None = None
     """The canonical name of the server's tool that reads what this one would replace, to show the difference."""
 
     @field_validator("brief")
@@ -59,7 +59,7 @@ class Preferences(Table):
 
     permanent: list[Pattern] = []
     """Tools that stand on every palette, in full."""
-    pools: dict[Said, list[Pattern]] = {}
+    pools: dict[NonEmpty, list[Pattern]] = {}
     """By `context_type`: tools to begin with."""
     tools: dict[Pattern, ToolPreference] = {}
 

@@ -34,12 +34,12 @@ def coerced(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
             now = _round(spec, now, flaws)
             flaws = value_flaws(spec, now)
         wrong = wrong_names(flaws)
-        mended = {name: given[name] if name in wrong else value for name, value in now.items()}
-        changed = {name for name, value in mended.items() if value is not given[name]}
-        flaws = value_flaws(spec, mended) if changed else first
+        repaired = {name: given[name] if name in wrong else value for name, value in now.items()}
+        changed = {name for name, value in repaired.items() if value is not given[name]}
+        flaws = value_flaws(spec, repaired) if changed else first
     except ValueError:  # a broken schema, or a value too deep to be checked
         return given
-    return given if wrong_names(flaws) & changed or _at_root(flaws) > _at_root(first) else mended
+    return given if wrong_names(flaws) & changed or _at_root(flaws) > _at_root(first) else repaired
 
 
 def wrong_names(flaws: Iterable[ValidationError]) -> set[str]:
@@ -73,7 +73,7 @@ def _round(spec: ToolSpec, params: dict[str, Any], flaws: Sequence[ValidationErr
 
 
 def _plans(flaw: ValidationError) -> list[Sequence[ValidationError]]:
-    """Return what might be mended to mend a flaw: the value itself, or what is wrong in it for one of the choices."""
+    """Return what might be repaired to mend a flaw: the value itself, or what is wrong in it for one of the choices."""
     plans: list[Sequence[ValidationError]] = [[flaw]]
     for choice in _choices(flaw):
         plans += [choice, [leaf for one in choice for leaf in _leaves(one)]]

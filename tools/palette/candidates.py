@@ -48,7 +48,7 @@ class PaletteRequest:
 
 
 class Candidates:
-    """The claims of one request."""
+    """The by_reason of one request."""
 
     def __init__(self, wanted: PaletteRequest, catalogue: Catalogue, subject: Subject, hits: Sequence[Ranked]) -> None:
         self._wanted = wanted
@@ -79,7 +79,7 @@ class Candidates:
     def reasons(self) -> dict[str, Reason]:
         """Return why each tool may stand on the palette, the strongest claim first."""
         wanted, half = self._wanted, self._wanted.size // 2
-        claims: list[tuple[Reason, Iterable[str]]] = [
+        by_reason: list[tuple[Reason, Iterable[str]]] = [
             ("described", self._wishes(wanted.described)),
             ("widened", self._wishes(wanted.missed)),
             ("permanent", self._catalogue.permanent),
@@ -90,7 +90,7 @@ class Candidates:
             ("default", self._fillers()),
         ]
         reasons: dict[str, Reason] = {}
-        for reason, names in claims:
+        for reason, names in by_reason:
             for name in names:
                 if name in self._catalogue:
                     reasons.setdefault(name, reason)

@@ -131,7 +131,7 @@ class Connection(Server):
             if isinstance(error, _LOST) or (isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED):
                 self.fail(error)
             else:
-                self.problem = f"its tools changed and could not be listed anew: {self._told(error)}"
+                self.problem = f"its tools changed and could not be listed anew: {self._cause(error)}"
 
     async def call(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """Call a tool by the server's own name for it.
@@ -160,7 +160,7 @@ class Connection(Server):
         except _LOST as error:
             raise self._went_away(client, error) from error
         except ValidationError as error:
-            raise LostCallError(f"server {self.name!r} answered against the protocol: {self._told(error)}") from error
+            raise LostCallError(f"server {self.name!r} answered against the protocol: {self._cause(error)}") from error
         text, structured, cut = text_of(answer.content), answer.structured_content, len(answer.content) > MAX_PARTS
         return to_result(text, structured, ms_since(started), is_error=bool(answer.is_error), cut=cut)
 
@@ -215,7 +215,7 @@ class Connection(Server):
         """Return the error for a call whose session ended; a newer session is left alone."""
         if client is self._client and self.state == "ready":
             self.fail(error)
-        return LostCallError(f"server {self.name!r} went away during the call: {self.problem or self._told(error)}")
+        return LostCallError(f"server {self.name!r} went away during the call: {self.problem or self._cause(error)}")
 
     def fail(self, error: BaseException) -> None:
         """Count the server as failed, with what went wrong as its problem."""
@@ -223,11 +223,11 @@ class Connection(Server):
         self.specs = ()
         self._attempts += 1
         self._failed_at = time.monotonic()
-        self.problem = self._told(error)
+        self.problem = self._cause(error)
         if self._log is not None:
             self.problem += f"; what it printed is in {self._log.path}"
 
-    def _told(self, error: BaseException) -> str:
+    def _cause(self, error: BaseException) -> str:
         text = str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
         return printable(self._concealed(line))[:MAX_PROBLEM]

@@ -18,7 +18,7 @@ from state.sections import Reasoning, Reflection
 AT = datetime(2026, 2, 28, tzinfo=UTC)
 
 
-def heard(stage: str, text: str = "x") -> StagePrompts:
+def prompts(stage: str, text: str = "x") -> StagePrompts:
     one = ModelRequest(
         model=text,
         messages=(SentMessage(role=text, text=text),),
@@ -33,7 +33,7 @@ def heard(stage: str, text: str = "x") -> StagePrompts:
 
 def everything_says(text: str) -> Page:
     packet = packet_saying(text)
-    return read_html(page(Past(packet, {"question": text}, (heard(text, text), heard("none", text)))))
+    return read_html(page(Past(packet, {"question": text}, (prompts(text, text), prompts("none", text)))))
 
 
 def decided(**how: object) -> CognitionPacket:
@@ -63,16 +63,16 @@ def test_it_takes_only_styles_of_its_own() -> None:
         ({"decided_by": "model"}, None, UNKNOWN),
         ({"decided_by": "model"}, (), GONE),
         ({"decided_by": "reflex", "is_fallback": True}, (), GONE),
-        ({"decided_by": "reflex", "is_fallback": True}, (heard("respond"),), SILENT),
-        ({"decided_by": "reflex"}, (heard("respond"),), REFLEX),
-        ({}, (heard("respond"),), None),
-        ({"decided_by": "model"}, (heard("select_tool"),), None),
+        ({"decided_by": "reflex", "is_fallback": True}, (prompts("respond"),), SILENT),
+        ({"decided_by": "reflex"}, (prompts("respond"),), REFLEX),
+        ({}, (prompts("respond"),), None),
+        ({"decided_by": "model"}, (prompts("select_tool"),), None),
     ],
 )
 def test_prompts_that_are_not_there_are_told_why(
     how: dict[str, object], said: tuple[StagePrompts, ...] | None, told: str | None
 ) -> None:
-    texts = read_html(page(Past(decided(**how), heard=said))).texts
+    texts = read_html(page(Past(decided(**how), prompts=said))).texts
     assert [one for one in texts if one in {UNKNOWN, GONE, SILENT, REFLEX}] == [told] * (told is not None)
 
 

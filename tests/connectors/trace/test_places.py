@@ -29,8 +29,8 @@ async def test_a_turn_is_found_while_it_waits_and_once_it_is_over(place: Place) 
             assert found.packet == packet
             assert found.question is None
         assert (await find(archive, "last", None)).packet.header.packet_id == later.header.packet_id
-    assert found.heard is not None
-    exchanges = [(heard.stage, one) for heard in found.heard for one in heard.exchanges]
+    assert found.prompts is not None
+    exchanges = [(prompts.stage, one) for prompts in found.prompts for one in prompts.exchanges]
     assert [stage for stage, _ in exchanges] == [
         *("detect_intent", "select_tool", "review_selection", "detect_intent", "respond")
     ]
