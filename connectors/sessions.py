@@ -31,8 +31,6 @@ class AnswerPiece:
     """A piece of the answer, as it is written."""
 
     text: str
-    starts_anew: bool = False
-    """Whether it begins another answer, in place of one that broke off."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,6 @@ class Sessions:
         self, given: Given, session: str, context: RoutingContext
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:
         """Run the graph on a session, and tell what happens. Closing the stream stops the run."""
-        begun: str | None = None
         async with aclosing(self._parts(given, session, context)) as parts:
             async for part in parts:
                 if part["type"] == "custom":
@@ -105,8 +102,7 @@ class Sessions:
                     continue
                 message = _message(*part["data"])
                 if message is not None and message.text:
-                    yield AnswerPiece(message.text, starts_anew=begun not in {None, message.id})
-                    begun = message.id
+                    yield AnswerPiece(message.text)
 
     def _parts(
         self, given: object, session: str, context: RoutingContext | dict[str, Any], **options: Any
@@ -141,9 +137,10 @@ def _event(data: object) -> StageEvent | None:
 
 
 def _message(message: Any, metadata: dict[str, Any]) -> BaseMessage | None:
-    """Return a message of LangGraph's stream, or a piece of one, None where it is not the answer's."""
+    """Return a piece of the answer out of LangGraph's stream; None for another stage's, or the whole at once."""
     if metadata.get("langgraph_node") != LAST:
         return None
     if isinstance(message, BaseMessage):
-        return message
-    return AIMessageChunk(content=message["content"], id=message.get("id"))
+        return message if isinstance(message, AIMessageChunk) else None
+    is_piece = message["type"] == AIMessageChunk.__name__
+    return AIMessageChunk(content=message["content"], id=message.get("id")) if is_piece else None

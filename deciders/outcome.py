@@ -1,7 +1,5 @@
 """From what a decider wants to what the packet holds: every wanted call checked, none of them run."""
 
-from langchain_core.messages import HumanMessage
-
 from deciders.describing import described
 from deciders.objections import objections_to
 from deciders.protocols import Selection, WantedCall
@@ -93,17 +91,11 @@ def _tool_call(
         tool_name=call.tool_name,
         params=call.params,
         risk=spec.risk,
-        provenance=trace_params(call.params, spec, _user_words(packet), _tool_outputs(packet)),
+        provenance=trace_params(call.params, spec, packet.spoken, _tool_outputs(packet)),
         selection_reasoning=wanted.reasoning or selection.reasoning,
         selection_confidence=confidence,
         selection_confidence_source=source,
     )
-
-
-def _user_words(packet: CognitionPacket) -> str:
-    """All the user said in this session."""
-    spoken = [message.text for message in packet.messages if isinstance(message, HumanMessage)]
-    return "\n".join([*spoken, packet.content.user_words])
 
 
 def _tool_outputs(packet: CognitionPacket) -> list[tuple[str, str]]:

@@ -103,6 +103,8 @@ class Answer(Decision):
     """What to tell the user."""
 
     text: str
+    markdown: str = ""
+    """The same for front ends that render it, where `text` is plain."""
     message_id: str | None = None
     """The id of the message it was streamed as; None when it was not."""
 

@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
+from models.markup.links import LinkFilter, inert
 from models.markup.stripping import NOTHING_LEFT, MarkupFilter, strip_markup
 from models.model import HIDDEN, Model, ask, without_refused
 from models.requests import exchange, usage_of
@@ -29,13 +30,18 @@ class Completion:
     """The id under which it was streamed, without markup."""
 
 
-async def complete(model: Model, messages: Sequence[BaseMessage], *, temperature: float, max_tokens: int) -> Completion:
+async def complete(
+    model: Model, messages: Sequence[BaseMessage], *, user_words: str, temperature: float, max_tokens: int
+) -> Completion:
     """Ask for an answer in words; where LangGraph streams messages, it is shown without markup as it comes.
+
+    Args:
+        user_words: whose addresses stay live.
 
     Raises:
         DecisionError: the model cannot be asked, breaks off, or says nothing.
     """
-    shown = _Shown(hidden=model.chat, cache=False)
+    shown = _Shown(hidden=model.chat, user_words=user_words, cache=False)
     message = await shown.ainvoke(list(messages), temperature=temperature, max_tokens=max_tokens)
     return Completion(shown.written, shown.usage, message.id)
 
@@ -44,6 +50,7 @@ class _Shown(BaseChatModel):
     """A hidden model's one answer, without markup, for all to see. LangChain streams it where anybody listens."""
 
     hidden: BaseChatModel
+    user_words: str
     written: str = ""
     """The answer with its markup."""
     usage: TokenUsage = TokenUsage()
@@ -71,7 +78,7 @@ class _Shown(BaseChatModel):
         answer = await ask(self.hidden, messages, kwargs)
         self._take(answer)
         self._check()
-        message = AIMessage(strip_markup(self.written).text or NOTHING_LEFT)
+        message = AIMessage(inert(strip_markup(self.written).text or NOTHING_LEFT, self.user_words))
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _astream(
@@ -81,13 +88,13 @@ class _Shown(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        markup = MarkupFilter()
+        markup, links = MarkupFilter(), LinkFilter(self.user_words)
         async for chunk in _chunks(self.hidden, messages, kwargs):
             self._take(chunk)
-            if text := markup.feed(chunk.text):
+            if text := links.feed(markup.feed(chunk.text)):
                 yield _chunk(text)
         self._check()
-        if text := markup.close():
+        if text := links.feed(markup.close()) + links.close():
             yield _chunk(text)
         if not markup.text:
             yield _chunk(NOTHING_LEFT)

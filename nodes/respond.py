@@ -1,10 +1,11 @@
-"""Answer the user. Tool markup never reaches them."""
+"""Answer the user. Neither tool markup nor a foreign address that a front end would fetch reaches them."""
 
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from deciders.protocols import Responder
-from models.markup.stripping import NOTHING_LEFT, strip_markup
+from models.markup.links import inert
+from models.markup.stripping import NOTHING_LEFT, Cleaned, strip_markup
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import PacketState, Reflection, Response, Status
@@ -18,19 +19,19 @@ async def respond(
 ) -> PacketUpdate:
     """Write the answer from the packet alone."""
     answer = await decider.respond(packet, toolbox.known, routing_context(runtime.context))
-    clean = strip_markup(answer.text) if answer.decided_by == "model" else None
-    text = clean.text or NOTHING_LEFT if clean else answer.text
-    violations = clean.violations if clean else 0
+    clean = strip_markup(answer.text) if answer.decided_by == "model" else Cleaned(answer.text, 0)
+    shown = inert(answer.markdown or clean.text or NOTHING_LEFT, packet.spoken)
+    violations = clean.violations
     cut = f", {violations} pieces of tool markup cut out" if violations else ""
     return {
-        "response": Response(candidate=text, confidence=answer.confidence),
-        "messages": [AIMessage(text, id=answer.message_id)],
+        "response": Response(candidate=answer.text if answer.markdown else shown, confidence=answer.confidence),
+        "messages": [AIMessage(shown, id=answer.message_id)],
         "metrics": packet.metrics.spent(STAGE, answer.usage).failed(*answer.errors(STAGE)).violated(violations),
         "status": Status(state=PacketState.COMPLETED),
         "reasoning": packet.reasoning.noted(
             Reflection(
                 step=STAGE,
-                summary=f"{len(text):,} characters{cut}",
+                summary=f"{len(shown):,} characters{cut}",
                 confidence=answer.confidence,
                 confidence_source=answer.confidence_source,
                 decided_by=answer.decided_by,

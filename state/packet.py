@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -39,6 +39,12 @@ class CognitionPacket(BaseModel):
         if self.tool_routing is None:
             raise PacketError(f"packet {self.header.packet_id} has no tool routing: its turn needs no tool")
         return self.tool_routing
+
+    @property
+    def spoken(self) -> str:
+        """All that the user said in this session."""
+        said = [message.text for message in self.messages if isinstance(message, HumanMessage)]
+        return "\n".join([*said, self.content.user_words])
 
     def _repr_html_(self) -> str:
         """Return the packet as notebooks show it."""

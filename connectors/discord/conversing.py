@@ -93,7 +93,7 @@ class Conversations:
                     case Asked(question, packet):
                         await self._ask(question, packet.header.packet_id, here)
                     case Finished(packet):
-                        await here.live.end(packet.response.candidate.strip() or "(no answer)")
+                        await here.live.end(packet.messages[-1].text.strip() or "(no answer)")
 
     async def _ask(self, question: dict[str, Any], packet_id: str, here: ShownTurn) -> None:
         key, lapses = key_of(packet_id, question), expiry_of(question)

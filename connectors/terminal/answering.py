@@ -32,9 +32,7 @@ class StreamedAnswer:
             self._write("" if self._shown.endswith("\n") else "\n")
 
     def add(self, piece: AnswerPiece) -> None:
-        """Write a piece; one that starts anew takes the place of what broke off."""
-        if piece.starts_anew:
-            self._withdraw()
+        """Write a piece."""
         text = printable(piece.text)
         self._shown += text
         self._write(text)

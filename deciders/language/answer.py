@@ -35,6 +35,7 @@ class LanguageResponder:
         answer = await complete(
             model,
             await conversation(model, packet, [render("answer_system", ledger=catalogue.ledger)], user, MAX_TOKENS),
+            user_words=packet.spoken,
             temperature=TEMPERATURE,
             max_tokens=MAX_TOKENS,
         )

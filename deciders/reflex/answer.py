@@ -4,6 +4,7 @@ import asyncio
 
 from deciders.protocols import Answer
 from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, words_in
+from models.markup.links import fenced
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall
@@ -27,23 +28,28 @@ class ReflexResponder:
 
 def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
     """Blocking: a long output is searched."""
-    routing = packet.tool_routing
+    routing, request = packet.tool_routing, packet.content.original_prompt
+    told: list[tuple[str, str]] = []
     if routing is None:
-        text = _without_tools(catalogue, greet=is_small_talk(packet.content.original_prompt))
+        told.append((_without_tools(catalogue, greet=is_small_talk(request)), ""))
     else:
-        told = [_tell(call, packet.content.original_prompt) for call in routing.all_calls]
+        told += [_tell(call, request) for call in routing.all_calls]
         if routing.note:
-            told.append(_sentence(routing.note))
+            told.append((_sentence(routing.note), ""))
         if routing.suggestions:
-            told.append("Nearest tools: " + ", ".join(routing.suggestions) + ".")
-        text = "\n\n".join(told) or "No tool here fits that request."
-    problems = [f"{server.name}: {server.problem}" for server in packet.context.servers if server.problem]
-    if routing is not None and problems:
-        text += "\n\nNot everything was reachable: " + "; ".join(problems) + "."
+            told.append(("Nearest tools: " + ", ".join(routing.suggestions) + ".", ""))
+        told = told or [("No tool here fits that request.", "")]
+        problems = [f"{server.name}: {server.problem}" for server in packet.context.servers if server.problem]
+        if problems:
+            told.append(("Not everything was reachable: " + "; ".join(problems) + ".", ""))
     if packet.content.attachments:
         names = ", ".join(one.name for one in packet.content.attachments)
-        text += f"\n\nWithout a language model I cannot read what came with it: {names}."
-    return Answer(text=text, decided_by="reflex")
+        told.append((f"Without a language model I cannot read what came with it: {names}.", ""))
+    return Answer(
+        text="\n\n".join(words + output for words, output in told),
+        markdown="\n\n".join(f"{words.rstrip()}\n{fenced(output)}" if output else words for words, output in told),
+        decided_by="reflex",
+    )
 
 
 def _without_tools(catalogue: Catalogue, *, greet: bool) -> str:
@@ -54,26 +60,24 @@ def _without_tools(catalogue: Catalogue, *, greet: bool) -> str:
     return f"{opening}; to talk, it takes a language model that answers. {where}"
 
 
-def _tell(call: ToolCall, request: str) -> str:
+def _tell(call: ToolCall, request: str) -> tuple[str, str]:
+    """Return what happened, and what the tool itself said."""
+    called, error = f"{call.tool_name} {_params(call)}", call.result.error or "" if call.result else ""
     match call.status:
         case ToolExecutionStatus.EXECUTED if call.result:
-            return f"{call.tool_name} {_params(call)}:\n{_shown(call.result.output, request)}"
+            return f"{called}:\n", _shown(call.result.output, request)
         case ToolExecutionStatus.FAILED:
-            return f"{call.tool_name} {_params(call)} failed: {call.result.error if call.result else 'no result'}"
+            return f"{called} failed: ", error or "no result"
         case ToolExecutionStatus.UNKNOWN:
-            error = call.result.error if call.result else "no answer came"
-            return f"{call.tool_name} {_params(call)} was started, and whether it finished is not known: {error}"
+            return f"{called} was started, and whether it finished is not known: ", error or "no answer came"
         case ToolExecutionStatus.USER_DENIED:
-            return f"{call.tool_name} {_params(call)} was not run: you denied it."
+            return f"{called} was not run: you denied it.", ""
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
-            return (
-                f"Nothing was done: {call.risk} tools are switched off ({_SWITCH[call.risk]}). "
-                f"{call.tool_name} answers to a dry run:\n{_shown(call.result.output, request)}"
-            )
+            off = f"Nothing was done: {call.risk} tools are switched off ({_SWITCH[call.risk]})."
+            return f"{off} {call.tool_name} answers to a dry run:\n", _shown(call.result.output, request)
         case ToolExecutionStatus.SKIPPED:
-            why = call.result.error if call.result and call.result.error else call.review_reasoning
-            return f"{call.tool_name} {_params(call)} was skipped: {why}"
-    return f"{call.tool_name} {_params(call)} was not run (it is {call.status})."
+            return f"{called} was skipped: {error or call.review_reasoning}", ""
+    return f"{called} was not run (it is {call.status}).", ""
 
 
 def _params(call: ToolCall) -> str:

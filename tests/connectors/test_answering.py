@@ -10,14 +10,13 @@ from connectors.terminal import answering
 from connectors.terminal.answering import StreamedAnswer
 
 COLUMNS, LINES = 10, 5
-ANEW = AnswerPiece("anew", starts_anew=True)
 _PARTS = re.compile(r"\x1b\[(\d*)([AJ])|(.)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Case:
     id: str
-    pieces: tuple[str | AnswerPiece, ...]
+    pieces: tuple[str, ...]
     final: str
     screen: list[str]
     """Its rows in the end; the last one is where the cursor is."""
@@ -33,8 +32,6 @@ CASES = [
     Case("another one, over lines", ("a\n", "\nb\n"), "three", ["three", ""]),
     Case("wide letters", ("\u8aad\u3080" * 3,), "three", ["three", ""]),
     Case("a full row", ("1234567890",), "three", ["three", ""]),
-    Case("begun anew", ("one ", ANEW), "anew", ["anew", ""]),
-    Case("begun anew, and different", ("one ", ANEW), "three", ["three", ""]),
     Case("control characters", ("a\x1b[2Jb\r",), "a\x1b[2Jb\r", ["a\ufffd[2Jb\ufffd", ""]),
     Case("control characters in two pieces", ("a\x1b", "[2Jb"), "a\x1b[2Jb", ["a\ufffd[2Jb", ""]),
     Case(
@@ -55,7 +52,7 @@ def test_it_stands_there_once_and_as_it_was_finished(
     monkeypatch.setattr(answering, "WITHDRAWN", "\n\n[gone]\n")
     with StreamedAnswer() as answer:
         for piece in case.pieces:
-            answer.add(piece if isinstance(piece, AnswerPiece) else AnswerPiece(piece))
+            answer.add(AnswerPiece(piece))
         answer.finish(case.final)
     assert screen(capsys.readouterr().out) == case.screen
 

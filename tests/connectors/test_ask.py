@@ -16,6 +16,7 @@ def test_a_read_is_answered_from_the_file_and_its_journey_is_shown(cli: CommandL
     positions = [done.out.index(stage) for stage in [*stages, "inject_result", "respond"]]
     assert positions == sorted(positions)
     assert "0.95" in done.out
+    assert "```" not in done.out
     assert done.err == ""
 
 
@@ -42,7 +43,8 @@ def test_json_prints_the_final_packet_and_nothing_else(cli: CommandLine) -> None
     packet = read_packet(done.out)
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
     assert packet.header.origin == "terminal"
-    assert packet.messages[-1].text == packet.response.candidate
+    assert packet.response.candidate == "ai.read (path=plan.txt):\nThe gate opens at seven."
+    assert packet.messages[-1].text == "ai.read (path=plan.txt):\n```\nThe gate opens at seven.\n```"
 
 
 def test_a_kept_packet_shows_its_journey_again(cli: CommandLine) -> None:

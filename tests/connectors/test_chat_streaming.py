@@ -37,7 +37,7 @@ def test_it_is_shown_while_it_is_written_and_ctrl_c_keeps_the_session(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
 ) -> None:
     """The model stalls: what stands there by then was streamed."""
-    scripted_openai.script(NO_TOOL, Stall("The keeper opens "), NO_TOOL, "At seven.", NO_TOOL, "As I said.")
+    scripted_openai.script(NO_TOOL, Stall("The keeper opens it, "), NO_TOOL, "At seven.", NO_TOOL, "As I said.")
     with chatting(cli, *MODELS, **endpoint) as child:
         ask(child)
         child.expect("The keeper opens")
@@ -60,7 +60,7 @@ def test_it_is_shown_while_it_is_written_and_ctrl_c_keeps_the_session(
 def test_a_stopped_turn_can_be_gone_on_with(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
 ) -> None:
-    scripted_openai.script(NO_TOOL, Stall("The keeper opens "), "The keeper does.")
+    scripted_openai.script(NO_TOOL, Stall("The keeper opens it, "), "The keeper does.")
     with chatting(cli, *MODELS, **endpoint) as child:
         ask(child)
         child.expect("The keeper opens")
@@ -75,7 +75,7 @@ def test_a_stopped_turn_can_be_gone_on_with(
 def test_what_broke_off_gives_way_to_the_answer(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
 ) -> None:
-    scripted_openai.script(NO_TOOL, CutOff("The keeper opens "))
+    scripted_openai.script(NO_TOOL, CutOff("The keeper opens it, "))
     with chatting(cli, *MODELS, **endpoint) as child:
         ask(child)
         child.expect("The keeper opens")

@@ -17,6 +17,7 @@ def test_a_question_is_put_and_answered_in_place(cli: CommandLine) -> None:
         child.sendline("y")
         child.expect("Created notes.txt")
         assert ended(child) == 0
+        assert "```" not in said(child)
     assert (cli.folder / "notes.txt").read_text() == "hello"
 
 
@@ -103,7 +104,7 @@ def test_a_question_may_be_left_without_a_traceback(cli: CommandLine, key: str, 
 
 
 def test_a_turn_that_is_stopped_says_how_to_go_on(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(intent(needs_tool=False), Stall("The keeper opens "), "The keeper does.")
+    scripted_openai.script(intent(needs_tool=False), Stall("The keeper opens it, "), "The keeper does.")
     models = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
     with terminal(cli, "ask", "--session", "s", "--lite", "openai:scripted", "Who opens?", **models) as child:
         child.expect("The keeper opens")

@@ -27,7 +27,7 @@ async def test_each_request_is_noted_also_one_that_was_refused(scripted_openai: 
     scripted_openai.script("It is late.")
     model = await model_at(scripted_openai)
     with collected() as said:
-        await complete(model, [HumanMessage("What time is it?")], temperature=0.5, max_tokens=9)
+        await complete(model, [HumanMessage("What time is it?")], user_words="", temperature=0.5, max_tokens=9)
     refused, answered = said
     assert "no such temperature" in refused.error
     assert (refused.options["temperature"], "temperature" in answered.options) == (0.5, False)
@@ -48,7 +48,9 @@ async def test_a_tool_call_is_noted_as_json(scripted_openai: ScriptedOpenAI) -> 
 async def test_a_model_in_this_process_is_heard_too(tiny_gguf: Path) -> None:
     model = await asyncio.to_thread(LlamaCppModel.load, str(tiny_gguf), {"n_ctx": 512, "n_threads": 1})
     with collected() as said:
-        answer = await complete(model, [SystemMessage("Be short."), HumanMessage("Hi")], temperature=0.0, max_tokens=4)
+        answer = await complete(
+            model, [SystemMessage("Be short."), HumanMessage("Hi")], user_words="", temperature=0.0, max_tokens=4
+        )
     (one,) = said
     assert [(message.role, message.text) for message in one.messages] == [("system", "Be short."), ("user", "Hi")]
     assert one.model == tiny_gguf.name
@@ -60,7 +62,7 @@ async def test_what_tasks_say_is_collected_where_they_began(scripted_openai: Scr
     model = await model_at(scripted_openai)
 
     async def say() -> None:
-        await complete(model, [HumanMessage("Go on")], temperature=0.0, max_tokens=9)
+        await complete(model, [HumanMessage("Go on")], user_words="", temperature=0.0, max_tokens=9)
 
     with collected() as said:
         await asyncio.gather(say(), say())

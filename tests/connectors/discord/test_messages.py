@@ -20,6 +20,7 @@ async def test_what_is_said_to_it_is_answered_in_place(discord: DiscordStandIn, 
         asked = await discord.say(ADA, where, f"<@{BOT}> Read plan.txt", mentions=[BOT])
         answer = await discord.answer(where, OPENS)
     assert discord.by_bot(where) == [answer]
+    assert f"```\n{OPENS}\n```" in answer["content"]
     first, *edits = [one for one in discord.arrived if f"/channels/{where}/messages" in one.path]
     assert (first.method, {one.method for one in edits}) == ("POST", {"PATCH"})
     assert str(first.body["message_reference"]["message_id"]) == asked["id"]

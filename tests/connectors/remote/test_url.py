@@ -76,7 +76,7 @@ def test_ctrl_c_stops_a_turn_there_and_keeps_the_session(
 ) -> None:
     server, model = langgraph_server_with_model
     no_tool = intent(needs_tool=False)
-    model.script(no_tool, Stall("The keeper opens "), no_tool, "At seven.")
+    model.script(no_tool, Stall("The keeper opens it, "), no_tool, "At seven.")
     with chatting(cli, "--url", server.url, NO_PROXY="127.0.0.1") as child:
         child.sendline("Who opens the gate?")
         child.expect("The keeper opens")

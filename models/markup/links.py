@@ -1,0 +1,126 @@
+"""Answers as Markdown that leads nowhere the user did not: front ends fetch images and make links without asking.
+
+Addresses that the user did not write are defanged (`https[:]//`); links, images, definitions and HTML are broken by a
+space. That works in every context, so that none has to be known. Only fenced code stays as it is, and fences are put
+where every renderer sees the same ones: at the beginning of a line.
+"""
+
+import html
+import re
+
+_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z]\w{1,31});", re.ASCII)
+_SIGN = re.compile(
+    r"\\?(?P<colon>:)(?=\\?/\\?/)|(?<=www)\\?(?P<dot>\.)|(?<=[-\w.+])\\?(?P<at>@)(?=[-\w.\\]*\.[a-z])",
+    re.ASCII | re.IGNORECASE,
+)
+"""What renderers know an address by, each sign with the backslashes that they pass over."""
+_ADDRESS = re.compile(r"(?:(?![\[\]()<>\"`*|])[!-~])+")
+_SYNTAX = re.compile(r"\](?=[(:])|<(?=[A-Za-z/!?])")
+_LAST_WORD = re.compile(r"[!-~]*\Z")
+
+_MARKERS = r"[ \t]*+(?:(?:[-*+]|\d{1,9}+[.)])[ \t]++)*+"
+_OPENING = re.compile(rf"({_MARKERS})(`{{3,}}(?=[^`]*\Z)|~{{3,}})(.*)")
+_MAY_OPEN = re.compile(rf"{_MARKERS}(?:[-*+]|\d{{1,9}}+[.)]?|`++[^`]*+|~.*+|\$)?")
+_MAY_CLOSE = re.compile(r"[ \t]*+(?:`*+|~*+)[ \t]*+")
+
+
+def addresses_in(words: str) -> frozenset[str]:
+    """Return the addresses that a text names."""
+    return frozenset(filter(None, map(_address, _ADDRESS.finditer(words))))
+
+
+def inert(markdown: str, user_words: str) -> str:
+    """Return Markdown that leads nowhere but to what the user's words name."""
+    links = LinkFilter(user_words)
+    return links.feed(markdown) + links.close()
+
+
+def fenced(text: str) -> str:
+    """Return text as a code block that nothing in it can close."""
+    longest = max((len(ticks) for ticks in re.findall("`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+class LinkFilter:
+    """Takes Markdown in pieces, cut anywhere, and gives it back inert; holds back a word, or a line that may fence."""
+
+    def __init__(self, user_words: str) -> None:
+        self._named = addresses_in(user_words)
+        self._held = ""
+        self._begins = True
+        """Whether what comes is the beginning of a line."""
+        self._fence = ""
+        """The fence of the code that is open."""
+        self._has_math = False
+        """Whether a block of mathematics began: where one is rendered, it may hold what looks like fences."""
+
+    def feed(self, text: str) -> str:
+        """Return what can be shown now."""
+        *lines, last = (self._held + text).split("\n")
+        shown = "".join(self._line(line) + "\n" for line in lines)
+        if self._begins and (_MAY_CLOSE if self._fence else _MAY_OPEN).fullmatch(last):
+            self._held = last
+            return shown
+        word = _LAST_WORD.search(last)
+        end = len(last) if self._is_code or word is None else word.start()
+        self._held = last[end:]
+        return shown + self._part(last[:end]) if end else shown
+
+    def close(self) -> str:
+        """Return the rest: the text is at its end."""
+        rest, self._held = self._held, ""
+        return self._line(rest)
+
+    @property
+    def _is_code(self) -> bool:
+        return bool(self._fence) and not self._has_math
+
+    def _line(self, line: str) -> str:
+        """Return the rest of a line, which ends here."""
+        shown = (self._fence_in(line) if self._begins else None) or self._part(line)
+        self._begins = True
+        return shown
+
+    def _part(self, text: str) -> str:
+        """Return a part of a line that is no fence."""
+        if self._begins and not self._fence and text.lstrip(" \t").startswith("$$"):
+            self._has_math = True
+        self._begins = False
+        return text if self._is_code else self._inert(text)
+
+    def _fence_in(self, line: str) -> str | None:
+        """Return the line as a fence, if it is one."""
+        if self._fence:
+            mark = line.strip(" \t")
+            if not mark.startswith(self._fence) or mark.strip(self._fence[0]):
+                return None
+            self._fence = ""
+            return mark
+        found = _OPENING.fullmatch(line)
+        if found is None:
+            return None
+        markers, self._fence, info = found.groups()
+        return (f"{markers}\n" if markers.strip() else "") + self._fence + info
+
+    def _inert(self, text: str) -> str:
+        decoded = _REFERENCE.sub(_decoded, text)
+        while decoded != text:
+            text, decoded = decoded, _REFERENCE.sub(_decoded, decoded)
+        return _SYNTAX.sub(r"\g<0> ", _ADDRESS.sub(self._defanged, text))
+
+    def _defanged(self, address: re.Match[str]) -> str:
+        named = _address(address) in self._named
+        return address[0] if named else _SIGN.sub(lambda sign: f"[{sign[0][-1]}]", address[0])
+
+
+def _address(found: re.Match[str]) -> str:
+    """Return the address that was found, without the punctuation after it; empty where it is none, or goes on."""
+    goes_on = found.string[found.end() : found.end() + 1] > "~"
+    return "" if goes_on or not _SIGN.search(found[0]) else found[0].rstrip(".,;:!?'_~\\")
+
+
+def _decoded(reference: re.Match[str]) -> str:
+    """Return the character that a reference stands for, where it could be part of an address."""
+    char = html.unescape(reference[0])
+    return char if char.isascii() and (char.isalnum() or char in ":/.@") else reference[0]

