@@ -31,7 +31,8 @@ TEXTS = {
 }
 SETS = {"livemcpbench": "LiveMCPBench", "filesystem": "npm filesystem server"}
 COSTS = {
-    "startup": "`packetgate ask` from start to exit, beside a process that only imports LangGraph and FastMCP",
+    "small talk": "`packetgate ask hello`, processor time, beside a process that only imports LangGraph",
+    "read": "`packetgate ask`, a question answered from a file, likewise",
     "journey": "a packet's journey with one tool call, beside a bare LangGraph of as many empty nodes",
 }
 

@@ -25,9 +25,9 @@ def test_a_ratio_is_the_median_of_its_pairs() -> None:
     assert ratio.as_text().startswith("x: 3.00 times the base (1.00 to 9.00), goal 2.0\n  cost 30.0 ms, base 10.0 ms")
 
 
-@pytest.mark.parametrize("name", ["startup", "journey"])
-def test_each_prints_for_people(name: str) -> None:
-    first, second, *_ = run(f"benchmarks.{name}", "--runs", "1").splitlines()
+@pytest.mark.parametrize(("module", "name"), [("startup", "small talk"), ("journey", "journey")])
+def test_each_prints_for_people(module: str, name: str) -> None:
+    first, second, *_ = run(f"benchmarks.{module}", "--runs", "1").splitlines()
     assert first.startswith(f"{name}: ")
     assert "times the base" in first
     assert "goal" in first
@@ -35,9 +35,10 @@ def test_each_prints_for_people(name: str) -> None:
 
 
 def test_all_print_for_scripts() -> None:
-    startup, journey, alone = map(json.loads, run("benchmarks", "--runs", "2", "--json").splitlines())
-    assert (startup["name"], startup["goal"], startup["runs"]) == ("startup", 1.5, 2)
+    hello, read, journey, alone = map(json.loads, run("benchmarks", "--runs", "2", "--json").splitlines())
+    assert (hello["name"], hello["goal"], hello["runs"]) == ("small talk", 1.4, 2)
+    assert (read["name"], read["goal"], read["runs"]) == ("read", 1.8, 2)
     assert (journey["name"], journey["goal"], journey["runs"]) == ("journey", 2.0, 2)
-    assert all(one["cost_ms"] > 0 and one["base_ms"] > 0 for one in (startup, journey, alone))
+    assert all(one["cost_ms"] > 0 and one["base_ms"] > 0 for one in (hello, read, journey, alone))
     assert 0 < alone["cost_ms"] < journey["cost_ms"]
     assert journey["notes_ms"]["of which the call to the tool's server"] > 0
