@@ -17,28 +17,12 @@ from pathlib import Path
 from typing import get_args
 
 from benchmarks.gate.figures import THRESHOLD, Judge, calibration_error, outcomes, reliability, sweep
-from benchmarks.gate.runs import Run, Selector, read_runs, routed, write_runs
-from benchmarks.gate.sets import Labelled, bfcl, own_requests
-from graph.composition import deciders_for
-from graph.settings import Settings
-from models.pool import ModelPool
+from benchmarks.gate.runs import Run, Selector, measure, read_runs, write_runs
+from benchmarks.gate.sets import bfcl, own_requests
 from state.errors import InputError, ModelError
 
 SHOWN = (0.0, 0.3, 0.5, 0.65, 0.7, 0.75, 0.9, 1.0)
 """The thresholds that people are shown."""
-
-
-async def measure(requests: Sequence[Labelled]) -> list[Run]:
-    """Route the requests with each selector.
-
-    Raises:
-        ModelError: a model that the environment names cannot be used.
-    """
-    settings = Settings()
-    models = ModelPool(settings.lite, settings.prime)
-    await models.check()
-    deciders = deciders_for(models, settings)
-    return [run for selector in get_args(Selector) async for run in routed(requests, deciders, selector)]
 
 
 def show(name: str, runs: Sequence[Run], *, as_json: bool) -> None:

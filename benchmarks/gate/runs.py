@@ -1,9 +1,9 @@
 """Labelled requests on the real graph, stopped at the gate: what was chosen, how sure it was, and what came of it."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -13,7 +13,10 @@ from benchmarks.gate.sets import Labelled
 from benchmarks.stand_ins import CarelessSelector, NeedsTool, Shelf
 from deciders.protocols import Deciders
 from graph.building import build_graph
+from graph.composition import deciders_for
+from graph.settings import Settings
 from graph.storage import serializer
+from models.pool import ModelPool
 from state.base import Confidence, Section
 from state.context import RoutingContext
 from state.errors import InputError
@@ -53,6 +56,19 @@ class Run(Section):
     def confidence(self, judge: Literal["selection", "review"]) -> float:
         """Return whose confidence is asked for."""
         return self.selection if judge == "selection" else self.review
+
+
+async def measure(requests: Sequence[Labelled]) -> list[Run]:
+    """Route the requests with each selector.
+
+    Raises:
+        ModelError: a model that the environment names cannot be used.
+    """
+    settings = Settings()
+    models = ModelPool(settings.lite, settings.prime)
+    await models.check()
+    deciders = deciders_for(models, settings)
+    return [run for selector in get_args(Selector) async for run in routed(requests, deciders, selector)]
 
 
 async def routed(requests: Iterable[Labelled], deciders: Deciders, selector: Selector) -> AsyncIterator[Run]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from benchmarks.gate.runs import read_runs
 from notebooks.run import FOLDER, METADATA, cleaned, kinds, machine_paths
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -57,3 +58,15 @@ def test_its_text_is_short_and_its_links_lead_somewhere(path: Path):
     assert sum(len(text.split()) for text in texts) < 600
     for target in re.findall(r"\]\(([^)]+)\)", "\n".join(texts)):
         assert (FOLDER / target).is_file(), target
+
+
+def test_the_verdict_on_the_gate_is_what_the_recorded_runs_say():
+    verdict = nbformat.read(FOLDER / "03_trust_the_gate.ipynb", as_version=4).cells[0].source
+    runs = [run for run in read_runs(FOLDER / "data" / "gate_runs.jsonl") if run.chosen]
+    own = [run for run in runs if run.selector == "packetgate"]
+    assert {run.review for run in own} == {0.95}
+    right = sum(run.right for run in own)
+    wrong = [run for run in runs if run.selector == "careless" and not run.right]
+    held_back = sum(run.outcome != "passed" for run in wrong)
+    told = [held_back, len(wrong), right, len(own) - right, 0.95]
+    assert re.findall(r"\d+(?:\.\d+)?", verdict.split("\n\n")[1]) == [str(one) for one in told]
