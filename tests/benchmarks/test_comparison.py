@@ -1,18 +1,32 @@
-"""What the README says of others: a tool that the model was not shown runs all the same when it is named."""
+"""What the README says of others, by running them: calls of what was not shown, second judgements, sessions."""
 
 from typing import Any
 
+import httpx
+import pytest
 from fastmcp import Client, FastMCP
+from fastmcp.client.transports import FastMCPTransport
+from fastmcp.experimental.transforms.jev_search import JevSearchTransform
 from fastmcp.server.transforms.search import BM25SearchTransform
 from langchain.agents import create_agent
 from langchain.agents.middleware import LLMToolSelectorMiddleware
+from langchain_core._api import suppress_langchain_beta_warning
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
-from langchain_core.tools import tool
+from langchain_core.tools import BaseTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_openai.decisions import OpenAIDecisions
+from langchain_openai.middleware import OpenAIAutoModeMiddleware
 from pydantic import PrivateAttr
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+with suppress_langchain_beta_warning():
+    from langchain.mcp import MCPAdapter
 
 
 class Disobedient(BaseChatModel):
@@ -37,8 +51,8 @@ class Disobedient(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
 
 
-async def test_langchain_runs_a_tool_that_its_selector_left_out() -> None:
-    ran = []
+def read_and_wipe(ran: list[str]) -> list[BaseTool]:
+    """Return two tools that write down that they ran."""
 
     @tool
     def read() -> str:
@@ -52,7 +66,12 @@ async def test_langchain_runs_a_tool_that_its_selector_left_out() -> None:
         ran.append("wipe")
         return ""
 
-    agent = create_agent(Disobedient(), [read, wipe], middleware=[LLMToolSelectorMiddleware()])
+    return [read, wipe]
+
+
+async def test_langchain_runs_a_tool_that_its_selector_left_out() -> None:
+    ran: list[str] = []
+    agent = create_agent(Disobedient(), read_and_wipe(ran), middleware=[LLMToolSelectorMiddleware()])
     await agent.ainvoke({"messages": [HumanMessage("Read it")]})
     assert ran == ["wipe"]
 
@@ -78,3 +97,79 @@ async def test_fastmcp_runs_a_tool_that_no_search_found() -> None:
         await client.call_tool("call_tool", {"name": "wipe_disk", "arguments": {}})
     assert "wipe_disk" not in str(found.content)
     assert ran == ["wipe"]
+
+
+class Caller(BaseChatModel):
+    """Calls `read` and `wipe`, and is content with what came of it."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "caller"
+
+    def bind_tools(self, tools: Any, **options: Any) -> Runnable[Any, AIMessage]:
+        return self.bind(**options)
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> ChatResult:
+        done = any(isinstance(one, AIMessage) for one in messages)
+        calls = [] if done else [{"name": name, "args": {}, "id": name} for name in ("read", "wipe")]
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
+
+
+@pytest.mark.parametrize(("probability", "expected"), [(0.49, ["read", "wipe"]), (0.5, ["read"])])
+async def test_langchains_auto_mode_judges_the_tools_that_are_listed_and_asks_nobody(
+    probability: float, expected: list[str]
+) -> None:
+    ran: list[str] = []
+    judged = []
+
+    async def decide(request: Request) -> JSONResponse:
+        (question,) = (await request.json())["questions"]
+        judged.append(question["name"])
+        answer = {"name": question["name"], "type": "predicate", "probability": probability}
+        return JSONResponse({"model": "scripted", "answers": [answer]})
+
+    api = Starlette(routes=[Route("/v1/decisions", decide, methods=["POST"])])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(api)) as client:
+        with suppress_langchain_beta_warning():
+            decisions = OpenAIDecisions(
+                model="scripted", api_key="none", base_url="http://decisions/v1", http_async_client=client
+            )
+            auto_mode = OpenAIAutoModeMiddleware(tools=["wipe"], model=decisions)
+        agent = create_agent(Caller(), read_and_wipe(ran), middleware=[auto_mode])
+        done = await agent.ainvoke({"messages": [HumanMessage("Read it")]})
+    assert ran == expected
+    assert len(judged) == 1
+    assert "__interrupt__" not in done
+
+
+def test_fastmcps_search_by_a_model_wants_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TYPESAFE_API_KEY", raising=False)
+    with pytest.raises(ValueError, match="needs a TypeSafe API key"):
+        JevSearchTransform()
+
+
+async def test_langchains_adapter_opens_a_session_a_call_unless_it_is_kept_open() -> None:
+    server: FastMCP[Any] = FastMCP("notes")
+    opened = []
+
+    @server.tool(annotations={"destructiveHint": True})
+    def wipe() -> str:
+        """Wipe."""
+        return ""
+
+    class Counted(FastMCPTransport):
+        def connect_session(self, **options: Any) -> Any:
+            opened.append("session")
+            return super().connect_session(**options)
+
+    adapter = MCPAdapter(Counted(server))
+    (adapted,) = await adapter.list_tools()
+    assert adapted.metadata["mcp"]["tool"]["annotations"] == {"destructive_hint": True}
+    opened.clear()
+    await adapted.ainvoke({})
+    await adapted.ainvoke({})
+    assert len(opened) == 2
+    async with adapter:
+        await adapted.ainvoke({})
+        await adapted.ainvoke({})
+    assert len(opened) == 3
