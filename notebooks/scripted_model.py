@@ -1,0 +1,65 @@
+"""A stand-in for a model: an endpoint that speaks OpenAI's protocol, and answers by a script.
+
+It is here so that the notebook runs without a model. It understands nothing; put yours there.
+"""
+
+import json
+import re
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+
+def answer(form: str, asked: str) -> str:
+    """Return what the model writes when it is asked for a form; without one, to the user."""
+    file = re.search(r"\w+\.(?:txt|md)", asked)
+    call = {"tool": "ai.read", "params": {"path": file[0] if file else "plan.txt"}}
+    judged = {"reasoning": "the request names this file", "confidence": 0.9}
+    needed = {
+        "needs_tool": "tool output" not in asked,
+        "user_intent": "to know",
+        "access": "read",
+    }
+    script = {
+        "intent": {**needed, "confidence": 0.9},
+        "selection": {"action": "call", "calls": [call], "alternatives": [], **judged},
+        "review": {"reviews": [{"call": 1, "approved": True, **judged}]},
+    }
+    plain = "The gate opens at seven, and the roses get water an hour later."
+    return json.dumps(script[form]) if form in script else plain
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Lists one model and completes chats, streamed or not."""
+
+    def do_GET(self) -> None:
+        """Answer `/models`."""
+        self._send("application/json", json.dumps({"data": [{"id": "scripted"}]}))
+
+    def do_POST(self) -> None:
+        """Answer `/chat/completions`."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        form = body.get("response_format", {}).get("json_schema", {}).get("name", "")
+        text = answer(form, body["messages"][-1]["content"])
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "delta": message, "finish_reason": "stop"}
+        answered = json.dumps({"id": "1", "model": "scripted", "choices": [choice]})
+        if body.get("stream"):
+            self._send("text/event-stream", f"data: {answered}\n\ndata: [DONE]\n\n")
+        else:
+            self._send("application/json", answered)
+
+    def _send(self, kind: str, text: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+def serve() -> str:
+    """Serve for as long as this process lives, and return the base URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}/v1"
