@@ -14,13 +14,9 @@ def answer(form: str, asked: str) -> str:
     file = re.search(r"\w+\.(?:txt|md)", asked)
     call = {"tool": "ai.read", "params": {"path": file[0] if file else "plan.txt"}}
     judged = {"reasoning": "the request names this file", "confidence": 0.9}
-    needed = {
-        "needs_tool": "tool output" not in asked,
-        "user_intent": "to know",
-        "access": "read",
-    }
+    needed = {"needs_tool": "tool output" not in asked, "user_intent": "to read a file"}
     script = {
-        "intent": {**needed, "confidence": 0.9},
+        "intent": {**needed, "access": "read", "confidence": 0.9},
         "selection": {"action": "call", "calls": [call], "alternatives": [], **judged},
         "review": {"reviews": [{"call": 1, "approved": True, **judged}]},
     }

@@ -70,3 +70,14 @@ def test_the_verdict_on_the_gate_is_what_the_recorded_runs_say():
     held_back = sum(run.outcome != "passed" for run in wrong)
     told = [held_back, len(wrong), right, len(own) - right, 0.95]
     assert re.findall(r"\d+(?:\.\d+)?", verdict.split("\n\n")[1]) == [str(one) for one in told]
+
+
+def test_in_the_second_notebook_a_model_selects_reviews_and_answers():
+    notebook = nbformat.read(FOLDER / "02_your_models_and_servers.ipynb", as_version=4)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    printed = "".join(output.text for output in outputs if output.output_type == "stream")
+    assert "lite:  openai:scripted\nprime: openai:scripted\n" in printed
+    assert re.findall(r"ok +(review|selection) +usable", printed) == ["review", "selection"]
+    (packet,) = [str(output.data["text/plain"]) for output in outputs if "CognitionPacket(" in str(output.get("data"))]
+    deciding = re.findall(r"step='(\w+)'[^)]*decided_by='model', is_fallback=False", packet)
+    assert deciding == ["detect_intent", "select_tool", "review_selection", "detect_intent", "respond"]
