@@ -79,5 +79,5 @@ def test_in_the_second_notebook_a_model_selects_reviews_and_answers():
     assert "lite:  openai:scripted\nprime: openai:scripted\n" in printed
     assert re.findall(r"ok +(review|selection) +usable", printed) == ["review", "selection"]
     (packet,) = [str(output.data["text/plain"]) for output in outputs if "CognitionPacket(" in str(output.get("data"))]
-    deciding = re.findall(r"step='(\w+)'[^)]*decided_by='model', is_fallback=False", packet)
+    deciding = re.findall(r"step='(\w+)'(?:(?!step=).)*decided_by='model', is_fallback=False", packet)
     assert deciding == ["detect_intent", "select_tool", "review_selection", "detect_intent", "respond"]
