@@ -21,6 +21,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 MAKEFILE = (ROOT / "Makefile").read_text()
 ROOMS = ("state", "prompts", "models", "tools", "deciders", "nodes", "graph", "connectors", "benchmarks")
 SOURCE = "".join(file.read_text() for room in ROOMS for file in (ROOT / room).rglob("*.py"))
+TESTS = "".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -93,6 +94,7 @@ def test_extras_are_there(page: Path) -> None:
 def test_variables_are_read_somewhere(page: Path) -> None:
     read = {f"PACKETGATE_{field.upper()}" for field in Settings.model_fields}
     read |= {f"PACKETGATE_{role}_{what}" for role in ("LITE", "PRIME") for what in ("BASE_URL", "API_KEY")}
+    read |= set(re.findall(r"environ(?:\.get\(|\[)\"(PACKETGATE_[A-Z_]*)\"", TESTS))
     for variable in re.findall(r"PACKETGATE_[A-Z_]*[A-Z]", page.read_text()):
         assert variable in read or re.search(rf"\b{variable}\b", SOURCE), variable
 
