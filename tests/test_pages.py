@@ -7,6 +7,7 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
+from typing import get_args, get_type_hints
 from xml.etree import ElementTree
 
 import pytest
@@ -15,6 +16,8 @@ from support.pages import PAGES, ROOT, anchors_of, code_of, commands_of, links_o
 from benchmarks.tables import FILES, filled
 from connectors.command_line import COMMANDS, Commands
 from connectors.discord.config import Person, load_discord_config
+from graph import routes
+from graph.diagram import mermaid
 from graph.settings import Settings
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -105,6 +108,20 @@ def test_tables_are_what_the_results_give(page: Path) -> None:
     assert "<!-- table: " in text
     assert filled(text) == text, "out of step: python -m benchmarks.tables"
     assert filled(text.replace(" ---: |", " --- |")) == text != text.replace(" ---: |", " --- |")
+
+
+def test_the_map_names_every_stage_and_where_it_goes_next() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\|[^|]*\| \[`(\w+)`\]\(nodes/\1\.py\) \|.*\| ([^|]*) \|$", text, re.MULTILINE)
+    nexts: dict[str, set[str]] = {}
+    for start, end in re.findall(r"^\s(\w+) -\.?->? (\w+);$", mermaid(), re.MULTILINE):
+        nexts.setdefault(start, set()).add(end)
+    nexts.pop("__start__")
+    assert set(nexts) == {stage for stage, _ in rows}
+    for stage, where in rows:
+        targets = get_args(get_type_hints(getattr(routes, where.strip("`")))["return"]) if "after_" in where else ()
+        told = set(targets) or {"__end__" if where == "the end" else where.removeprefix("always ").strip("`")}
+        assert told == nexts[stage], stage
 
 
 def test_the_discord_page_shows_a_table_that_is_understood(tmp_path: Path) -> None:
