@@ -1,8 +1,10 @@
 """Opening the sessions that the settings name."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
+from connectors.interrupts import stopped_by_ctrl_c
 from connectors.sessions import Sessions
 from graph.settings import Settings
 
@@ -18,9 +20,19 @@ async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
         from connectors.remote.sessions import open_remote
 
         async with open_remote(settings.url, settings.assistant) as remote:
-            yield remote
+            with _stoppable():
+                yield remote
         return
     from graph.composition import open_graph
 
     async with open_graph(settings) as graph:
-        yield Sessions(graph)
+        with _stoppable():
+            yield Sessions(graph)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let Ctrl-C cancel the task that has the sessions open."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    with stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(task.cancel) if task else None):
+        yield

@@ -1,7 +1,7 @@
 """Running a command to its exit status.
 
 0    done
-1    a check found something missing, or what should not happen did
+1    a tool failed, a check found something missing, or what should not happen did
 2    input that cannot be used: an option, a file, a server; nothing was done
 3    a turn waits for an answer
 130  Ctrl-C
@@ -12,12 +12,13 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import typer
 
+from connectors import interrupts
 from state.errors import InputError, PacketgateError
 
-INTERRUPTED = 130
 UNREAD = 141
 
 
@@ -28,12 +29,13 @@ class InterruptedReadError(Exception):
 def run(command: Callable[[], Awaitable[int]]) -> None:
     """Run a command to its exit status; what goes wrong is one line, and a traceback with PACKETGATE_DEBUG set."""
     try:
-        status = asyncio.run(_awaited(command))
+        with asyncio.Runner(loop_factory=_Loop) as runner:
+            status = runner.run(_awaited(command))
         sys.stdout.flush()
     except PacketgateError as error:
         raise _ended(error, str(error), 2 if isinstance(error, InputError) else 1) from error
     except (KeyboardInterrupt, InterruptedReadError) as error:
-        raise typer.Exit(INTERRUPTED) from error
+        raise typer.Exit(interrupts.STATUS) from error
     except BrokenPipeError as error:
         _close_quietly()
         raise typer.Exit(UNREAD) from error
@@ -43,6 +45,16 @@ def run(command: Callable[[], Awaitable[int]]) -> None:
         what = f"{type(error).__name__}: {error} (PACKETGATE_DEBUG=1 shows where)"
         raise _ended(error, what, 1) from error
     raise typer.Exit(status)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """Makes known what it starts: the program's end is the end of these programs too."""
+
+    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
+        """Start a program."""
+        started = await super().subprocess_exec(*args, **options)
+        interrupts.started(started[0].get_pid())
+        return started
 
 
 def _ended(error: Exception, what: str, status: int) -> Exception:

@@ -14,7 +14,7 @@ import pytest
 from support.pages import PAGES, ROOT, anchors_of, code_of, commands_of, links_of
 
 from benchmarks.tables import FILES, filled
-from connectors.command_line import COMMANDS, Commands
+from connectors.commands import COMMANDS, Commands
 from connectors.discord.config import Person, load_discord_config
 from graph import routes
 from graph.diagram import mermaid

@@ -1,16 +1,15 @@
 """`packetgate chat`: turn after turn on one session."""
 
 import asyncio
-import signal
 import sys
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from typing import Any
 
 from rich.text import Text
 
 from connectors import rendering
 from connectors.asking import Say
+from connectors.interrupts import on_ctrl_c
 from connectors.opening import open_sessions
 from connectors.running import InterruptedReadError
 from connectors.terminal.conversation import Conversation
@@ -52,9 +51,9 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
 
 async def _guarded(turn: Coroutine[Any, Any, object]) -> None:
     """Run a turn that Ctrl-C may stop and bad input may end, without ending the session."""
-    running = asyncio.ensure_future(turn)
+    running, loop = asyncio.ensure_future(turn), asyncio.get_running_loop()
     out = rendering.console()
-    with _stopped_by_ctrl_c(running):
+    with on_ctrl_c(lambda: loop.call_soon_threadsafe(running.cancel)):
         try:
             await running
         except PacketgateError as error:
@@ -65,13 +64,3 @@ async def _guarded(turn: Coroutine[Any, Any, object]) -> None:
             out.print(STOPPED, style="dim")
         except (InterruptedReadError, EOFError):
             out.print(LEFT_OPEN, style="dim")
-
-
-@contextmanager
-def _stopped_by_ctrl_c(running: "asyncio.Future[object]") -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, running.cancel)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)

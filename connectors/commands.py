@@ -1,0 +1,72 @@
+"""The commands of every connector, each imported when it is wanted."""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+COMMANDS = {
+    "ask": "connectors.terminal.commands.turns:ask",
+    "answer": "connectors.terminal.commands.turns:answer",
+    "chat": "connectors.terminal.commands.turns:chat",
+    "tools": "connectors.terminal.commands.looking:tools",
+    "doctor": "connectors.terminal.commands.looking:doctor",
+    "trace": "connectors.trace.command:trace",
+    "discord": "connectors.discord.command:discord",
+    "studio": "connectors.studio:studio",
+}
+"""Each command's name, and the function whose parameters are its options, in the order in which help lists them.
+
+The module that holds the function is imported to show help, so it imports in turn, within the function, what is heavy.
+"""
+
+
+class Commands(TyperGroup):
+    """The commands by name; a broken or missing package of one connector leaves the others' commands alone."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, None if there is none of that name: then all are there, for the nearest to be found."""
+        for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
+            if name not in self.commands:
+                self.commands[name] = _command(name)
+        return self.commands.get(cmd_name)
+
+
+def _command(name: str) -> Any:
+    module, function = COMMANDS[name].split(":")
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name)(getattr(import_module(module), function))
+    return get_command(alone)
+
+
+STATUSES = (
+    "Exit status: 0 done; 1 a tool failed, or something is missing or broke; "
+    "2 what was given cannot be used, and nothing was done; 3 a turn waits for an answer; 130 stopped by Ctrl-C. "
+    "PACKETGATE_DEBUG=1 shows where an error comes from."
+)
+
+app = typer.Typer(
+    cls=Commands, epilog=STATUSES, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"packetgate {version('packetgate')}")
+        raise typer.Exit
+
+
+@app.callback()
+def packetgate(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """A tool router: every request is a typed packet that passes a reviewed gate before an MCP tool may run."""

@@ -1,0 +1,110 @@
+"""Ctrl-C. It ends the process at once, with every program started here; an open session may first say how it stands.
+
+This is imported before all else, so it imports next to nothing itself.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+STATUS = 130
+"""Exit status of a command that Ctrl-C stopped."""
+GRACE_S = 1.0
+"""How long programs may take to end after SIGTERM, and to be gone after SIGKILL."""
+PATIENCE_S = 5.0
+"""How long an open session may take to stop; pressed again, Ctrl-C does not wait for it."""
+
+_running: set[int] = set()
+"""Process ids of programs started here, each the leader of its own group: a terminal's Ctrl-C does not reach them."""
+_stops: list[Callable[[], object]] = []
+
+
+def heed_ctrl_c() -> None:
+    """Take Ctrl-C from here on. Where it is ignored, as in the background, it stays so, except at our own terminal."""
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN or _in_foreground():
+        signal.signal(signal.SIGINT, _pressed)
+
+
+@contextmanager
+def on_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
+    """Let Ctrl-C do this instead of ending the process."""
+    _stops.append(stop)
+    try:
+        yield
+    finally:
+        _stops.pop()
+
+
+@contextmanager
+def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
+    """Let Ctrl-C stop what runs within, once: the process ends when that is left, or after `PATIENCE_S`."""
+    pressed = False
+
+    def press() -> None:
+        nonlocal pressed
+        if pressed:
+            end()
+        pressed = True
+        stop()
+        _end_later()
+
+    with on_ctrl_c(press):
+        try:
+            yield
+        finally:
+            if pressed:
+                with suppress(OSError, ValueError):
+                    sys.stdout.flush()
+                end()
+
+
+def started(pid: int) -> None:
+    """Note a program that must not outlive this process."""
+    _running.add(pid)
+
+
+def end() -> None:
+    """End the process and every program that it started: asked first, killed if that is not enough."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        for pid in tuple(_running):
+            _signal(pid, how)
+        until = time.monotonic() + GRACE_S
+        while time.monotonic() < until and any(_runs(pid) for pid in tuple(_running)):
+            time.sleep(0.01)
+    os._exit(STATUS)
+
+
+def _pressed(_signal: int, _frame: object) -> None:
+    if _stops:
+        _stops[-1]()
+    else:
+        end()
+
+
+def _end_later() -> None:
+    import threading
+
+    timer = threading.Timer(PATIENCE_S, end)
+    timer.daemon = True
+    timer.start()
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG) == (0, 0)
+    except ChildProcessError:
+        return False
+
+
+def _in_foreground() -> bool:
+    with suppress(OSError, ValueError, AttributeError):
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    return False

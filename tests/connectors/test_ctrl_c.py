@@ -1,0 +1,131 @@
+"""Ctrl-C at any moment of a command's life: it ends at once, quietly, and no server outlives it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command_line import COMMAND, CommandLine
+from support.mcp_servers import alive, until
+from support.terminals import KEYS, ended, terminal
+
+STUBBORN = """
+import os, pathlib, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+while True:
+    time.sleep(60)
+"""
+"""A server that never answers, and ends neither when nobody speaks to it nor when it is asked to."""
+
+STALLED = """
+import pathlib, time
+pathlib.Path({trace!r}).write_text("here")
+while True:
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def stubborn(tmp_path: Path) -> Path:
+    """An `mcp.json` with a stubborn server, which writes its process id to `pid` beside it."""
+    entry = {"command": sys.executable, "args": ["-c", STUBBORN, str(tmp_path / "pid")]}
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"stubborn": entry}}))
+    return file
+
+
+def start(cli: CommandLine, *args: str, ignoring: bool = False, **variables: str) -> "subprocess.Popen[str]":
+    """Start a command on pipes, with SIGINT as a shell leaves it, or ignored as for a shell's background jobs."""
+    with inherited(signal.SIG_IGN if ignoring else signal.default_int_handler):
+        return subprocess.Popen(
+            [str(COMMAND), *args],
+            cwd=cli.folder,
+            env={**cli.environment, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@contextmanager
+def inherited(handler: Any) -> Iterator[None]:
+    """Let what is started within inherit whether SIGINT is ignored."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def was_written(file: Path) -> bool:
+    return file.exists() and bool(file.read_text())
+
+
+@pytest.mark.parametrize("modules", [2, 100, 500, 1_200])
+def test_it_acts_quietly_whatever_is_being_imported(cli: CommandLine, modules: int) -> None:
+    process = start(cli, "ask", "Read plan.txt", PYTHONPROFILEIMPORTTIME="1")
+    assert process.stderr is not None
+    seen = 0
+    for line in process.stderr:
+        seen += bool(seen) or line.endswith(" connectors.command_line\n")
+        if seen == modules:
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert [line for line in err.splitlines()[:-1] if not line.startswith("import time:")] == []
+
+
+@pytest.mark.parametrize("module", ["typer", "pydantic"])
+def test_it_does_not_wait_for_an_import(cli: CommandLine, tmp_path: Path, module: str) -> None:
+    (tmp_path / f"{module}.py").write_text(STALLED.format(trace=str(tmp_path / "trace")))
+    process = start(cli, "ask", "Read plan.txt", PYTHONPATH=str(tmp_path))
+    while not was_written(tmp_path / "trace"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("command", [("ask", "Read plan.txt"), ("tools",), ("doctor",)])
+async def test_no_server_outlives_it(cli: CommandLine, stubborn: Path, command: tuple[str, ...]) -> None:
+    process = start(cli, *command, "--mcp-config", str(stubborn))
+    trace = stubborn.with_name("pid")
+    await until(lambda: was_written(trace))
+    server = int(trace.read_text())
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "")
+    assert not alive(server)
+
+
+async def test_where_it_is_ignored_it_stays_so(cli: CommandLine, stubborn: Path) -> None:
+    process = start(cli, "tools", "--mcp-config", str(stubborn), ignoring=True)
+    trace = stubborn.with_name("pid")
+    await until(lambda: was_written(trace))
+    process.send_signal(signal.SIGINT)
+    os.kill(int(trace.read_text()), signal.SIGKILL)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "! stubborn: " in out
+
+
+def test_at_a_terminal_it_is_taken_though_it_was_ignored(cli: CommandLine, stubborn: Path) -> None:
+    with (
+        inherited(signal.SIG_IGN),
+        terminal(cli, "ask", "Read plan.txt", "--session", "s", "--mcp-config", str(stubborn)) as child,
+    ):
+        child.expect("build_palette|detect_intent")
+        child.send(KEYS["Ctrl-C"])
+        child.expect("stopped: packetgate answer --session s .* goes on with it")
+        assert ended(child) == 130
+        assert "Traceback" not in (child.before or "")
+    assert not alive(int(stubborn.with_name("pid").read_text()))
