@@ -1,26 +1,28 @@
 """How a turn looks in a terminal. Everything shown is data: no markup is read from it, no control character passes."""
 
 import io
+import json
 import re
 import sys
+from collections.abc import Callable
 from typing import IO, Any, TextIO, cast
 
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, Group
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from state.base import ConfidenceSource, shown_confidence
 from state.packet import CognitionPacket
-from state.printing import printable
+from state.printing import escaped, printable
 from state.sections import Reflection
 
 PIPED_WIDTH = 100_000
 """Characters: nobody reads a pipe by the width of a screen."""
 _BLANKS = re.compile(r" +$", re.MULTILINE)
-MAX_LINES = 200
-LONG = 200
-"""Characters from which on a value is left to its preview, if there is one."""
+PLAIN_WIDTH = 100
+"""Columns of a question that no screen shows yet: folded here, its rows keep their bars wherever they are read."""
+_BEGINS, _GOES_ON, _FOLDED = "  │ ", "  ┆ ", "  ↪ "
 RISK_STYLE = {"read": "green", "write": "yellow", "execute": "red"}
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red", "\\": "dim", "[": "dim"}
 """How a line of a unified diff looks, by how it begins; the first that fits."""
@@ -66,18 +68,44 @@ def decision(entry: Reflection) -> Text:
     return text
 
 
-def question(payload: dict[str, Any]) -> Group:
-    """Return a pending question with the calls it is about."""
-    lines: list[Text | Padding] = []
+def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
+    """Return a pending question with the calls it is about, all of them whole.
+
+    What others wrote stands behind a bar on every row, folded to `width` columns, so that none of it can pass for our
+    own words: one bar begins a text, another its further lines, a third what is folded.
+    """
+    shown = Text()
     if payload.get("problem"):
-        lines.append(Text(printable(str(payload["problem"])), style="yellow"))
+        _quote(shown, str(payload["problem"]), width, lambda _: "yellow")
     if payload.get("kind") == "question":
-        lines.append(Text(printable(str(payload.get("question", ""))), style="bold"))
-        return Group(*lines)
+        _quote(shown, str(payload.get("question", "")), width, lambda _: "bold")
+        return shown
     requests = payload.get("action_requests")
     for request in requests if isinstance(requests, list) else []:
-        lines += _request(request)
-    return Group(*lines)
+        shown.append("May this run?\n", style="bold")
+        _quote(shown, str(request.get("name")), width, lambda _: "bold cyan")
+        for name, value in (request.get("args") or {}).items():
+            said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            _quote(shown, f"{name.replace(chr(10), '␊')} = {said}", width)
+        if request.get("preview"):
+            shown.append("What it changes:\n", style="bold")
+            _quote(shown, str(request["preview"]), width, _diff_style)
+        _quote(shown, str(request.get("description") or ""), width, lambda _: "dim")
+    return shown
+
+
+def _quote(shown: Text, text: str, width: int, style: Callable[[str], str] = lambda _: "") -> None:
+    """Append a text behind bars; `style` is that of a line."""
+    bar = _BEGINS
+    for line in escaped(text).expandtabs(4).split("\n") if text else []:
+        for piece in chop_cells(line, max(width - cell_len(bar), 1)) or [""]:
+            shown.append(bar, style="dim").append(f"{piece}\n", style=style(line))
+            bar = _FOLDED
+        bar = _GOES_ON
+
+
+def _diff_style(line: str) -> str:
+    return next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -111,40 +139,3 @@ class _Unfilled(io.TextIOBase):
 
     def flush(self) -> None:
         self._stream.flush()
-
-
-def _request(request: dict[str, Any]) -> list[Text | Padding]:
-    preview = str(request.get("preview") or "")
-    return [
-        Text(f"May this run?  {printable(str(request.get('name')))}", style="bold"),
-        *(_indented(_value(name, str(value), preview)) for name, value in (request.get("args") or {}).items()),
-        *([_indented(_diff(preview))] if preview else []),
-        _indented(Text(printable(str(request.get("description", ""))), style="dim")),
-    ]
-
-
-def _indented(text: Text) -> Padding:
-    """Return text within a margin, folded there: nothing that is decided about may be cut off at the edge."""
-    text.no_wrap, text.overflow = False, "fold"
-    return Padding(text, (0, 0, 0, 2))
-
-
-def _value(name: str, value: str, preview: str) -> Text:
-    if preview and ("\n" in value.rstrip("\n") or len(value) > LONG):
-        return Text(printable(f"{name} = {len(value):,} characters: see what they change"))
-    return Text("\n").join(_bounded(printable(f"{name} = {value}").split("\n")))
-
-
-def _diff(preview: str) -> Text:
-    text = Text()
-    for line in _bounded(printable(preview).split("\n")):
-        style = next((style for start, style in _DIFF_STYLES.items() if line.plain.startswith(start)), "")
-        text.append(f"{line.plain}\n", style=style or line.style)
-    text.rstrip()
-    return text
-
-
-def _bounded(lines: list[str]) -> list[Text]:
-    more = len(lines) - MAX_LINES
-    cut = [Text(f"… {more:,} more lines", style="yellow")] if more > 0 else []
-    return [*(Text(line) for line in lines[:MAX_LINES]), *cut]

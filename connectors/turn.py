@@ -16,6 +16,7 @@ from state.errors import RequestError, SessionError
 from state.packet import CognitionPacket, TurnInput
 from state.request import check_request
 from state.sections import Reflection
+from state.transitions import ToolExecutionStatus
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,16 @@ class Finished:
     """The turn is over."""
 
     packet: CognitionPacket
+
+    @property
+    def status(self) -> int:
+        """The exit status that tells it: 1 where a call of the last pass failed, or may have."""
+        routing = self.packet.tool_routing
+        last = (routing.calls or routing.past_calls[-1:]) if routing else ()
+        return int(any(call.status in _FAILED for call in last))
+
+
+_FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
 
 
 TurnEvent = StageStarted | StageFinished | AnswerPiece | Asked | Finished

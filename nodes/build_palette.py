@@ -7,7 +7,8 @@ from langgraph.runtime import Runtime
 from deciders.protocols import TokenCounterSource
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
-from state.sections import Reflection, StageError
+from state.printing import counted
+from state.sections import Reflection
 from tools.catalogue.toolbox import Toolbox
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import Palette, choose_palette
@@ -41,10 +42,6 @@ async def build_palette(
         catalogue,
     )
     servers = toolbox.health()
-    problems = [StageError(stage=STAGE, message=f"{one.name}: {one.problem}") for one in servers if one.problem]
-    waiting = [
-        StageError(stage=STAGE, message=f"{one.name}: still starting") for one in servers if one.state == "connecting"
-    ]
     chosen_from = packet.context.with_palette(
         palette.entries,
         tokens=palette.tokens,
@@ -56,7 +53,7 @@ async def build_palette(
     )
     return {
         "context": chosen_from,
-        "metrics": packet.metrics.failed(*problems, *waiting),
+        "metrics": packet.metrics.unreached(STAGE, servers),
         "reasoning": packet.reasoning.noted(
             Reflection(step=STAGE, summary=_summary(palette, len(catalogue), chosen_from.shift, exact=counter.is_exact))
         ),
@@ -70,4 +67,4 @@ def _summary(palette: Palette, known: int, shift: str, *, exact: bool) -> str:
     more = ", …" if len(palette.entries) > 4 else ""
     about = "" if exact else "about "
     notes = "".join(f"; {note}" for note in (shift and f"the conversation went {shift}", palette.note) if note)
-    return f"{len(palette.entries)} of {known} tools, {about}{palette.tokens:,} tokens: {names}{more}{notes}"
+    return f"{len(palette.entries)} of {counted(known, 'tool')}, {about}{palette.tokens:,} tokens: {names}{more}{notes}"

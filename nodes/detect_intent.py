@@ -3,6 +3,7 @@
 from langgraph.runtime import Runtime
 
 from deciders.protocols import IntentDecision, IntentDetector
+from deciders.reflex.reading import is_small_talk
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolRouting
@@ -22,6 +23,8 @@ async def detect_intent(
     capped = decision.needs_tool and routing is not None and routing.capped
     if routing is not None and capped:
         routing = routing.stopped_at_cap()
+    looked = not decision.needs_tool and context.enabled and not is_small_talk(packet.content.original_prompt)
+    servers = toolbox.health() if looked else ()  # for what needs a tool, the palette's stage says it
     wants = f"needs a tool ({decision.access})" if decision.needs_tool else "needs no tool"
     wants += ", but the cap is reached" if capped else ""
     return {
@@ -34,7 +37,10 @@ async def detect_intent(
             confidence_source=decision.confidence_source,
         ),
         "tool_routing": routing,
-        "metrics": packet.metrics.spent(STAGE, decision.usage).failed(*decision.errors(STAGE)),
+        **({"context": packet.context.having_seen(servers)} if servers else {}),
+        "metrics": packet.metrics.spent(STAGE, decision.usage)
+        .failed(*decision.errors(STAGE))
+        .unreached(STAGE, servers),
         "reasoning": packet.reasoning.noted(
             Reflection(
                 step=STAGE,

@@ -4,14 +4,25 @@ import json
 from typing import Any
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things: `1 tool`, `2,000 tools`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """Return text without the control characters that could steer a terminal, or turn its letters around."""
-    return "".join(char if char in "\n\t" or char.isprintable() or char == " " else "\ufffd" for char in text)
+    lines = text.replace("\r\n", "\n")
+    return "".join(char if char in "\n\t" or char.isprintable() else "\ufffd" for char in lines)
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 tool`, `2,000 tools`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def escaped(text: str) -> str:
+    """Return text with those characters told by name instead, none left out: for what is decided about."""
+    named = (_PICTURES.get(char, f"<U+{ord(char):04X}>") for char in text)
+    return "".join(char if char == "\n" or char.isprintable() else name for char, name in zip(text, named, strict=True))
+
+
+_PICTURES = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\t": "\t", "\x7f": "\u2421"}
+"""Control characters as they are drawn, such as `␍` for a carriage return."""
 
 
 def compact_json(value: Any) -> str:

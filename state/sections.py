@@ -1,5 +1,6 @@
 """The packet's sections, one per concern, named as in the GAIA Cognition Packet."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -125,12 +126,18 @@ class LedgerEntry(Section):
 
 
 class ServerHealth(Section):
-    """How one MCP server stood when the palette was built."""
+    """How one MCP server stood when its tools were wanted."""
 
     name: str
     state: Literal["ready", "connecting", "failed"]
     tools: int = 0
     problem: str = ""
+
+    @property
+    def trouble(self) -> str:
+        """What is amiss with which server; empty when nothing is."""
+        amiss = self.problem or ("still starting" if self.state == "connecting" else "")
+        return amiss and f"{self.name}: {amiss}"
 
 
 class Context(Section):
@@ -177,6 +184,10 @@ class Context(Section):
             subject=subject or self.subject,
             shift=self.shift or shift,
         )
+
+    def having_seen(self, servers: tuple[ServerHealth, ...]) -> "Context":
+        """Return the section with how the servers stand."""
+        return self._changed(servers=servers)
 
     def remembering(self, recent_tools: tuple[str, ...], results: tuple[LedgerEntry, ...]) -> "Context":
         """Return the section with other recent tools, and more results, of which the last few are kept."""
@@ -374,6 +385,10 @@ class Metrics(Section):
         """Return the section with a stage's time added."""
         total = round(self.latency_ms.get(stage, 0.0) + milliseconds, 3)
         return self._changed(latency_ms={**self.latency_ms, stage: total})
+
+    def unreached(self, stage: str, servers: Iterable[ServerHealth]) -> "Metrics":
+        """Return the section with what was amiss with servers at a stage."""
+        return self.failed(*(StageError(stage=stage, message=one.trouble) for one in servers if one.trouble))
 
     def failed(self, *errors: StageError) -> "Metrics":
         """Return the section with errors added, none of them twice."""

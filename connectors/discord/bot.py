@@ -20,6 +20,7 @@ from connectors.discord.questions import OpenQuestion, OpenQuestions
 from connectors.discord.slash import add_commands
 from connectors.sessions import Sessions
 from graph.settings import Settings
+from state.printing import counted
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class PacketBot(discord.Client):
 
     async def on_ready(self) -> None:
         """Say that it is there."""
-        log.info("%s listens in %d servers and to direct messages", self.user, len(self.guilds))
+        log.info("%s listens in %s and to direct messages", self.user, counted(len(self.guilds), "server"))
 
     async def on_message(self, message: discord.Message) -> None:
         """Answer what is spoken to the bot by somebody who may."""

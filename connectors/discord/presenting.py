@@ -12,6 +12,7 @@ import discord
 from discord.utils import escape_markdown, format_dt
 
 from connectors.discord.splitting import code_block, harmless
+from state.printing import escaped
 
 Action = Literal["approve", "edit", "reject", "answer", "edited", "answered"]
 """What a button asks for; of the last two, what a form brings."""
@@ -87,7 +88,7 @@ def parts(question: Mapping[str, Any]) -> dict[str, Any]:
     embeds = [embed for embed, _ in shown]
     if whole:
         return {"embeds": embeds}
-    data = json.dumps([_call(request) for request in requests], indent=2, ensure_ascii=False).encode()
+    data = escaped(_json([_call(request) for request in requests])).encode()
     return {"embeds": embeds, "attachments": [discord.File(io.BytesIO(data), "calls.json")]}
 
 
@@ -148,15 +149,16 @@ def _fits_a_form(requests: list[dict[str, Any]]) -> bool:
 
 def _embed(request: Mapping[str, Any], room: int) -> tuple[discord.Embed, bool]:
     """Return a call's embed, and whether it holds the call whole."""
-    about = escape_markdown(str(request.get("description", "")))
-    preview, arguments = harmless(str(request.get("preview") or "")), harmless(_json(_args(request)))
+    name, about, preview = (escaped(str(request.get(part) or "")) for part in ("name", "description", "preview"))
+    about, preview, arguments = escape_markdown(about), harmless(preview), harmless(escaped(_json(_args(request))))
     room -= FENCES
     rooms = [room // 3, room // 3 if preview else 0]
     rooms.append(room - min(len(about), rooms[0]) - min(len(preview), rooms[1]))
     shown = [_cut(text, most) for text, most in zip((about, preview, arguments), rooms, strict=True)]
     blocks = [code_block(shown[2], "json"), *[code_block(shown[1], "diff")] * bool(preview), shown[0]]
-    embed = discord.Embed(title=str(request.get("name"))[:TITLE_CHARS], description="\n".join(blocks))
-    return embed, shown == [about, preview, arguments]
+    title = name if len(name) <= TITLE_CHARS else f"{name[: TITLE_CHARS - 1]}…"
+    embed = discord.Embed(title=title, description="\n".join(blocks))
+    return embed, [title, *shown] == [name, about, preview, arguments]
 
 
 def _cut(text: str, room: int) -> str:

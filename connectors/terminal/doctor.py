@@ -15,6 +15,7 @@ from graph.settings import Settings
 from graph.storage import open_checkpointer
 from models.pool import ModelPool
 from state.errors import ConfigError, PacketgateError
+from state.printing import counted
 from state.sections import ServerHealth
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import load_preferences
@@ -140,7 +141,7 @@ def _preferences(path: Path | None, catalogue: Catalogue) -> list[Finding]:
 
 def _server(server: ServerHealth, config: McpConfig) -> Finding:
     if server.state == "ready":
-        return Finding("note" if server.problem else "ok", server.name, server.problem or f"{server.tools} tools")
+        return Finding("note" if server.problem else "ok", server.name, server.problem or counted(server.tools, "tool"))
     return Finding("bad", server.name, f"{server.problem or 'still starting'}{_advice(config, server.name)}")
 
 

@@ -9,11 +9,12 @@ from connectors.asking import Reply, Say, Turn
 from connectors.opening import open_sessions
 from connectors.sessions import Sessions
 from connectors.terminal.reading import read_pipe
+from connectors.terminal.slash import is_command
 from connectors.terminal.turns import WAITING
 from connectors.turn import Asked, Finished, run_turn
 from graph.settings import Settings
 from state.context import RoutingContext
-from state.errors import InputError
+from state.errors import InputError, RequestError
 from state.request import TurnRequest
 
 REFUSED = 2
@@ -33,22 +34,23 @@ async def chat_lines(settings: Settings, session: str, context: RoutingContext, 
             except EOFError:
                 return status
             if line:
-                status, told = await _answered(sessions, _read(line), session, context, request)
+                status, told = await _answered(sessions, line, session, context, request)
                 sys.stdout.write(json.dumps({"session": session, **told}, ensure_ascii=False) + "\n")
                 sys.stdout.flush()
 
 
 async def _answered(
-    sessions: Sessions, said: Any, session: str, context: RoutingContext, request: TurnRequest
+    sessions: Sessions, line: str, session: str, context: RoutingContext, request: TurnRequest
 ) -> tuple[int, dict[str, Any]]:
     try:
+        said = _read(line)
         turn: Turn = Reply(said)
         if (await sessions.state(session)).question is None:
             turn = Say(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False), request)
         async with aclosing(run_turn(sessions, turn, session, context)) as events:
             async for event in events:
                 if isinstance(event, Finished):
-                    return 0, {"type": "packet", "packet": event.packet.model_dump(mode="json")}
+                    return event.status, {"type": "packet", "packet": event.packet.model_dump(mode="json")}
                 if isinstance(event, Asked):
                     return WAITING, {"type": "question", "question": event.question}
     except InputError as error:
@@ -57,9 +59,15 @@ async def _answered(
 
 
 def _read(line: str) -> Any:
-    """Return the text or the decision that a line holds; whatever else it is, it is words."""
+    """Return the text or the decision that a line holds; whatever else it is, it is words.
+
+    Raises:
+        RequestError: it is meant as a slash command.
+    """
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):  # no JSON, or thousands of brackets
+        if is_command(line):
+            raise RequestError(f"{line[:80]}: there are no slash commands with --json: put words in quotes") from None
         return line
     return value if isinstance(value, str | dict | list) else line

@@ -37,7 +37,7 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
             out.print(_in_full(spec), end="\n\n")
     else:
         out.print(_table(specs))
-    amiss = [f"{one.name}: {one.problem or 'still starting'}" for one in health if one.problem or one.state != "ready"]
+    amiss = [one.trouble for one in health if one.trouble]
     for problem in [*amiss, *(unfitting(catalogue, settings.preferences_path) if name is None else [])]:
         out.print(Text(f"! {printable(problem)}", style="yellow"))
     return 0

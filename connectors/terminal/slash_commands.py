@@ -10,7 +10,7 @@ from connectors import rendering
 from connectors.terminal.conversation import Conversation
 from state.errors import RequestError
 from state.packet import CognitionPacket
-from state.printing import printable
+from state.printing import counted, printable
 
 REASONS = {
     "permanent": "always there, by packetgate.toml",
@@ -139,7 +139,7 @@ def _about_palette(packet: CognitionPacket, wanted: list[str]) -> str:
         return f"the last turn needed no tool; there are {len(context.available_mcp_tools):,}"
     if not wanted:
         return (
-            f"{len(context.palette):,} of {len(context.available_mcp_tools):,} tools, "
+            f"{len(context.palette):,} of {counted(len(context.available_mcp_tools), 'tool')}, "
             f"{context.palette_tokens:,} tokens, for {packet.content.original_prompt[:80]!r}"
         )
     others = [

@@ -16,11 +16,13 @@ from connectors.asking import Reply, Turn
 from connectors.running import InterruptedReadError
 from connectors.sessions import AnswerPiece, Sessions
 from connectors.terminal.answering import StreamedAnswer
+from connectors.terminal.paging import show_whole
 from connectors.terminal.reading import Reader, reader
 from connectors.turn import Asked, Finished, StageFinished, StageStarted, run_turn
 from graph.building import LAST
 from state.context import RoutingContext
 from state.errors import RequestError
+from state.printing import escaped
 from state.sections import Reflection
 
 WAITING = 3
@@ -49,7 +51,7 @@ class Terminal:
             event = await self._until_end(turn)
             if isinstance(event, Finished):
                 self._show(event)
-                return 0
+                return event.status
             if not self.interactive:
                 self._show_pending(event)
                 return WAITING
@@ -102,12 +104,13 @@ class Terminal:
             status.console.print(line, no_wrap=True, overflow="ellipsis")
 
     async def _ask(self, question: dict[str, Any]) -> Reply:
-        out = rendering.console()
-        out.print(rendering.question(question))
+        hidden = await show_whole(question)
         if question.get("kind") == "question":
             return Reply(await self.read("> "))
         count = len(question["action_requests"])
-        said = (await self.read(HINT if count == 1 else f"All {count}: {HINT}")).strip()
+        hint = f"{'' if count == 1 else f'All {count}: '}{'[v]iew, ' if hidden else ''}{HINT}"
+        while (said := (await self.read(hint)).strip()).lower() in {"v", "view"}:
+            await show_whole(question)
         if said.lower() in {"e", "edit"}:
             return Reply(await self._edit(question))
         return Reply(said)
@@ -117,9 +120,8 @@ class Terminal:
         decisions: list[dict[str, object]] = []
         for request in question["action_requests"]:
             while True:
-                written = await self.read(
-                    f"{request['name']} {json.dumps(request['args'], ensure_ascii=False)}\nnew arguments as JSON: "
-                )
+                now = escaped(f"{request['name']} {json.dumps(request['args'], ensure_ascii=False)}")
+                written = await self.read(f"{now}\nnew arguments as JSON: ")
                 try:
                     args = json.loads(written) if written.strip() else request["args"]
                     break
@@ -147,7 +149,6 @@ class Terminal:
             return
         out = rendering.console()
         out.print(rendering.question(asked.question))
-        out.print()
         out.print(rendering.journey(asked.packet))
         answer = "YOUR-WORDS" if asked.question.get("kind") == "question" else "yes|no|skip"
         out.print(f"\nThis waits for you, and has not run: {self._answer(answer)}")

@@ -9,7 +9,7 @@ from rich.text import Text
 from connectors import rendering
 from graph.settings import Settings
 from graph.storage import open_store
-from state.printing import printable
+from state.printing import counted, printable
 from tools.usage.store import Usage, read_usage
 from tools.usage.summary import ToolUsage, by_tool
 
@@ -58,7 +58,7 @@ def _counted_from(usage: Usage, tools: list[ToolUsage], name: str | None, sessio
         off = "" if days else ": PACKETGATE_USAGE_DAYS is 0"
         return f"nothing has been recorded{where} yet{off}"
     count = len(usage.records)
-    turns = f"{count:,} turn{'' if count == 1 else 's'}{where} since {usage.records[0].at.astimezone():%Y-%m-%d}"
+    turns = f"{counted(count, 'turn')}{where} since {usage.records[0].at.astimezone():%Y-%m-%d}"
     return turns if tools else f"{turns}, none of which chose {'a tool' if name is None else repr(name)}"
 
 

@@ -39,9 +39,9 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
         if routing.suggestions:
             told.append(("Nearest tools: " + ", ".join(routing.suggestions) + ".", ""))
         told = told or [("No tool here fits that request.", "")]
-        problems = [f"{server.name}: {server.problem}" for server in packet.context.servers if server.problem]
-        if problems:
-            told.append(("Not everything was reachable: " + "; ".join(problems) + ".", ""))
+    problems = [server.trouble for server in packet.context.servers if server.trouble]
+    if problems and not is_small_talk(request):
+        told.append(("Not everything was reachable: " + "; ".join(problems) + ".", ""))
     if packet.content.attachments:
         names = ", ".join(one.name for one in packet.content.attachments)
         told.append((f"Without a language model I cannot read what came with it: {names}.", ""))

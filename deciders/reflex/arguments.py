@@ -32,6 +32,7 @@ _WITH = re.compile(
     r"(?:\bwith(?:\s+the)?(?:\s+(?:content|contents|text))?\b|\bsaying\b|\bcontaining\b|:)\s+(.+)$",
     re.IGNORECASE | re.DOTALL,
 )
+_QUOTES = re.compile(r"\"[^\"]+\"|'[^']+'|“[^”]+”|`[^`]+`")
 _COMMAND = re.compile(
     r"\b(?:run|execute|launch|call|start)\s+(?:the\s+)?(?:command\s+)?(.+)$", re.IGNORECASE | re.DOTALL
 )
@@ -78,6 +79,18 @@ def fill_each(spec: ToolSpec, text: str) -> list[tuple[dict[str, Any], list[str]
         others = "|".join(re.escape(other) for other in paths if other != path)
         calls.append(fill(spec, re.sub(rf"(?<![\w./~-])(?:{others})(?![\w/])", " ", text)))
     return calls
+
+
+def whole_answer(spec: ToolSpec, name: str, answer: str) -> Any:
+    """Return the whole answer, without quotes around all of it, where the parameter asked about takes any words."""
+    schema, said = spec.parameters.get(name, {}), answer.strip()
+    kind, words = _kind(schema), set(words_of(name))
+    if "enum" in schema or words & (PATH_WORDS | {"url", "link"}) or schema.get("format") in {"uri", "url"}:
+        return None
+    text = said[1:-1] if _QUOTES.fullmatch(said) else said
+    if kind == "array" and words & COMMAND_WORDS:
+        return _split(text)
+    return text if kind == "string" else None
 
 
 def _value(name: str, schema: dict[str, Any], pool: _Pool, *, required: bool) -> Any:

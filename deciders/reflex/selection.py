@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deciders.protocols import Selection, WantedCall
-from deciders.reflex.arguments import PATH_WORDS, fill, fill_each, senses_of
+from deciders.reflex.arguments import PATH_WORDS, fill, fill_each, senses_of, whole_answer
 from deciders.reflex.reading import access_of, is_question, mentions_in, parts_in, steps_in, verbs_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
@@ -201,6 +201,8 @@ def _answered(
     """Fill what is missing from the user's answers: by their mentions, or the whole answer for the one thing asked."""
     for answer in part.answers:
         found, _ = fill(spec, answer)
+        if missing and (whole := whole_answer(spec, missing[0], answer)):
+            found[missing[0]] = whole
         if part.corrects:
             params = {**params, **found}
         params = {**{name: value for name, value in found.items() if name in missing}, **params}

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from state.base import ConfidenceSource, TokenUsage, shown_confidence
 from state.context import RoutingContext
+from state.printing import counted
 from state.routing import Risk
 from state.sections import PacketState
 from state.transitions import ToolExecutionStatus
@@ -65,6 +66,7 @@ def environment(loader: BaseLoader | None = None) -> Environment:
         "plain": lambda word: word.replace("_", " "),
         "tone": lambda word: _TONES.get(word, "calm"),
         "thousands": "{:,}".format,
+        "counted": counted,
     }
     made.globals |= {"gate": GATE, "sources": _SOURCES}
     return made

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from support.command_line import CommandLine
 
 from state.packet import read_packet
@@ -112,3 +113,36 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(cli: CommandLine
     assert "harmless" in done.out
     assert "\x1b" not in done.out
     assert "\x07" not in done.out
+
+
+def test_a_failed_tool_shows_in_the_exit_status(cli: CommandLine) -> None:
+    done = cli.run("ask", "Read missing.txt")
+    assert done.status == 1
+    assert "missing.txt does not exist" in done.out
+    assert cli.run("chat", "--json", given=b"Read plan.txt\nRead missing.txt\n").status == 1
+
+
+@pytest.mark.parametrize("request_", ["Get the weather of Oslo", "Tell me what the owls do", "Read plan.txt"])
+def test_a_dead_server_is_named(cli: CommandLine, request_: str) -> None:
+    (cli.folder / "mcp.json").write_text('{"mcpServers": {"weather": {"command": "no-such-program"}}}')
+    done = cli.run("ask", request_)
+    assert "Not everything was reachable: weather: " in done.out
+    assert "no-such-program" in done.out
+
+
+@pytest.mark.parametrize(
+    ("answer", "content"),
+    [('print("hello")', 'print("hello")'), ('"hello"', "hello"), ("say 'a' and 'b'", "say 'a' and 'b'")],
+)
+def test_the_whole_answer_to_a_question_is_kept(cli: CommandLine, answer: str, content: str) -> None:
+    asked = cli.run("ask", "Write to notes.txt", "--session", "s", "--allow-writes")
+    assert (asked.status, "I need `content`" in asked.out) == (3, True)
+    waits = read_packet(cli.run("answer", answer, "--session", "s", "--allow-writes", "--json").out)
+    assert [call.params["content"] for call in waits.routing.calls] == [content]
+
+
+def test_a_file_with_other_ends_of_lines_is_read_as_it_is(cli: CommandLine) -> None:
+    (cli.folder / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
+    done = cli.run("ask", "Read dos.txt")
+    assert "one\ntwo\n" in done.out
+    assert "\ufffd" not in done.out

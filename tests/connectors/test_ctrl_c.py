@@ -84,7 +84,7 @@ def test_it_acts_quietly_whatever_is_being_imported(cli: CommandLine, modules: i
     assert [line for line in err.splitlines()[:-1] if not line.startswith("import time:")] == []
 
 
-@pytest.mark.parametrize("module", ["typer", "pydantic"])
+@pytest.mark.parametrize("module", ["typer", "pydantic", "langchain_core"])
 def test_it_does_not_wait_for_an_import(cli: CommandLine, tmp_path: Path, module: str) -> None:
     (tmp_path / f"{module}.py").write_text(STALLED.format(trace=str(tmp_path / "trace")))
     process = start(cli, "ask", "Read plan.txt", PYTHONPATH=str(tmp_path))

@@ -36,14 +36,14 @@ def test_a_write_shows_the_difference_that_it_makes(cli: CommandLine) -> None:
     (cli.folder / "plan.txt").write_text("one\ntwo\x1b[2J\n")
     with terminal(cli, "ask", "--allow-writes", 'Overwrite plan.txt with "three"') as child:
         child.expect(r"\[y\]es")
-        shown = [line.strip() for line in said(child).splitlines()]
+        shown = [line.lstrip(" │┆") for line in said(child).splitlines()]
         at = shown.index("--- plan.txt now")
         assert shown[at : at + 6] == [
             "--- plan.txt now",
             "+++ plan.txt",
             "@@ -1,2 +1 @@",
             "-one",
-            "-two\ufffd[2J",
+            "-two␛[2J",
             "+three",
         ]
         assert "\x1b[31m-one" in (child.before or "")
@@ -51,6 +51,21 @@ def test_a_write_shows_the_difference_that_it_makes(cli: CommandLine) -> None:
         child.sendline("n")
         child.expect(pexpect.EOF)
     assert (cli.folder / "plan.txt").read_text() == "one\ntwo\x1b[2J\n"
+
+
+def test_a_long_question_is_whole_in_the_pager_before_it_is_answered(cli: CommandLine) -> None:
+    (cli.folder / "plan.txt").write_text("".join(f"line {number}\n" for number in range(300)))
+    seen = cli.folder / "seen.txt"
+    with terminal(cli, "ask", "--allow-writes", 'Overwrite plan.txt with "three"', PAGER=f"cat >> {seen}") as child:
+        child.expect("more rows: v shows them again")
+        child.expect(r"\[v\]iew, \[y\]es")
+        assert "  │ content = three\n" in seen.read_text()
+        assert seen.read_text().count("  ┆ -line ") == 300
+        child.sendline("v")
+        child.expect(r"\[y\]es")
+        assert seen.read_text().count("  ┆ -line ") == 600
+        child.sendline("n")
+        child.expect(pexpect.EOF)
 
 
 def test_a_missing_argument_is_asked_for(cli: CommandLine) -> None:

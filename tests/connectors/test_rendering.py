@@ -1,42 +1,76 @@
-"""How a question looks in a terminal: all that is decided about is there, and nothing steers the terminal."""
+"""How a question looks in a terminal: all that is decided about is there, and nothing of it passes for the question."""
 
 import io
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from connectors import rendering
 
+BARS = ("  │ ", "  ┆ ", "  ↪ ")
+OWN = ("May this run?", "What it changes:")
 
-def shown(preview: str = "", **args: Any) -> str:
+
+def shown(preview: str = "", name: str = "ai.write", **args: Any) -> str:
     """Return a question about one call, as a terminal of 40 columns shows it."""
-    request = {"name": "ai.write", "args": args, "description": "ai.write (write)", "preview": preview}
+    request = {"name": name, "args": args, "description": "ai.write (write)", "preview": preview}
     console = Console(file=io.StringIO(), width=40, soft_wrap=True, markup=False)
     with console.capture() as captured:
-        console.print(rendering.question({"kind": "approval", "action_requests": [request]}))
+        console.print(rendering.question({"kind": "approval", "action_requests": [request]}, console.width), end="")
     return captured.get()
 
 
-def test_a_long_value_is_folded_and_not_cut_off() -> None:
-    value = " ".join(f"word{number}" for number in range(100))
-    assert value.replace(" ", "") in "".join(shown(content=value).split())
+def told(rows: str) -> str:
+    """Return what stands behind the bars, folded rows put together again."""
+    return "\n".join(row[4:] for row in rows.replace(f"\n{BARS[2]}", "").splitlines())
 
 
-def test_a_value_of_many_lines_is_bounded() -> None:
-    lines = shown(content="x\n" * 1_000).split("\n")
-    assert len(lines) < 210
-    assert "… 801 more lines" in "\n".join(lines)
+def test_a_long_value_is_whole() -> None:
+    value = " ".join(f"word{number}" for number in range(1_000)) + "; curl evil"
+    assert f"content = {value}\n" in told(shown(content=value))
 
 
-def test_what_a_preview_shows_is_not_shown_twice() -> None:
-    text = shown("--- a now\n+++ a\n@@ -1 +1 @@\n-old\n+one\n+two", path="a", content="one\ntwo\n")
-    assert "content = 8 characters: see what they" in text
-    assert [line.strip() for line in text.split("\n")].count("+one") == 1
-    assert "path = a" in text
+def test_a_value_of_many_lines_is_whole() -> None:
+    value = "\n".join(f"line {number}" for number in range(5_000))
+    assert f"content = {value}\n" in told(shown(content=value))
 
 
-def test_control_characters_are_shown_as_such() -> None:
-    text = shown("-a\x1b[2J", content="\x1b]0;owned\x07\u202e", **{"\x1b[31mname": 1})
-    assert "\x1b" not in text
-    assert "\x07" not in text
-    assert "\u202e" not in text
+def test_a_value_stands_beside_what_it_changes() -> None:
+    long = "x" * 1_000
+    text = told(shown(f"--- a now\n+++ a\n@@ -1 +1 @@\n-old\n+{long}", path="a", content=f"{long}; curl evil"))
+    assert f"content = {long}; curl evil\n" in text
+    assert f"\n-old\n+{long}\n" in text
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "x\nMay this run?\n  │ ai.read\n  │ path = harmless.txt",
+        "x" + " " * 30 + "May this run?" + " " * 23 + "  │ ai.read",
+        "x\rMay this run?\x1b[2K\x1b[1A",
+        "x\u2028May this run?\u0085  │ ai.read\x0b\x0c",
+        "x\u202e?nur siht yaM\u2066",
+    ],
+)
+def test_nothing_passes_for_the_questions_own_words(hostile: str) -> None:
+    rows = shown(f"@@\n+{hostile}", hostile, **{"content": hostile, hostile: hostile}).splitlines()
+    assert [row for row in rows if not row.startswith(BARS)] == list(OWN)
+    assert all(len(row) <= 40 for row in rows)
+    assert len([row for row in rows if row.startswith(BARS[0])]) == len(["name", "content", "hostile", "@@", "about"])
+
+
+def test_control_characters_are_told_by_name() -> None:
+    text = shown("-a\x1b[2J", content="\x1b]0;owned\x07\u202e\r\n", **{"\x1b[31mname": 1})
+    assert "-a␛[2J" in text
+    assert "content = ␛]0;owned␇<U+202E>␍" in text
+    assert not {"\x1b", "\x07", "\u202e", "\r"} & {*text}
+
+
+def test_what_is_no_text_is_shown_as_json() -> None:
+    assert told(shown(a="1", b=True, c=["1", 1], d=None)).splitlines()[2:6] == [
+        "a = 1",
+        "b = true",
+        'c = ["1", 1]',
+        "d = null",
+    ]

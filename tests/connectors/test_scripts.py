@@ -53,6 +53,14 @@ def test_chat_ends_with_the_status_of_its_last_line(cli: CommandLine) -> None:
     assert not (cli.folder / "notes.txt").exists()
 
 
+def test_a_slash_command_is_no_request_there(cli: CommandLine) -> None:
+    status, told = chat(cli, "/session foo", "Read /etc/hosts", '"/session foo"')
+    assert [one["type"] for one in told] == ["error", "packet", "packet"]
+    assert "/session foo: there are no slash commands with --json" in told[0]["error"]
+    assert told[2]["packet"]["content"]["original_prompt"] == "/session foo"
+    assert status == 0
+
+
 def test_a_pipe_that_ends_leaves_the_question_open(cli: CommandLine) -> None:
     done = cli.run("chat", "--session", "s", "--allow-writes", given=f"{WRITE}\n".encode())
     assert done.status == 3
@@ -69,6 +77,7 @@ def test_doctor_for_scripts(cli: CommandLine) -> None:
     assert found["models"]["verdict"] == "bad"
     assert "no.gguf" in found["models"]["how"]
     assert found["ai"] == {"verdict": "ok", "what": "ai", "how": "3 tools"}
+    assert found["embedding"] == {"verdict": "ok", "what": "embedding", "how": "1 tool"}
 
 
 def test_piped_lines_are_whole_and_plain(cli: CommandLine) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from state.context import RoutingContext
 from state.errors import ToolCallError
-from state.printing import printable
+from state.printing import escaped
 from state.routing import Risk, ToolCall, ToolResult
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
@@ -69,7 +69,7 @@ async def _preview(call: ToolCall, catalogue: Catalogue, toolbox: Toolbox, conte
     if max(len(old), len(new)) > _MAX_CHARS or max(old.count("\n"), new.count("\n")) > _MAX_LINES:
         return ""
     name = " ".join(str(value) for value in shared.values())
-    return printable(await asyncio.to_thread(difference, old, new, f"{name} now" if old else "/dev/null", name))
+    return escaped(await asyncio.to_thread(difference, old, new, f"{name} now" if old else "/dev/null", name))
 
 
 def _may_read(reader: ToolSpec, spec: ToolSpec, context: RoutingContext) -> bool:

@@ -78,18 +78,20 @@ _FIELDS = {"name": 3, "tags": 3, "server": 2, "brief": 1}
 
 
 def category_of(words: Mapping[str, Iterable[str]]) -> str:
-    """Return the category that a tool's words speak of most; empty when none does.
+    """Return the category that a tool's words speak of most, by more words where two are even; empty when none does.
 
     Args:
         words: lower-case words of its `name`, `tags`, `server` and `brief` description.
     """
     counts: Counter[str] = Counter()
+    said: Counter[str] = Counter()
     for field, weight in _FIELDS.items():
         for category in categories_in(words[field]):
             counts[category] += weight
+        said.update(category for word in {*words[field]} for category in categories_in([word]))
     if TEXT_ART in counts:
         return TEXT_ART
-    return max(counts, key=lambda category: (counts[category], -CATEGORIES.index(category)), default="")
+    return max(counts, key=lambda category: (counts[category], said[category], -CATEGORIES.index(category)), default="")
 
 
 def categories_in(words: Iterable[str]) -> frozenset[str]:

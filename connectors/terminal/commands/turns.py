@@ -50,7 +50,9 @@ def ask(
     allow_writes: Writes = None,
     allow_commands: Commands = None,
 ) -> None:
-    """Ask once: the answer, and the packet's journey. Exit status 3 means that it waits for your answer."""
+    """Ask once: the answer, and the packet's journey. Exit status 3 means that it waits for your answer, 1 that a tool
+    failed.
+    """
 
     def start() -> "Turn":
         from connectors.asking import Say
@@ -110,7 +112,7 @@ def chat(
     """Talk turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D ends, /help lists what else there is.
 
     With --json, each object has a type: packet, question (the next line is the reply) or error. The exit status is
-    the last turn's: 3 if it waits for an answer, 2 if its line could not be used.
+    the last turn's: 3 if it waits for an answer, 2 if its line could not be used, 1 if its tool failed.
     """
 
     async def talk() -> int:

@@ -43,11 +43,19 @@ def test_it_keeps_within_the_limits_and_what_is_cut_comes_as_a_file(count: int, 
     assert all(len(embed.description) <= 4_096 and len(embed.title) <= 256 for embed in embeds)
     assert sum(len(embed) for embed in embeds) <= 6_000
     assert all(embed.description.count("```") == 4 for embed in embeds)
-    cut = count > 10 or any("whole in calls.json" in embed.description for embed in embeds)
+    cut = count > 10 or any("whole in calls.json" in embed.description or embed.title.endswith("…") for embed in embeds)
     assert ("attachments" in made) is cut
     if cut:
         whole = json.loads(made["attachments"][0].fp.read())
         assert [one["arguments"]["text"] for one in whole] == ["`" * size] * count
+
+
+def test_what_could_turn_letters_around_is_told_by_name_and_a_long_name_comes_whole():
+    name = "server." + "n" * 60 + "_and_delete"
+    made = parts(asking(call(name, "-a\u202eb", "c\u2066d\x1b", text="e\u202ef")))
+    (embed,) = made["embeds"]
+    assert all(told in embed.description for told in ("-a<U+202E>b", "c<U+2066>d␛", '"text": "e<U+202E>f"'))
+    assert [one["name"] for one in json.loads(made["attachments"][0].fp.read())] == [name]
 
 
 def test_a_problem_is_said_above():

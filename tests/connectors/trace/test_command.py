@@ -48,7 +48,7 @@ def test_json_is_the_packet_as_it_was_printed_before(cli: CommandLine) -> None:
 def test_a_waiting_turn_is_shown_with_its_question(cli: CommandLine) -> None:
     cli.run("ask", 'Write "hello" into new.txt', "--session", "work", "--allow-writes")
     shown = cli.run("trace", "--session", "work")
-    assert "May this run?  ai.write" in shown.out
+    assert "May this run?\n  │ ai.write\n" in shown.out
     assert "awaiting approval" in shown.out
 
 

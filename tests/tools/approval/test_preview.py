@@ -44,8 +44,12 @@ BUILT_IN = [
     Case("without a last newline", overwriting("one"), ("-three", "+one", "\\ No newline at end of file")),
     Case("the same", overwriting(OLD), (SAME,)),
     Case("once empty", overwriting("hello\n"), ("--- /dev/null", "+hello"), file=b""),
-    Case("control characters", overwriting("\x1b[2J\u202ebad\r\n"), ("+\ufffd[2J\ufffdbad\ufffd",)),
-    Case("many lines", overwriting("x\n"), ("-0", "[2,804 more lines of difference]"), file=b"0\n" * 3_000),
+    Case("control characters", overwriting("\x1b[2J\u202ebad\r\n"), ("+␛[2J<U+202E>bad␍",)),
+    Case("many lines", overwriting("x\n"), ("-0",) * 3_000 + ("+x",), file=b"0\n" * 3_000),
+    Case("a long line", overwriting("x" * 5_000 + "; curl evil"), ("+" + "x" * 5_000 + "; curl evil",)),
+    Case(
+        "other ends of lines", overwriting("one\ntwo\nthree\n"), ("-one␍", "+one", " two"), file=b"one\r\ntwo\nthree\n"
+    ),
     Case("there already, though new is asked for", {"path": "a.txt", "content": "x"}, ()),
     Case("binary", overwriting("x"), (), file=b"\0\1"),
     Case("outside", {**overwriting("x"), "path": "../secret.txt"}, ()),

@@ -48,6 +48,7 @@ def test_a_name_or_a_tag_outweighs_the_server_and_that_the_description():
     assert category(brief="weather", server="music", tags="tasks") == "tasks"
     assert category(brief="weather", server="weather", name="tasks") == category(name="weather tasks") == "weather"
     assert category(brief="weather weather weather weather", name="tasks") == "tasks"
+    assert category(brief="places files paths") == "files"
     assert category() == ""
 
 
