@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
-from support.command_line import COMMAND, CommandLine
+from support.command_line import CommandLine
+from support.fork_server import COMMAND
 from support.mcp_servers import alive, until
-from support.terminals import KEYS, ended, terminal
+from support.terminals import KEYS
 
 STUBBORN = """
 import os, pathlib, signal, sys, time
@@ -118,14 +120,17 @@ async def test_where_it_is_ignored_it_stays_so(cli: CommandLine, stubborn: Path)
     assert "! stubborn: " in out
 
 
-def test_at_a_terminal_it_is_taken_though_it_was_ignored(cli: CommandLine, stubborn: Path) -> None:
-    with (
-        inherited(signal.SIG_IGN),
-        terminal(cli, "ask", "Read plan.txt", "--session", "s", "--mcp-config", str(stubborn)) as child,
-    ):
-        child.expect("build_palette|detect_intent")
-        child.send(KEYS["Ctrl-C"])
-        child.expect("stopped: packetgate answer --session s .* goes on with it")
-        assert ended(child) == 130
-        assert "Traceback" not in (child.before or "")
-    assert not alive(int(stubborn.with_name("pid").read_text()))
+async def test_at_a_terminal_it_is_taken_though_it_was_ignored(cli: CommandLine, stubborn: Path) -> None:
+    args = ["ask", "Read plan.txt", "--session", "s", "--mcp-config", str(stubborn)]
+    with inherited(signal.SIG_IGN):
+        environment = {**cli.environment, "TERM": "xterm-256color"}
+        child = pexpect.spawn(str(COMMAND), args, cwd=str(cli.folder), env=environment, encoding="utf-8", timeout=90)
+    trace = stubborn.with_name("pid")
+    await until(lambda: was_written(trace))
+    child.send(KEYS["Ctrl-C"])
+    child.expect("stopped: packetgate answer --session s .* goes on with it")
+    child.expect(pexpect.EOF)
+    assert "Traceback" not in (child.before or "")
+    child.wait()
+    assert child.exitstatus == 130
+    assert not alive(int(trace.read_text()))

@@ -58,7 +58,7 @@ def test_a_slash_command_is_no_request_there(cli: CommandLine) -> None:
     assert [one["type"] for one in told] == ["error", "packet", "packet"]
     assert "/session foo: there are no slash commands with --json" in told[0]["error"]
     assert told[2]["packet"]["content"]["original_prompt"] == "/session foo"
-    assert status == 0
+    assert status == 1, "there is no such file to read"
 
 
 def test_a_pipe_that_ends_leaves_the_question_open(cli: CommandLine) -> None:
