@@ -21,7 +21,7 @@ async def test_payload(notebook: Notebook):
     assert asked.question["kind"] == "approval"
     assert request["name"] == "notebook.write_note"
     assert request["args"] == request["arguments"] == {"name": "a", "text": "avocado"}
-    assert "notebook.write_note (write), review confidence 0.90" in request["description"]
+    assert "notebook.write_note (write), review score 0.90" in request["description"]
     assert asked.question["review_configs"] == [
         {"action_name": "notebook.write_note", "allowed_decisions": ["approve", "edit", "reject", "respond"]}
     ]

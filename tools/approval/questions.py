@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from state.base import ConfidenceSource
 from state.errors import RequestError
 from state.routing import ToolCall
 from state.sections import ApprovalOutcome
@@ -166,7 +167,8 @@ def _frame(expires_at: datetime | None, problem: str) -> dict[str, Any]:
 
 def _about(call: ToolCall) -> str:
     foreign = untrusted_params(call.provenance)
-    lines = [f"{call.tool_name} ({call.risk}), review confidence {call.review_confidence:.2f}"]
+    number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"
+    lines = [f"{call.tool_name} ({call.risk}), review {number} {call.review_confidence:.2f}"]
     lines += [f"review: {call.review_reasoning}"] if call.review_reasoning else []
     lines += [f"`{name}` does not come from you but from {_origin(origin)}" for name, origin in foreign.items()]
     return "\n".join(lines)
