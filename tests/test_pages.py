@@ -124,6 +124,11 @@ def test_the_map_names_every_stage_and_where_it_goes_next() -> None:
         assert told == nexts[stage], stage
 
 
+def test_the_terminals_page_has_every_command() -> None:
+    page = (ROOT / "docs" / "terminal.md").read_text()
+    assert set(re.findall(r"^\| `packetgate (\w+)", page, re.MULTILINE)) == set(COMMANDS)
+
+
 def test_the_discord_page_shows_a_table_that_is_understood(tmp_path: Path) -> None:
     (written,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "discord.md").read_text(), re.DOTALL)
     file = tmp_path / "packetgate.toml"
