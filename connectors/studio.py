@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 GRAPHS = {"packetgate": "graph.app:graph"}
+HTTP = "graph.http:app"
 ENVIRONMENT = {"LANGGRAPH_STRICT_MSGPACK": "true"}
 
 
@@ -20,4 +21,4 @@ def studio(
     from langgraph_api.cli import run_server
 
     # No reload: tools write below this folder, and a reload would end their turn.
-    run_server(host, port, reload=False, graphs=GRAPHS, env=ENVIRONMENT, n_jobs_per_worker=10)
+    run_server(host, port, reload=False, graphs=GRAPHS, env=ENVIRONMENT, n_jobs_per_worker=10, http={"app": HTTP})

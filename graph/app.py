@@ -4,11 +4,14 @@ import asyncio
 import weakref
 from typing import Any
 
+from langgraph.checkpoint.serde import _msgpack
+
 from graph.building import build_graph
 from graph.composition import deciders_for, make_hub
 from graph.served import ServedGraph
 from graph.settings import Settings
 from models.pool import ModelPool
+from state.packet import checkpoint_types
 from state.routing import ToolResult
 from state.sections import ServerHealth
 from tools.catalogue.catalogue import Catalogue
@@ -63,6 +66,9 @@ class ServerTools:
         task = self._hubs.get(asyncio.get_running_loop())
         return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None
 
+
+# A server reads states for itself, and for each run copies the graph without the types that its checkpoints may hold.
+_msgpack.SAFE_MSGPACK_TYPES |= frozenset(checkpoint_types())
 
 _settings = Settings()
 load_preferences(_settings.preferences_path)  # what is wrong with the file is told at the start, not at the first turn

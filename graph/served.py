@@ -1,37 +1,27 @@
 """The graph in the form that a LangGraph server needs."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from itertools import chain
 from typing import Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.graph import Graph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateUpdate
 
-from state.context import RoutingContext
+from state.context import RoutingContext, routing_context
 from state.errors import PacketgateError
-from state.packet import CognitionPacket, TurnInput
+from state.packet import CognitionPacket, TurnInput, check_update
 
 
 class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
-    """A compiled graph that may still restore its own types after a server has copied it, and is drawn as it is built.
-
-    A server copies the graph for every run, to put its checkpointer in. LangGraph's copy forgets which types the
-    state's schemas allow, and under `LANGGRAPH_STRICT_MSGPACK` the copy would restore none of them.
-    """
+    """A compiled graph that checks what a server is sent before it is kept, and is drawn as it is built."""
 
     @classmethod
     def of(cls, graph: CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]) -> Self:
         """Return `graph` as one."""
-        served = cls(**{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
-        served._serde_allowlist = graph._serde_allowlist
-        return served
-
-    def copy(self, update: dict[str, Any] | None = None) -> Self:
-        """Return a copy with some attributes replaced."""
-        copied = super().copy(update)
-        copied._serde_allowlist = self._serde_allowlist
-        return copied
+        return cls(**{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
 
     async def astream(  # type: ignore[override]
         self, given: Any, config: RunnableConfig | None = None, **options: Any
@@ -42,12 +32,25 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
             PacketgateError: what the user is to read, as a ValueError as well: of others a server tells only the class.
         """
         where = _without_thread(config) if self.checkpointer is None else config
-        try:
+        with _readable():
+            routing_context(options.get("context"))
+            check_update(given.update if isinstance(given, Command) else _request(given))
             async with aclosing(cast("AsyncGenerator[Any]", super().astream(given, where, **options))) as parts:
                 async for part in parts:
                     yield part
-        except PacketgateError as error:
-            raise type(type(error).__name__, (type(error), ValueError), {})(str(error)) from error
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Change the state.
+
+        Raises:
+            RequestError: as a ValueError as well: a change cannot be taken.
+        """
+        with _readable():
+            for update in chain.from_iterable(supersteps):
+                check_update(update.values)
+        return await super().abulk_update_state(config, supersteps)
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
         """Return the graph to be drawn."""
@@ -69,3 +72,17 @@ def _without_thread(config: RunnableConfig | None) -> RunnableConfig:
     configurable = (config or {}).get("configurable", {})
     left = {name: value for name, value in configurable.items() if name != "thread_id"}
     return {**(config or {}), "configurable": left}
+
+
+def _request(given: Any) -> Any:
+    """Return what a turn is given beside its messages. Front ends send more than we read: that is left alone."""
+    return {name: given[name] for name in ("request",) if name in given} if isinstance(given, dict) else None
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Raise our errors so that a server tells what they say."""
+    try:
+        yield
+    except PacketgateError as error:
+        raise type(type(error).__name__, (type(error), ValueError), {})(str(error)) from error

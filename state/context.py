@@ -3,15 +3,16 @@
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from state.errors import ConfigError, first_problem
 from state.routing import Risk
 
 
 class RoutingContext(BaseModel):
     """How a run routes tools. Passed as LangGraph's runtime context."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = Field(default=True, description="Route tools at all. Off: every request is only answered.")
     selection_temperature: float = Field(default=0.15, ge=0.0, le=2.0, description="Temperature of tool selection.")
@@ -57,7 +58,15 @@ class RoutingContext(BaseModel):
 
 
 def routing_context(given: "RoutingContext | dict[str, Any] | None") -> RoutingContext:
-    """Return the run's settings: `runtime.context` is None when the caller gives none, and a dict over HTTP."""
-    if given is None:
-        return RoutingContext()
-    return given if isinstance(given, RoutingContext) else RoutingContext.model_validate(given)
+    """Return the run's settings: `runtime.context` is None when the caller gives none, and a dict over HTTP.
+
+    Raises:
+        ConfigError: there is no such setting, or it does not take that value.
+    """
+    if isinstance(given, RoutingContext):
+        return given
+    try:
+        return RoutingContext.model_validate({} if given is None else given)
+    except ValidationError as error:
+        problem = first_problem(error, within="context")
+        raise ConfigError(f"{problem}; the settings of a run are {', '.join(RoutingContext.model_fields)}") from error

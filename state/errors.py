@@ -15,6 +15,8 @@ PacketgateError
         └── LostCallError    the call was sent, and no answer came: it may or may not have run
 """
 
+from pydantic import ValidationError
+
 from state.base import TokenUsage
 
 
@@ -73,3 +75,10 @@ class ServerError(ToolCallError):
 
 class LostCallError(ServerError):
     """The call was sent, and no answer came: it may or may not have run."""
+
+
+def first_problem(error: ValidationError, within: str = "") -> str:
+    """Return the first thing that is wrong with what came from outside, by the name of its field."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join([*filter(None, [within]), *map(str, first["loc"])])
+    return f"{where or 'the whole'}: {first['msg']}"

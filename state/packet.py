@@ -8,7 +8,7 @@ from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from state import base, routing, sections, transitions
-from state.errors import PacketError
+from state.errors import PacketError, RequestError, first_problem
 from state.request import TurnRequest
 from state.routing import ToolRouting
 from state.sections import Content, Context, Governance, Header, Intent, Metrics, Reasoning, Response, Status
@@ -100,9 +100,20 @@ def read_packet(data: str | bytes) -> CognitionPacket:
     try:
         return CognitionPacket.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise PacketError(f"not a packet: {where}: {first['msg']}") from error
+        raise PacketError(f"not a packet: {first_problem(error)}") from error
+
+
+def check_update(values: Any) -> None:
+    """Check an update of a packet that comes from outside; its messages are LangGraph's to read.
+
+    Raises:
+        RequestError: there is no such section, or it does not take that value.
+    """
+    sections = {name: value for name, value in values.items() if name != "messages"} if isinstance(values, dict) else {}
+    try:
+        OpeningPacket.model_validate(sections)
+    except ValidationError as error:
+        raise RequestError(f"the update cannot be taken: {first_problem(error, within='values')}") from error
 
 
 def checkpoint_types() -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ EXTRAS = {
     "models/llama/": "local",
     "connectors/discord/": "discord",
     "connectors/studio.py": "studio",
+    "graph/http.py": "studio",
     "graph/storage.py": "postgres",
 }
 """Where what only an extra brings may be imported."""

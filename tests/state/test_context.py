@@ -1,7 +1,7 @@
 import pytest
-from pydantic import ValidationError
 
 from state.context import RoutingContext, routing_context
+from state.errors import ConfigError
 from state.routing import Risk
 
 
@@ -15,9 +15,14 @@ def test_nothing_given_is_the_defaults_of_the_design():
     assert context.on_low_confidence == "ask"
 
 
-def test_a_dict_is_read_and_what_is_not_ours_is_left():
-    context = routing_context({"confidence_threshold": 0.9, "allow_write_tools": True, "user_id": "u"})
+def test_a_dict_is_read():
+    context = routing_context({"confidence_threshold": 0.9, "allow_write_tools": True})
     assert context == RoutingContext(confidence_threshold=0.9, allow_write_tools=True)
+
+
+def test_a_setting_that_there_is_not_is_named_beside_those_there_are():
+    with pytest.raises(ConfigError, match=r"^context\.confidence_treshold: .*; the settings .*confidence_threshold"):
+        routing_context({"confidence_treshold": 0.9})
 
 
 def test_an_object_is_taken_as_it_is():
@@ -46,7 +51,7 @@ def test_ranges(field: str, lowest: object, highest: object, outside: list[objec
     for inside in (lowest, highest):
         assert getattr(routing_context({field: inside}), field) == inside
     for value in outside:
-        with pytest.raises(ValidationError, match=field):
+        with pytest.raises(ConfigError, match=rf"^context\.{field}: "):
             routing_context({field: value})
 
 
@@ -79,7 +84,7 @@ def test_only_tools_that_fit_a_pattern_are_allowed(patterns: tuple[str, ...], al
 
 
 def test_an_empty_pattern_is_refused():
-    with pytest.raises(ValidationError, match="allowed_tools"):
+    with pytest.raises(ConfigError, match="allowed_tools"):
         routing_context({"allowed_tools": [""]})
 
 

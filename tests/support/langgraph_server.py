@@ -68,12 +68,8 @@ class LangGraphServer:
         return self.log_file.read_text(errors="replace")
 
     def alarms(self) -> list[str]:
-        """Return the lines of the log that tell of what must not be.
-
-        When a state is edited the server reads it once more for itself, with a checkpointer that knows no types.
-        """
-        lines = [line for line in self.log().splitlines() if "path=/threads/{thread_id}/state " not in _plain(line)]
-        return [line for line in lines if any(alarm in line for alarm in ALARMS)]
+        """Return the lines of the log that tell of what must not be."""
+        return [line for line in self.log().splitlines() if any(alarm in line for alarm in ALARMS)]
 
 
 @contextmanager

@@ -1,0 +1,85 @@
+"""What a server is sent from outside is refused in one clear line that names the field, and spoils nothing."""
+
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from support.langgraph_server import GRAPH, LangGraphServer, ask, said
+
+pytestmark = pytest.mark.xdist_group("langgraph")
+
+
+@pytest.mark.parametrize(
+    ("context", "names"),
+    [
+        ({"confidence_threshold": 9}, "context.confidence_threshold"),
+        ({"confidense": 0.5}, "context.confidense"),
+        ({"allowed_tools": [""]}, "context.allowed_tools.0"),
+    ],
+)
+def test_settings_that_there_are_not(langgraph_server: LangGraphServer, context: dict[str, Any], names: str) -> None:
+    async def conversation(client: LangGraphClient) -> list[httpx.Response]:
+        thread = (await client.threads.create())["thread_id"]
+        assistant = (await client.assistants.create(GRAPH))["assistant_id"]
+        http, run = client.http.client, {"assistant_id": GRAPH, "input": said("Hello"), "context": context}
+        answers = [
+            await http.post("/assistants", json={"graph_id": GRAPH, "context": context}),
+            await http.patch(f"/assistants/{assistant}", json={"context": context}),
+            await http.post(f"/threads/{thread}/runs/wait", json=run),
+            await http.post(f"/threads/{thread}/runs/stream", json=run),
+            await http.post("/runs/batch", json=[{**run, "context": {}}, run]),
+        ]
+        await client.assistants.delete(assistant)
+        return answers
+
+    for answer in langgraph_server.talk(conversation):
+        assert answer.status_code == 422
+        assert answer.json()["detail"].startswith(f"{names}: ")
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ({"intent": {"needs_tool": "perhaps"}}, "values.intent.needs_tool"),
+        ({"intnt": {}}, "values.intnt"),
+        ({"tool_routing": {"reinjection_count": -5}}, "values.tool_routing.reinjection_count"),
+    ],
+)
+def test_an_update_that_cannot_be_taken_changes_nothing(
+    langgraph_server: LangGraphServer, values: dict[str, Any], names: str
+) -> None:
+    async def conversation(client: LangGraphClient) -> tuple[str, str, Any]:
+        thread, _ = await ask(client, "Hello")
+        with pytest.raises(httpx.HTTPError) as updating:
+            await client.threads.update_state(thread, values)
+        command = await client.runs.wait(thread, GRAPH, command={"update": values}, raise_error=False)
+        return str(updating.value), str(command), await client.runs.wait(thread, GRAPH, input=said("Hello again"))
+
+    updating, command, after = langgraph_server.talk(conversation)
+    assert names in updating
+    assert names in command
+    assert after["content"]["original_prompt"] == "Hello again"
+    assert after["response"]["candidate"]
+
+
+def test_a_request_that_cannot_be_read_changes_nothing(langgraph_server: LangGraphServer) -> None:
+    async def conversation(client: LangGraphClient) -> tuple[str, Any]:
+        thread, _ = await ask(client, "Hello")
+        given = said("Hello") | {"request": {"origin": 5}}
+        told = await client.runs.wait(thread, GRAPH, input=given, raise_error=False)
+        return str(told), await client.runs.wait(thread, GRAPH, input=said("Hello again"))
+
+    told, after = langgraph_server.talk(conversation)
+    assert "values.request.origin" in told
+    assert after["response"]["candidate"]
+
+
+def test_a_state_is_edited_without_an_alarm(langgraph_server: LangGraphServer) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        thread, _ = await ask(client, 'Write "hello" to edited.txt', allow_write_tools=True)
+        await client.threads.update_state(thread, {"status": {"state": "processing"}})
+        return (await client.threads.get_state(thread))["values"]["status"]["state"]
+
+    assert langgraph_server.talk(conversation) == "processing"
+    assert langgraph_server.alarms() == []
