@@ -7,14 +7,14 @@ an index takes over what has not changed from an earlier one.
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
 
 from tools.ranking.fields import FIELDS, texts_of
 from tools.spec.tool_spec import ToolSpec
-from tools.text.stems import Stemmer
+from tools.text.stems import stem_of
 from tools.text.words import STOP_WORDS, query_terms, words_in
 
 SATURATION = 1.2
@@ -75,8 +75,7 @@ class Ranking:
         given = {spec.name: spec for spec in specs}
         kept = {name: one for name, one in before.items() if given.get(name) == one.spec}
         gone = [one for name, one in before.items() if name not in kept]
-        self._stemmer: Stemmer = earlier._stemmer if earlier else Stemmer()
-        new = _entries([spec for name, spec in given.items() if name not in kept], self._stemmer)
+        new = [_entry(spec) for name, spec in given.items() if name not in kept]
         self._entries: dict[str, _Entry] = kept | {entry.spec.name: entry for entry in new}
         self._weights: _Index = _updated(
             earlier._weights if earlier else {},
@@ -92,8 +91,8 @@ class Ranking:
     def rank(self, request: str, limit: int = 20) -> list[Ranked]:
         """Return the tools that share a word with the request, best first; ties in order of name."""
         words: dict[str, set[str]] = {}
-        for word, stem in self._stemmer.stems(query_terms(request)).items():
-            words.setdefault(stem, set()).add(word)
+        for word in query_terms(request):
+            words.setdefault(stem_of(word), set()).add(word)
         scores = self._scores(words)
         return [self._ranked(name, scores[name], words) for name in _best(scores, limit)]
 
@@ -125,14 +124,9 @@ class Ranking:
         return Ranked(name, score, terms=asked(entry.weights), name_terms=asked(entry.name | entry.server))
 
 
-def _entries(specs: Sequence[ToolSpec], stemmer: Stemmer) -> list[_Entry]:
-    words = [{field: words_in(text) for field, text in texts_of(spec).items()} for spec in specs]
-    stems = stemmer.stems(chain.from_iterable(chain.from_iterable(fields.values()) for fields in words))
-    return [_entry(spec, fields, stems) for spec, fields in zip(specs, words, strict=True)]
-
-
-def _entry(spec: ToolSpec, words: Mapping[str, Sequence[str]], stem_of: Mapping[str, str]) -> _Entry:
-    stems = {field: [stem_of[word] for word in said if word not in STOP_WORDS] for field, said in words.items()}
+def _entry(spec: ToolSpec) -> _Entry:
+    words = {field: words_in(text) for field, text in texts_of(spec).items()}
+    stems = {field: [stem_of(word) for word in said if word not in STOP_WORDS] for field, said in words.items()}
     sums: defaultdict[str, float] = defaultdict(float)
     for field, (weight, usual_length) in FIELDS.items():
         length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words[field]) / usual_length
