@@ -68,6 +68,8 @@ def test_kept_commands_are_the_ones_that_print_json(
     assert all("--json" in words for words in commands)
     for module in {words[2] for words in commands}:
         monkeypatch.setattr(sys, "argv", [module, "--help"])
+        for imported in (module, f"{module}.__main__"):  # by another test
+            monkeypatch.delitem(sys.modules, imported, raising=False)
         with pytest.raises(SystemExit):
             runpy.run_module(module, run_name="__main__")
         assert "--json" in capsys.readouterr().out
