@@ -12,6 +12,8 @@ class Say:
 
     text: str
     request: TurnRequest = field(default_factory=TurnRequest)
+    question_id: str | None = None
+    """The question that was last shown to whoever says it, in case that it only says yes or no; as in `Reply`."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,8 @@ class Reply:
     """The user's reply to a pending question: words, a decision, or `{"decisions": [...]}`."""
 
     value: Any
+    question_id: str | None = None
+    """The question that it is meant for, or the beginning of its id; None: whichever waits; empty: none was shown."""
 
 
 @dataclass(frozen=True)

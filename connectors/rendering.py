@@ -90,7 +90,7 @@ def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
         if request.get("preview"):
             shown.append("What it changes:\n", style="bold")
             _quote(shown, str(request["preview"]), width, _diff_style)
-        _quote(shown, str(request.get("description") or ""), width, lambda _: "dim")
+        _quote(shown, str(request.get("about") or request.get("description") or ""), width, lambda _: "dim")
     return shown
 
 

@@ -22,6 +22,9 @@ from state.events import StageEvent, read_event
 from state.packet import CognitionPacket, TurnInput
 from state.sections import Header, check_version
 
+STRICT_RESUME = "__pregel_strict_resume"
+"""LangGraph's: a reply to what does not wait any more is an error, rather than a wish to go on with whatever runs."""
+
 Given = TurnInput | Command[Any] | None
 """What a run starts from: something new, a reply, or, to go on with a turn that was stopped, nothing."""
 
@@ -43,6 +46,8 @@ class SessionState:
     """What the last turn waits with."""
     is_unfinished: bool
     """Whether a turn was begun, and neither ended nor asks."""
+    interrupt_id: str = ""
+    """By which LangGraph knows the question as it is put now."""
 
     @classmethod
     def of(cls, snapshot: StateSnapshot) -> "SessionState":
@@ -55,7 +60,8 @@ class SessionState:
         values = snapshot.values or {}
         header = values.get("header")
         check_version(header.version if isinstance(header, Header) else (header or {}).get("version", 0))
-        question = next((dict(one.value) for one in snapshot.interrupts if isinstance(one.value, dict)), None)
+        asked = next((one for one in snapshot.interrupts if isinstance(one.value, dict)), None)
+        question = dict(asked.value) if asked else None
         fields = {name: value for name, value in values.items() if name in CognitionPacket.model_fields}
         try:
             packet = CognitionPacket.model_validate(fields)
@@ -63,7 +69,7 @@ class SessionState:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise PacketError(f"what is kept of this session is no packet: {where}: {first['msg']}") from error
-        return cls(packet, question, bool(snapshot.next) and question is None)
+        return cls(packet, question, bool(snapshot.next) and question is None, asked.id if asked else "")
 
 
 class Sessions:
@@ -79,7 +85,7 @@ class Sessions:
 
     def config(self, session: str) -> RunnableConfig:
         """Return the configuration by which LangGraph finds a session's thread."""
-        return {"configurable": {"thread_id": session}}
+        return {"configurable": {"thread_id": session, STRICT_RESUME: True}}
 
     async def state(self, session: str) -> SessionState:
         """Return where a session stands.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import HumanMessage
+from langgraph.errors import UnknownInterruptError
 from langgraph.types import Command
 
 from connectors.asking import Reply, Say, Turn
@@ -17,6 +18,9 @@ from state.packet import CognitionPacket, TurnInput
 from state.request import check_request
 from state.sections import Reflection
 from state.transitions import ToolExecutionStatus
+from tools.approval.questions import is_reply
+
+NOT_SHOWN = "this is not the question that was answered, or it was not shown before: this one waits now"
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,14 @@ class StageFinished:
     """A stage has ended, with what it decided."""
 
     decision: Reflection
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A reply is put to the turn that waits."""
+
+    question: dict[str, Any]
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class Finished:
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
 
 
-TurnEvent = StageStarted | StageFinished | AnswerPiece | Asked | Finished
+TurnEvent = StageStarted | StageFinished | AnswerPiece | Answering | Asked | Finished
 
 
 async def run_turn(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> AsyncGenerator[TurnEvent]:
@@ -73,8 +85,15 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
         ConfigError: the server that is to run it cannot be used.
     """
     async with sessions.turn(session):
-        given = _input(turn, await sessions.state(session), session)
-        async with aclosing(sessions.stream(given, session, context)) as stream:
+        before = await sessions.state(session)
+        turn = _as_reply(turn, before)
+        if isinstance(turn, Reply) and before.question is not None:
+            if not _is_meant(turn, before.question):
+                yield Asked({**before.question, "problem": NOT_SHOWN}, before.packet)
+                return
+            yield Answering(before.question, turn.value)
+        given, decided = _input(turn, before, session), False
+        async with aclosing(_answered_once(sessions.stream(given, session, context), session)) as stream:
             async for event in stream:
                 match event:
                     case AnswerPiece():
@@ -83,14 +102,47 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
                         yield StageStarted(stage)
                     case events.StageFinished(decisions=decisions):
                         for decision in decisions:
+                            decided = True
                             yield StageFinished(decision)
         after = await sessions.state(session)
+    if isinstance(turn, Reply) and not decided and after.question is None:
+        raise _answered_elsewhere(session)
     if after.is_unfinished:
         raise SessionError(
             f"the turn of session {session!r} was stopped before its end: "
             f"`packetgate answer --session {session}` goes on with it"
         )
     yield Finished(after.packet) if after.question is None else Asked(after.question, after.packet)
+
+
+def _as_reply(turn: Turn, state: SessionState) -> Turn:
+    """Return a message that only says yes, no or skip where a question waits that its speaker was shown as a reply."""
+    if not isinstance(turn, Say) or state.question is None or turn.question_id is None or turn.request.attachments:
+        return turn
+    return Reply(turn.text, turn.question_id) if is_reply(turn.text) else turn
+
+
+def _is_meant(reply: Reply, question: dict[str, Any]) -> bool:
+    """Whether the question that waits is the one that is answered."""
+    meant, asked = reply.question_id, str(question.get("question_id", ""))
+    return meant is None or (bool(meant) and asked.startswith(meant))
+
+
+async def _answered_once(
+    stream: AsyncGenerator[events.StageEvent | AnswerPiece], session: str
+) -> AsyncGenerator[events.StageEvent | AnswerPiece]:
+    try:
+        async with aclosing(stream) as told:
+            async for one in told:
+                yield one
+    except UnknownInterruptError as error:
+        raise _answered_elsewhere(session) from error
+
+
+def _answered_elsewhere(session: str) -> SessionError:
+    return SessionError(
+        f"the question of session {session!r} was answered elsewhere meanwhile: this answer is not used"
+    )
 
 
 def _input(turn: Turn, state: SessionState, session: str) -> Given:
@@ -102,7 +154,7 @@ def _input(turn: Turn, state: SessionState, session: str) -> Given:
                 raise SessionError(f"session {session!r} has no pending question: ask something with `packetgate ask`")
             if turn.value is None:
                 raise RequestError("a reply must say something: yes, no, skip, your words, or a decision")
-            return Command(resume=turn.value)
+            return Command(resume={state.interrupt_id: turn.value})
         case _:
             if not state.is_unfinished and state.question is None:
                 raise SessionError(f"session {session!r} has no unfinished turn: ask something with `packetgate ask`")

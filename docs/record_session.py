@@ -31,7 +31,7 @@ Back on Sunday evening. Bring the tent, the blue stove and a map.
 COMMANDS = (
     'packetgate ask "What does trip.md say about the ferry?"',
     "packetgate ask --session trip --allow-writes 'Append \"map\" to packing.txt'",
-    "packetgate answer yes --session trip --allow-writes | head -n 2",
+    "packetgate answer yes --session trip | head -n 3",
 )
 WAITS = 3
 """Exit status of a command that waits for an answer."""

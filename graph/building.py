@@ -1,6 +1,7 @@
 """The diagram: nine stages, one edge a line."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -9,7 +10,7 @@ from langgraph.runtime import Runtime
 from deciders.protocols import Deciders
 from graph.failures import review_failed
 from graph.records.recording import with_prompt_record, with_usage_record
-from graph.routes import after_asking, after_intent, after_review, after_selection
+from graph.routes import after_asking, after_intent, after_opening, after_review, after_selection
 from graph.settings import PROMPT_DAYS, USAGE_DAYS
 from graph.telemetry.stages import instrumented, recovering, routed
 from models.endpoint import Role
@@ -25,23 +26,31 @@ from nodes.select_tool import select_tool
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, OpeningPacket, PacketUpdate, TurnInput
 from tools.catalogue.toolbox import AllowedTools, Toolbox
+from tools.execution.claims import Claim, claims_in_memory
 
 Builder = StateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
-
-_SPECIAL: dict[str, dict[str, Any]] = {
-    "open_packet": {"input_schema": OpeningPacket},
-    "review_selection": {"error_handler": recovering("review_selection", review_failed, after_review)},
-}
-"""What LangGraph must know of a stage beyond the function."""
 
 LAST = "respond"
 """The stage that ends a turn."""
 
 
 def build_graph(
-    deciders: Deciders, toolbox: Toolbox, usage_days: int = USAGE_DAYS, prompt_days: int = PROMPT_DAYS
+    deciders: Deciders,
+    toolbox: Toolbox,
+    usage_days: int = USAGE_DAYS,
+    prompt_days: int = PROMPT_DAYS,
+    claim: Claim | None = None,
 ) -> Builder:
-    """Return the graph, not yet compiled: with a checkpointer it can ask the user, with a store it records turns."""
+    """Return the graph, not yet compiled: with a checkpointer it can ask the user, with a store it records turns.
+
+    Where sessions outlast the process, so must `claim`: it keeps an answer from being taken twice.
+    """
+    claim = claim or claims_in_memory()
+    closed = partial(review_failed, toolbox=toolbox, claim=claim)
+    special: dict[str, dict[str, Any]] = {
+        "open_packet": {"input_schema": OpeningPacket},
+        "review_selection": {"error_handler": recovering("review_selection", closed, after_review)},
+    }
     graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
 
     def add(
@@ -53,20 +62,20 @@ def build_graph(
             node = with_prompt_record(name, role, node)
         if name == LAST:
             node = with_usage_record(node, usage_days, prompt_days)
-        graph.add_node(name, node, **_SPECIAL.get(name, {}))
+        graph.add_node(name, node, **special.get(name, {}))
 
     add("open_packet", open_packet)
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
     add("build_palette", build_palette, toolbox=toolbox, tokens=deciders.tokens)
     add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
-    add("review_selection", review_selection, "prime", decider=deciders.reviewer, toolbox=toolbox)
-    add("ask_user", ask_user, toolbox=toolbox)
-    add("execute_tool", execute_tool, toolbox=toolbox)
+    add("review_selection", review_selection, "prime", decider=deciders.reviewer, toolbox=toolbox, claim=claim)
+    add("ask_user", ask_user, toolbox=toolbox, claim=claim)
+    add("execute_tool", execute_tool, toolbox=toolbox, claim=claim)
     add("inject_result", inject_result)
     add("respond", respond, "prime", decider=deciders.responder, toolbox=toolbox)
 
     graph.add_edge(START, "open_packet")
-    graph.add_edge("open_packet", "detect_intent")
+    graph.add_conditional_edges("open_packet", routed(after_opening))
     graph.add_conditional_edges("detect_intent", routed(after_intent))
     graph.add_edge("build_palette", "select_tool")
     graph.add_conditional_edges("select_tool", routed(after_selection))
@@ -81,11 +90,12 @@ def build_graph(
 def _given(
     stage: Callable[..., Awaitable[PacketUpdate]], needs: dict[str, Any]
 ) -> Callable[..., Awaitable[PacketUpdate]]:
-    """Return a stage with what it needs; of a toolbox it sees what the run's settings allow."""
+    """Return a stage with what it needs; of a toolbox it sees what the packet's settings, and the run's, allow."""
 
     async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
         toolbox = needs.get("toolbox")
-        allowed = {"toolbox": AllowedTools(toolbox, routing_context(runtime.context))} if toolbox else {}
-        return await stage(packet, runtime, **(needs | allowed))
+        for settings in (packet.governance.settings, routing_context(runtime.context)):
+            toolbox = toolbox and AllowedTools(toolbox, settings)
+        return await stage(packet, runtime, **(needs | ({"toolbox": toolbox} if toolbox else {})))
 
     return run

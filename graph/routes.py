@@ -6,6 +6,11 @@ from state.packet import CognitionPacket
 from state.transitions import ToolExecutionStatus
 
 
+def after_opening(packet: CognitionPacket) -> Literal["detect_intent", "ask_user"]:
+    """A message that answers the pending question goes there."""
+    return "detect_intent" if packet.governance.question is None else "ask_user"
+
+
 def after_intent(packet: CognitionPacket) -> Literal["build_palette", "respond"]:
     """A tool is needed, and the cap allows one more pass."""
     return "build_palette" if packet.intent.needs_tool and not packet.routing.capped else "respond"
@@ -30,8 +35,13 @@ def after_review(packet: CognitionPacket) -> Literal["execute_tool", "ask_user",
     return _run_or_respond(packet)
 
 
-def after_asking(packet: CognitionPacket) -> Literal["execute_tool", "select_tool", "respond"]:
-    """What was approved runs; what the user said instead goes back to selection."""
+def after_asking(
+    packet: CognitionPacket,
+) -> Literal["ask_user", "review_selection", "execute_tool", "select_tool", "respond"]:
+    """What was approved runs; what the user said instead goes back to selection; what has changed is judged anew."""
+    if packet.governance.question is not None:
+        waits = packet.routing.outcome == "clarify" or any(call.status.awaits_user for call in packet.routing.calls)
+        return "ask_user" if waits else "review_selection"
     return "select_tool" if packet.routing.outcome == "pending" else _run_or_respond(packet)
 
 

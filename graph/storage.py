@@ -35,7 +35,7 @@ async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointS
         ConfigError: it cannot be opened.
     """
     if settings.database_url:
-        with _postgres(settings.database_url) as url:
+        with reached_postgres(settings.database_url) as url:
             from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
             from psycopg import DatabaseError
 
@@ -59,7 +59,7 @@ async def open_store(settings: Settings) -> AsyncIterator[BaseStore]:
         ConfigError: it cannot be opened.
     """
     if settings.database_url:
-        with _postgres(settings.database_url) as url:
+        with reached_postgres(settings.database_url) as url:
             from langgraph.store.postgres.aio import AsyncPostgresStore
             from psycopg import DatabaseError
 
@@ -115,7 +115,7 @@ async def _sqlite(path: Path, **options: Any) -> "AsyncIterator[Connection]":
 
 
 @contextmanager
-def _postgres(url: str) -> Iterator[str]:
+def reached_postgres(url: str) -> Iterator[str]:
     """Check the URL, and say of a database that cannot be used why not."""
     try:
         import langgraph.checkpoint.postgres  # noqa: F401

@@ -5,42 +5,61 @@ import asyncio
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from state.context import RoutingContext, routing_context
+from state.context import RoutingContext
 from state.errors import RequestError
 from state.packet import CognitionPacket, PacketUpdate
-from state.sections import PacketState, Reflection, Status
+from state.sections import PacketState, Question, Reflection, Status
 from state.transitions import ToolExecutionStatus
-from tools.approval.decisions import answered, apply_replies, expired
-from tools.approval.preview import previews
-from tools.approval.questions import approval_payload, parse_answer, question_payload
-from tools.approval.waiting import has_expired
+from tools.approval.decisions import apply_reply, changed_since, expired, reopened
+from tools.approval.questions import payload
+from tools.approval.waiting import asking
 from tools.catalogue.toolbox import Toolbox
+from tools.execution.claims import Claim
 
 STAGE = "ask_user"
 
+CHANGED = "the tool, its server or the call is not what it was when you were asked"
+TAKEN = "an answer to this was taken already, and an answer counts once"
 
-async def ask_user(packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox) -> PacketUpdate:
+
+async def ask_user(
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, claim: Claim
+) -> PacketUpdate:
     """Interrupt with the pending question; a reply that cannot be read is asked for again, saying why."""
-    problem = ""
-    expires = packet.governance.ask_expires_at
-    question = packet.routing.question if packet.routing.outcome == "clarify" else None
-    waiting = [call for call in packet.routing.calls if call.status.awaits_user]
-    shown = await previews(waiting, toolbox, routing_context(runtime.context))
+    question = packet.governance.question
+    if question is None:  # an earlier Packetgate asked
+        return {**reopened(packet, await toolbox.catalogue()), **asking(packet)}
+    problem, typed = "", question.reply
     while True:
-        reply = interrupt(
-            question_payload(question, expires, problem)
-            if question
-            else approval_payload(waiting, shown, expires, problem)
-        )
-        if has_expired(packet):
+        reply = typed or interrupt(payload(packet, question, problem))
+        if question.has_lapsed:
             return _told(packet, expired(packet), "the question lapsed unanswered")
         try:
-            if question:
-                return _told(packet, answered(packet, parse_answer(reply)), "the user answered")
-            update = await asyncio.to_thread(apply_replies, packet, reply, await toolbox.catalogue())
-            return _told(packet, update, "the user decided")
+            catalogue = await toolbox.catalogue()
+            update = await asyncio.to_thread(apply_reply, packet, reply, catalogue)
+            break
         except RequestError as error:
-            problem = str(error)
+            problem, typed = str(error), ""
+    changed = changed_since(question, packet, update, catalogue)
+    if changed:
+        names = ", ".join(sorted({call.tool_name for call in changed}))
+        return _anew(packet, reopened(packet, catalogue), question.again(f"{names}: {CHANGED}"))
+    if not await claim(question.question_id):
+        # Of two who answer at once, the later ends here, and leaves no trace in the thread. In a fork or a replay
+        # LangGraph hands the answer back that was taken, and here the new one, which nobody gave to a new question.
+        if not typed:
+            interrupt(payload(packet, question, TAKEN))
+        return _anew(packet, {}, question.again(TAKEN))
+    return _told(packet, update, "the user answered" if packet.routing.question else "the user decided")
+
+
+def _anew(packet: CognitionPacket, update: PacketUpdate, question: Question) -> PacketUpdate:
+    return {
+        **update,
+        "governance": packet.governance.asking(question),
+        "status": Status(state=PacketState.AWAITING_USER, next_steps=(STAGE,)),
+        "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=f"asks again: {question.problem}")),
+    }
 
 
 def _told(packet: CognitionPacket, update: PacketUpdate, what: str) -> PacketUpdate:
@@ -49,7 +68,7 @@ def _told(packet: CognitionPacket, update: PacketUpdate, what: str) -> PacketUpd
     skipped = routing.pass_status is ToolExecutionStatus.SKIPPED and not routing.calls
     return {
         **update,
-        "governance": (update.get("governance") or packet.governance).asking_until(None),
+        "governance": (update.get("governance") or packet.governance).asking(None),
         "status": Status(state=PacketState.PROCESSING),
         "reasoning": packet.reasoning.noted(
             Reflection(

@@ -5,7 +5,7 @@ import asyncio
 from langgraph.runtime import Runtime
 
 from deciders.protocols import TokenCounterSource
-from state.context import RoutingContext, routing_context
+from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.printing import counted
 from state.sections import Reflection
@@ -20,7 +20,7 @@ async def build_palette(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, tokens: TokenCounterSource, toolbox: Toolbox
 ) -> PacketUpdate:
     """Replace the palette; it is chosen from the user's words alone."""
-    context, routing = routing_context(runtime.context), packet.routing
+    context, routing = packet.governance.settings, packet.routing
     guarded = routing.reinjection_count > 0
     catalogue, counter = await toolbox.catalogue(), await tokens()
     palette = await asyncio.to_thread(

@@ -4,7 +4,7 @@ from langgraph.runtime import Runtime
 
 from deciders.protocols import IntentDecision, IntentDetector
 from deciders.reflex.reading import is_small_talk
-from state.context import RoutingContext, routing_context
+from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolRouting
 from state.sections import Intent, Reflection, SystemTask
@@ -17,7 +17,7 @@ async def detect_intent(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: IntentDetector, toolbox: Toolbox
 ) -> PacketUpdate:
     """Judge the request; open a pass when it needs a tool and the cap allows one."""
-    context = routing_context(runtime.context)
+    context = packet.governance.settings
     decision = _without_asking(packet, context) or await decider.detect(packet, toolbox, context)
     routing = _next_pass(packet, context) if decision.needs_tool else packet.tool_routing
     capped = decision.needs_tool and routing is not None and routing.capped

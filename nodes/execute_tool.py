@@ -2,23 +2,25 @@
 
 from langgraph.runtime import Runtime
 
-from state.context import RoutingContext, routing_context
+from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall
 from state.sections import AuditEntry, Reflection, SystemTask
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.toolbox import Toolbox
+from tools.execution.claims import Claim
 from tools.execution.running import execute_all
 
 STAGE = "execute_tool"
 
 
-async def execute_tool(packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox) -> PacketUpdate:
+async def execute_tool(
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, claim: Claim
+) -> PacketUpdate:
     """Execute the approved calls; each ends executed, failed, skipped (dry run) or unknown."""
-    context, catalogue = routing_context(runtime.context), await toolbox.catalogue()
     approved = [call for call in packet.routing.calls if call.status is ToolExecutionStatus.APPROVED]
     # The journal's place: a call is written down before this line, and its result after it.
-    done = await execute_all(approved, packet, catalogue, toolbox, context)
+    done = await execute_all(approved, packet, await toolbox.catalogue(), toolbox, claim)
     by_id = {call.call_id: call for call in done}
     calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
     trail = tuple(

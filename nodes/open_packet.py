@@ -9,6 +9,7 @@ from state.errors import RequestError
 from state.packet import OpeningPacket, PacketUpdate
 from state.request import TurnRequest, check_request
 from state.sections import (
+    DROPPED,
     Attachment,
     AuditEntry,
     Content,
@@ -18,12 +19,14 @@ from state.sections import (
     Intent,
     Metrics,
     PacketState,
+    Question,
     Reasoning,
     Reflection,
     Response,
     Status,
     check_version,
 )
+from tools.approval.questions import is_reply
 from tools.palette.shift import context_shift
 
 LINEAGE = 20
@@ -41,7 +44,10 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
     if not isinstance(last, HumanMessage):
         raise RequestError("a turn starts with a user message: send one in `messages`")
     prompt = check_request(last.text)
-    context, request = routing_context(runtime.context), packet.request
+    question, request = packet.governance.question, packet.request
+    if question is not None and is_reply(prompt) and not request.attachments:
+        return _answering(packet, question, prompt)
+    context = routing_context(runtime.context)
     followed = (packet.header.packet_id,) if packet.content.original_prompt else ()
     thread = runtime.execution_info.thread_id if runtime.execution_info else None
     return {
@@ -66,11 +72,22 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
         "reasoning": Reasoning().noted(Reflection(step="open_packet", summary=f"{len(prompt):,} characters")),
         "response": Response(),
         "governance": Governance(
-            dry_run=not (context.allow_write_tools or context.allow_execute_tools), audit=_dropped(packet)
+            dry_run=not (context.allow_write_tools or context.allow_execute_tools),
+            settings=context,
+            audit=_dropped(packet),
         ),
         "metrics": Metrics(),
         "status": Status(state=PacketState.PROCESSING, next_steps=("detect_intent",)),
         "tool_routing": None,
+        "request": TurnRequest(),
+    }
+
+
+def _answering(packet: OpeningPacket, question: Question, words: str) -> PacketUpdate:
+    """Leave the packet open: the message is the answer to what it waits with."""
+    return {
+        "governance": packet.governance.asking(question.answered(words)),
+        "reasoning": packet.reasoning.noted(Reflection(step="open_packet", summary=f"the answer is {words!r}")),
         "request": TurnRequest(),
     }
 
@@ -83,11 +100,11 @@ def _shift(packet: OpeningPacket) -> str:
 def _dropped(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
     """Record what the user was asked last turn and never answered: those calls will not run."""
     routing = packet.tool_routing
-    if packet.status.state is not PacketState.AWAITING_USER or routing is None:
+    if packet.governance.question is None or routing is None:
         return ()
     waiting = [(call.tool_name, call.call_id) for call in routing.calls if call.status.awaits_user]
     asked = [(repr(routing.question), None)] if routing.question else []
     return tuple(
-        AuditEntry(event="question_dropped", detail=f"{what} was never answered", call_id=call_id)
+        AuditEntry(event=DROPPED, detail=f"{what} was never answered", call_id=call_id)
         for what, call_id in [*waiting, *asked]
     )

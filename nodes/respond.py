@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 from deciders.protocols import Responder
 from models.markup.links import inert
 from models.markup.stripping import NOTHING_LEFT, Cleaned, strip_markup
-from state.context import RoutingContext, routing_context
+from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import PacketState, Reflection, Response, Status
 from tools.catalogue.toolbox import Toolbox
@@ -18,13 +18,15 @@ async def respond(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Responder, toolbox: Toolbox
 ) -> PacketUpdate:
     """Write the answer from the packet alone."""
-    answer = await decider.respond(packet, toolbox.known, routing_context(runtime.context))
+    answer = await decider.respond(packet, toolbox.known, packet.governance.settings)
     clean = strip_markup(answer.text) if answer.decided_by == "model" else Cleaned(answer.text, 0)
-    shown = inert(answer.markdown or clean.text or NOTHING_LEFT, packet.spoken)
+    dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
+    shown = inert(dropped + (answer.markdown or clean.text or NOTHING_LEFT), packet.spoken)
     violations = clean.violations
+    told = dropped + answer.text if answer.markdown else shown
     cut = f", {violations} pieces of tool markup cut out" if violations else ""
     return {
-        "response": Response(candidate=answer.text if answer.markdown else shown, confidence=answer.confidence),
+        "response": Response(candidate=told, confidence=answer.confidence),
         "messages": [AIMessage(shown, id=answer.message_id)],
         "metrics": packet.metrics.spent(STAGE, answer.usage).failed(*answer.errors(STAGE)).violated(violations),
         "status": Status(state=PacketState.COMPLETED),

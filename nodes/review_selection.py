@@ -4,26 +4,29 @@ from langgraph.runtime import Runtime
 
 from deciders.gate import gated, passes
 from deciders.protocols import Review, Reviewer
-from state.context import RoutingContext, routing_context
+from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Evaluation, Reflection
-from tools.approval.waiting import asked, nobody_to_ask
+from tools.approval.waiting import asking_about, nobody_to_ask
 from tools.catalogue.toolbox import Toolbox
+from tools.execution.claims import Claim
 
 STAGE = "review_selection"
 
 
 async def review_selection(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Reviewer, toolbox: Toolbox
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Reviewer, toolbox: Toolbox, claim: Claim
 ) -> PacketUpdate:
     """Have the calls reviewed, all in one go."""
-    context = routing_context(runtime.context)
-    review = await decider.review(packet, await toolbox.catalogue(), context)
-    return reviewed(packet, context, review, can_ask=not nobody_to_ask(runtime.execution_info))
+    review = await decider.review(packet, await toolbox.catalogue(), packet.governance.settings)
+    return await reviewed(packet, runtime, review, toolbox=toolbox, claim=claim)
 
 
-def reviewed(packet: CognitionPacket, context: RoutingContext, review: Review, *, can_ask: bool) -> PacketUpdate:
-    """Return what a review changes."""
+async def reviewed(
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], review: Review, *, toolbox: Toolbox, claim: Claim
+) -> PacketUpdate:
+    """Return what a review changes, with the question to the user that it may call for."""
+    context, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
     calls = gated(packet.routing.calls, review, context, can_ask=can_ask)
     judgements = [
         Evaluation(
@@ -37,7 +40,7 @@ def reviewed(packet: CognitionPacket, context: RoutingContext, review: Review, *
     ]
     return {
         "tool_routing": packet.routing.with_calls(calls),
-        **asked(packet, context, asks=any(call.status.awaits_user for call in calls)),
+        **await asking_about(calls, packet, await toolbox.catalogue(), toolbox, claim),
         "metrics": packet.metrics.spent(STAGE, review.usage),
         "reasoning": packet.reasoning.evaluated(*judgements).noted(
             Reflection(

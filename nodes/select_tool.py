@@ -6,11 +6,11 @@ from langgraph.runtime import Runtime
 
 from deciders.outcome import routing_after, routing_from_queue
 from deciders.protocols import ToolSelector
-from state.context import RoutingContext, routing_context
+from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolRouting
 from state.sections import Reflection
-from tools.approval.waiting import asked, nobody_to_ask
+from tools.approval.waiting import asking, nobody_to_ask
 from tools.catalogue.toolbox import Toolbox
 
 STAGE = "select_tool"
@@ -20,7 +20,7 @@ async def select_tool(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: ToolSelector, toolbox: Toolbox
 ) -> PacketUpdate:
     """Ask for a selection and check it."""
-    context = routing_context(runtime.context)
+    context = packet.governance.settings
     if packet.routing.queued_calls:
         return _from_queue(packet, context)
     catalogue = await toolbox.catalogue()
@@ -30,7 +30,7 @@ async def select_tool(
         routing = routing.ended(selection.question)
     return {
         "tool_routing": routing,
-        **asked(packet, context, asks=routing.outcome == "clarify"),
+        **asking(packet, asks=routing.outcome == "clarify"),
         "metrics": packet.metrics.spent(STAGE, selection.usage).failed(*selection.errors(STAGE)),
         "reasoning": packet.reasoning.noted(
             Reflection(
@@ -50,7 +50,7 @@ def _from_queue(packet: CognitionPacket, context: RoutingContext) -> PacketUpdat
     summary = f"the calls left over from the last pass: {_outcome(routing)}"
     return {
         "tool_routing": routing,
-        **asked(packet, context, asks=False),
+        **asking(packet, asks=False),
         "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=summary)),
     }
 

@@ -1,6 +1,7 @@
 """Text from anywhere made fit to be shown, and values as text."""
 
 import json
+import re
 from typing import Any
 
 
@@ -28,3 +29,10 @@ _PICTURES = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\t": "\t",
 def compact_json(value: Any) -> str:
     """Return JSON without white space."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def fenced(text: str, kind: str = "") -> str:
+    """Return text as a code block of Markdown that nothing in it can close."""
+    longest = max((len(ticks) for ticks in re.findall("`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{kind}\n{text}\n{fence}"

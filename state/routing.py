@@ -76,6 +76,10 @@ class ToolCall(Section):
         """Return the call with what came of asking the user; `why` stands in place of the review's reasoning."""
         return self._moved(status, review_reasoning=why or self.review_reasoning)
 
+    def reopened(self, risk: Risk) -> "ToolCall":
+        """Return the call to be judged anew: it, its tool or its server is not what the user was asked about."""
+        return self._moved(ToolExecutionStatus.PENDING, risk=risk)
+
     def edited(
         self, tool_name: str, params: dict[str, JsonValue], risk: Risk, provenance: dict[str, str]
     ) -> "ToolCall":

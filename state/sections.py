@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from state.base import Confidence, ConfidenceSource, Section, TokenUsage, new_id, now
+from state.context import RoutingContext
 from state.errors import PacketVersionError
 from state.routing import Risk
 
@@ -108,7 +109,7 @@ class PaletteEntry(Section):
 
     tool_name: str
     shown: Literal["full", "brief"]
-    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described"]
+    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "preview"]
     risk: Risk
     score: float = 0.0
     """Rank score against the request; higher is better, 0 when not ranked."""
@@ -162,6 +163,10 @@ class Context(Section):
     def palette_names(self) -> frozenset[str]:
         """The names that may be called this turn."""
         return frozenset(entry.tool_name for entry in self.palette)
+
+    def offering(self, entry: PaletteEntry) -> "Context":
+        """Return the section with a tool on the palette, where it was not."""
+        return self if entry.tool_name in self.palette_names else self._changed(palette=(*self.palette, entry))
 
     def with_palette(
         self,
@@ -315,15 +320,63 @@ class ApprovalOutcome(StrEnum):
     EXPIRED = "expired"
 
 
+class AskedCall(Section):
+    """A call that the user is asked about."""
+
+    call_id: str
+    digest: str
+    """Of its arguments, its tool's definition and its server: what an approval will hold for."""
+    preview: str = ""
+    """A unified diff of what it would change, or nothing."""
+
+
+class Question(Section):
+    """What the user is asked. One answer to it is taken, once, whoever gives it and wherever."""
+
+    question_id: str = Field(default_factory=new_id)
+    expires_at: datetime
+    calls: tuple[AskedCall, ...] = ()
+    """None where it wants words for an answer."""
+    problem: str = ""
+    """Why it is put again."""
+    reply: str = ""
+    """The answer, where it came as a message."""
+
+    @property
+    def has_lapsed(self) -> bool:
+        """Whether it is too late to answer."""
+        return now() > self.expires_at
+
+    def answered(self, reply: str) -> "Question":
+        """Return the question with the answer that came as a message."""
+        return self._changed(reply=reply)
+
+    def again(self, problem: str) -> "Question":
+        """Return the question as a new one, which wants an answer of its own."""
+        return Question(expires_at=self.expires_at, calls=self.calls, problem=problem)
+
+
 class Approval(Section):
-    """The user's word on exactly one call with exactly these arguments."""
+    """The user's word on exactly one call: these arguments, this definition of the tool, this server."""
 
     call_id: str
     tool_name: str
     params: dict[str, JsonValue]
     outcome: ApprovalOutcome
     comment: str = ""
+    question_id: str = ""
+    """The question that it answers."""
+    digest: str = ""
+    """What it holds for, as in `AskedCall`."""
+    expires_at: datetime | None = None
+    """Until when the call may begin; None: it may not."""
     at: datetime = Field(default_factory=now)
+
+    @property
+    def says_instead(self) -> bool:
+        """Whether it is words for selection: something else instead, or a refusal that says more than no."""
+        says_more = self.outcome is ApprovalOutcome.DENIED and bool(self.comment)
+        return says_more or self.outcome is ApprovalOutcome.ANSWERED
 
 
 class AuditEntry(Section):
@@ -335,27 +388,48 @@ class AuditEntry(Section):
     at: datetime = Field(default_factory=now)
 
 
+DROPPED = "question_dropped"
+"""The event of a question that the user went on without answering."""
+
+
 class Governance(Section):
     """What may happen, what was allowed by whom, and the trail of it."""
 
     dry_run: bool = True
     """True while neither write nor execute tools are switched on."""
+    settings: RoutingContext = RoutingContext()
+    """Of the run that opened the packet; they hold until its answer, whoever replies or goes on with it."""
     approvals: tuple[Approval, ...] = ()
-    ask_expires_at: datetime | None = None
-    """When the pending question lapses; None while nothing is asked."""
+    question: Question | None = None
+    """The one that waits for an answer."""
     audit: tuple[AuditEntry, ...] = ()
 
-    def asking_until(self, expires: datetime | None) -> "Governance":
-        """Return the section with a question pending until then; None: none is."""
-        return self._changed(ask_expires_at=expires)
+    @model_validator(mode="before")
+    @classmethod
+    def _from_version_1(cls, fields: Any) -> Any:
+        """Read what an earlier Packetgate kept: its question is put anew."""
+        return {name: value for name, value in fields.items() if name != "ask_expires_at"}
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """What an earlier turn asked, and the user went on without answering."""
+        return tuple(entry.detail for entry in self.audit if entry.event == DROPPED)
+
+    def asking(self, question: Question | None) -> "Governance":
+        """Return the section with this question waiting, or none."""
+        return self._changed(question=question)
 
     def audited(self, *entries: AuditEntry) -> "Governance":
-        """Return the section with a longer trail."""
+        """Return the section with more entries in its trail."""
         return self._changed(audit=self.audit + entries)
 
     def decided(self, *approvals: Approval) -> "Governance":
-        """Return the section with more of the user's decisions."""
-        return self._changed(approvals=self.approvals + approvals)
+        """Return the section with the user's word on calls on record."""
+        trail = (
+            AuditEntry(event=f"call_{one.outcome}", detail=f"{one.tool_name} {one.comment}", call_id=one.call_id)
+            for one in approvals
+        )
+        return self._changed(approvals=self.approvals + approvals).audited(*trail)
 
 
 class StageError(Section):

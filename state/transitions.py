@@ -34,11 +34,11 @@ _S = ToolExecutionStatus
 STATUSES: dict[ToolExecutionStatus, frozenset[ToolExecutionStatus]] = {
     # the review
     _S.PENDING: frozenset({_S.APPROVED, _S.AWAITING_CONFIDENCE, _S.AWAITING_APPROVAL, _S.SKIPPED}),
-    # the user
-    _S.AWAITING_CONFIDENCE: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED}),
-    _S.AWAITING_APPROVAL: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED}),
-    # the execution; a dry run ends skipped, and what changed since it was approved is asked about again
-    _S.APPROVED: frozenset({_S.EXECUTED, _S.FAILED, _S.SKIPPED, _S.UNKNOWN, _S.AWAITING_APPROVAL}),
+    # the user; what has changed since the question was put is judged anew
+    _S.AWAITING_CONFIDENCE: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.PENDING}),
+    _S.AWAITING_APPROVAL: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.PENDING}),
+    # the execution; a dry run ends skipped
+    _S.APPROVED: frozenset({_S.EXECUTED, _S.FAILED, _S.SKIPPED, _S.UNKNOWN}),
     _S.EXECUTED: frozenset(),
     _S.FAILED: frozenset(),
     _S.SKIPPED: frozenset(),

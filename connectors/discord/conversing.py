@@ -14,15 +14,18 @@ from connectors.asking import Reply, Turn
 from connectors.discord.incoming import read_message, words_of
 from connectors.discord.presenting import buttons, headline, is_plain, parts
 from connectors.discord.progress import LiveMessage
-from connectors.discord.questions import OpenQuestion, OpenQuestions, expiry_of, key_of
+from connectors.discord.questions import OpenQuestion, OpenQuestions, expiry_of
 from connectors.sessions import Sessions, SessionState
 from connectors.turn import Asked, Finished, StageStarted, run_turn
 from state.context import RoutingContext
 from state.errors import PacketgateError, RequestError
+from state.routing import ToolRouting
+from tools.approval.questions import is_reply
 
 log = logging.getLogger(__name__)
 
 STOPPED = "I was stopped in the middle of this. Please ask again."
+NOT_YOURS = "Only the one who asked, or somebody who approves here, can decide this, and only what they may still do."
 ANSWERED = "💬 Answered in words."
 GONE_ON = "💨 The conversation went on before this was answered: nothing was run."
 
@@ -61,20 +64,24 @@ class Conversations:
         here = ShownTurn(session, message.author.id, rights, LiveMessage(message))
         async with self.lock(session), self._errors_shown(here):
             state, words = await self.sessions.state(session), words_of(message, me)
-            answers = bool(words) and _answers(message, state, self.questions.of(session))
+            question = self.questions.of(session)
+            answers = bool(words) and _answers(message, words, state, question)
+            if state.question is not None and is_reply(words) and not (answers and may_go_on(state, rights)):
+                await here.live.end(NOT_YOURS)  # the graph itself would take the message for the answer
+                return
             await self.questions.close(session, ANSWERED if answers else GONE_ON)
             if answers:
-                await self._run(Reply(words), here)
+                await self._run(Reply(words, str((state.question or {}).get("question_id", ""))), here)
                 return
             read = await read_message(message, me, [one.text for one in state.packet.messages])
             here.live.notes = read.left_out
             await self._run(read.turn, here)
 
-    async def reply(self, value: object, to: discord.Message, asker: int, rights: RoutingContext) -> None:
+    async def reply(self, reply: Reply, to: discord.Message, asker: int, rights: RoutingContext) -> None:
         """Go on with a turn by the reply to its question. The caller holds the session's lock."""
         here = ShownTurn(session_of(to.channel.id), asker, rights, LiveMessage(to))
         async with self._errors_shown(here):
-            await self._run(Reply(value), here)
+            await self._run(reply, here)
 
     async def forget(self, session: str) -> None:
         """Forget a session, once its turn is over."""
@@ -90,13 +97,13 @@ class Conversations:
                 match event:
                     case StageStarted(stage):
                         await here.live.show(stage)
-                    case Asked(question, packet):
-                        await self._ask(question, packet.header.packet_id, here)
+                    case Asked(question):
+                        await self._ask(question, here)
                     case Finished(packet):
                         await here.live.end(packet.messages[-1].text.strip() or "(no answer)")
 
-    async def _ask(self, question: dict[str, Any], packet_id: str, here: ShownTurn) -> None:
-        key, lapses = key_of(packet_id, question), expiry_of(question)
+    async def _ask(self, question: dict[str, Any], here: ShownTurn) -> None:
+        key, lapses = str(question.get("question_id")), expiry_of(question)
         line = headline(question, here.asker, lapses)
         placed = await here.live.place()
         noted = OpenQuestion(
@@ -135,12 +142,20 @@ class Conversations:
             return "unknown"
 
 
-def _answers(message: discord.Message, state: SessionState, question: OpenQuestion | None) -> bool:
-    """Whether a message is its asker's answer to the question: a reply to it, or, alone with the bot, any words."""
+def may_go_on(state: SessionState, rights: RoutingContext) -> bool:
+    """Whether whose turn it is may still do what waits: the settings of the run that asked hold, but not for ever."""
+    waiting = [call for call in (state.packet.tool_routing or ToolRouting()).calls if call.status.awaits_user]
+    return rights.enabled and all(rights.allows(call.risk) and rights.allows_tool(call.tool_name) for call in waiting)
+
+
+def _answers(message: discord.Message, words: str, state: SessionState, question: OpenQuestion | None) -> bool:
+    """Whether a message is its asker's answer to the question: a reply to it, a yes or no, or, alone with the bot where
+    words are wanted, any.
+    """
     asked = state.question
-    if question is None or asked is None or key_of(state.packet.header.packet_id, asked) != question.key:
+    if question is None or asked is None or asked.get("question_id") != question.key:
         return False
     if message.author.id != question.asker or question.has_lapsed:
         return False
     replies = message.reference is not None and message.reference.message_id == question.message
-    return replies or (message.guild is None and is_plain(asked))
+    return replies or is_reply(words) or (message.guild is None and is_plain(asked))

@@ -7,10 +7,12 @@ from typing import Any
 
 import discord
 
+from connectors.asking import Reply
 from connectors.discord.config import DiscordConfig, Person
-from connectors.discord.conversing import Conversations, session_of
+from connectors.discord.conversing import NOT_YOURS, Conversations, may_go_on, session_of
 from connectors.discord.presenting import Press, form, requests_of, written
-from connectors.discord.questions import LAPSED, expiry_of, key_of
+from connectors.discord.questions import LAPSED, expiry_of
+from connectors.sessions import SessionState
 from state.base import now
 from state.context import RoutingContext
 from state.errors import RequestError
@@ -18,9 +20,8 @@ from state.errors import RequestError
 PATIENCE_S = 2.0
 """Seconds for which a press waits for the session's turn to end: Discord wants an answer within three."""
 
-NOT_YOURS = "Only the one who asked, or somebody who approves here, can decide this."
 NOT_ANY_MORE = "This was decided already, or the conversation went on: nothing was done."
-NOT_THERE = "Whoever asked this is not here any more, or may not ask any more: nothing was done."
+NOT_THERE = "Whoever asked this is not here any more, or may not do it any more: nothing was done."
 
 
 def person_of(user: discord.abc.User, channel: Any) -> Person:
@@ -56,8 +57,9 @@ class Decisions:
             except TimeoutError:  # another press, or a new message, is ahead
                 await _note(interaction, NOT_ANY_MORE)
                 return
-            question = await self._question(session, press)
-            if question is None:
+            state = await self._conversations.sessions.state(session)
+            question = state.question
+            if question is None or question.get("question_id") != press.key:
                 await _note(interaction, NOT_ANY_MORE)
             elif (lapses := expiry_of(question)) and now() > lapses:
                 await self._conversations.questions.remove(session)
@@ -65,30 +67,23 @@ class Decisions:
             elif press.action in {"edit", "answer"}:
                 await interaction.response.send_modal(form(question, press))
             else:
-                await self._decide(interaction, message, press, question)
-
-    async def _question(self, session: str, press: Press) -> dict[str, Any] | None:
-        """Return the question, None where it is not the one that the session waits with."""
-        state = await self._conversations.sessions.state(session)
-        if state.question is None or key_of(state.packet.header.packet_id, state.question) != press.key:
-            return None
-        return state.question
+                await self._decide(interaction, message, press, state)
 
     async def _decide(
-        self, interaction: discord.Interaction[Any], message: discord.Message, press: Press, question: dict[str, Any]
+        self, interaction: discord.Interaction[Any], message: discord.Message, press: Press, state: SessionState
     ) -> None:
         rights = await self._rights_of(press.asker, interaction)
-        if rights is None:
+        if rights is None or not may_go_on(state, rights):
             await _note(interaction, NOT_THERE)
             return
         try:
-            value, told = _reply(press, question, written(interaction.data or {}))
+            value, told = _reply(press, state.question or {}, written(interaction.data or {}))
         except RequestError as error:
             await _note(interaction, str(error))
             return
         await interaction.response.edit_message(content=f"{told} by <@{interaction.user.id}>.", view=None)
         await self._conversations.questions.remove(session_of(message.channel.id))
-        await self._conversations.reply(value, message, press.asker, rights)
+        await self._conversations.reply(Reply(value, press.key), message, press.asker, rights)
 
     async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
         """Return the settings of the asker's turns there: whoever presses lends them no rights."""
@@ -108,19 +103,21 @@ def _reply(press: Press, question: dict[str, Any], fields: list[str]) -> tuple[o
     Raises:
         RequestError: what was written cannot be used.
     """
+    requests = requests_of(question)
     match press.action:
         case "approve":
-            return {"type": "approve"}, "✅ Approved"
+            decisions, told = [{"type": "approve"}] * len(requests), "✅ Approved"
         case "reject":
-            return {"type": "reject"}, "⛔ Rejected"
+            decisions, told = [{"type": "reject"}] * len(requests), "⛔ Rejected"
         case "answered":
-            return {"type": "respond", "message": "\n".join(fields)}, "💬 Answered"
+            decisions = [{"type": "respond", "message": "\n".join(fields)}] * len(requests)
+            told = "💬 Answered"
         case _:
-            requests = requests_of(question)
             if len(fields) != len(requests):
                 raise RequestError("the form does not fit the question: press Edit again")
             decisions = [_edited(request, text) for request, text in zip(requests, fields, strict=True)]
-            return {"decisions": decisions}, "✏️ Edited"
+            told = "✏️ Edited"
+    return {"decisions": decisions}, told
 
 
 def _edited(request: dict[str, Any], text: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ FENCES = 40
 """Characters that two code blocks take around what stands in them."""
 CUT = "\n[…] whole in calls.json"
 
-_ID = re.compile(r"packetgate:(approve|edit|reject|answer|edited|answered):(\d{1,20}):([0-9a-f]{16})")
+_ID = re.compile(r"packetgate:(approve|edit|reject|answer|edited|answered):(\d{1,20}):([0-9a-f]{32})")
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,8 @@ def _fits_a_form(requests: list[dict[str, Any]]) -> bool:
 
 def _embed(request: Mapping[str, Any], room: int) -> tuple[discord.Embed, bool]:
     """Return a call's embed, and whether it holds the call whole."""
-    name, about, preview = (escaped(str(request.get(part) or "")) for part in ("name", "description", "preview"))
+    told = {"about": request.get("description"), **request}
+    name, about, preview = (escaped(str(told.get(part) or "")) for part in ("name", "about", "preview"))
     about, preview, arguments = escape_markdown(about), harmless(preview), harmless(escaped(_json(_args(request))))
     room -= FENCES
     rooms = [room // 3, room // 3 if preview else 0]
@@ -170,7 +171,7 @@ def _args(request: Mapping[str, Any]) -> Any:
 
 
 def _call(request: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: request[name] for name in ("name", "description", "preview") if request.get(name)}
+    kept = {name: request[name] for name in ("name", "about", "preview") if request.get(name)}
     return {**kept, "arguments": _args(request)}
 
 

@@ -1,8 +1,6 @@
 """The questions that wait for an answer: known again after a restart, and seen to lapse."""
 
 import asyncio
-import hashlib
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -40,12 +38,6 @@ class OpenQuestion(Section):
 
 
 _OPEN = TypeAdapter(list[OpenQuestion])
-
-
-def key_of(packet_id: str, question: Mapping[str, Any]) -> str:
-    """Return what tells a question from all others: 16 hexadecimal digits. Put again with a problem it is the same."""
-    asked = json.dumps([packet_id, question.get("action_requests"), question.get("expires_at")], sort_keys=True)
-    return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
 
 def expiry_of(question: Mapping[str, Any]) -> datetime | None:

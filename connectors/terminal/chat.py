@@ -14,6 +14,7 @@ from connectors.opening import open_sessions
 from connectors.running import InterruptedReadError
 from connectors.terminal.conversation import Conversation
 from connectors.terminal.reading import at_a_terminal, composer, reader
+from connectors.terminal.shown import Shown
 from connectors.terminal.slash import completions, is_command, obey
 from connectors.terminal.turns import WAITING, Terminal
 from graph.settings import Settings
@@ -31,7 +32,9 @@ LEAVING = "/quit or Ctrl-D leaves"
 async def chat(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
     """Read words until the end, each put as `request`; what goes wrong with one leaves the session as it was."""
     async with open_sessions(settings) as sessions:
-        terminal = Terminal(sessions, session, context, interactive=True, read=reader(), show_journey=False)
+        terminal = Terminal(
+            *(sessions, session, context, Shown(settings)), interactive=True, read=reader(), show_journey=False
+        )
         talk = Conversation(terminal, settings)
         read = composer(settings.home / "history", completions)
         await _guarded(talk.greet())
@@ -44,7 +47,8 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
             except EOFError:
                 break
             if words:
-                await _guarded(obey(talk, words) if is_command(words) else terminal.run(Say(words, request)))
+                said = Say(words, request, terminal.shown.of(terminal.session))
+                await _guarded(obey(talk, words) if is_command(words) else terminal.run(said))
         left = await sessions.state(terminal.session)
         return WAITING if left.question is not None and not at_a_terminal() else 0
 

@@ -2,13 +2,16 @@
 
 import json
 import sys
+from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from connectors.asking import Reply, Say, Turn
 from connectors.opening import open_sessions
 from connectors.sessions import Sessions
 from connectors.terminal.reading import read_pipe
+from connectors.terminal.shown import Shown
 from connectors.terminal.slash import is_command
 from connectors.terminal.turns import WAITING
 from connectors.turn import Asked, Finished, run_turn
@@ -26,7 +29,7 @@ async def chat_lines(settings: Settings, session: str, context: RoutingContext, 
     A line is words, or JSON: a text, or a decision such as `{"type": "approve"}`. Where a question waits, it is the
     reply. The exit status is the last line's.
     """
-    status = 0
+    status, shown = 0, Shown(settings)
     async with open_sessions(settings) as sessions:
         while True:
             try:
@@ -34,19 +37,20 @@ async def chat_lines(settings: Settings, session: str, context: RoutingContext, 
             except EOFError:
                 return status
             if line:
-                status, told = await _answered(sessions, line, session, context, request)
+                status, told = await _answered(
+                    sessions, partial(_turn, line, shown.of(session), request), session, context
+                )
+                if told["type"] == "question":
+                    shown.remember(session, told["question"]["question_id"])
                 sys.stdout.write(json.dumps({"session": session, **told}, ensure_ascii=False) + "\n")
                 sys.stdout.flush()
 
 
 async def _answered(
-    sessions: Sessions, line: str, session: str, context: RoutingContext, request: TurnRequest
+    sessions: Sessions, read: Callable[[bool], Turn], session: str, context: RoutingContext
 ) -> tuple[int, dict[str, Any]]:
     try:
-        said = _read(line)
-        turn: Turn = Reply(said)
-        if (await sessions.state(session)).question is None:
-            turn = Say(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False), request)
+        turn = read((await sessions.state(session)).question is not None)
         async with aclosing(run_turn(sessions, turn, session, context)) as events:
             async for event in events:
                 if isinstance(event, Finished):
@@ -56,6 +60,14 @@ async def _answered(
     except InputError as error:
         return REFUSED, {"type": "error", "error": str(error)}
     return 1, {"type": "error", "error": "the turn ended without an answer"}
+
+
+def _turn(line: str, shown: str, request: TurnRequest, asks: bool) -> Turn:
+    """Return what a line says: a reply to the question that was last printed, where one waits, or a request."""
+    said = _read(line)
+    if asks:
+        return Reply(said, shown)
+    return Say(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False), request)
 
 
 def _read(line: str) -> Any:

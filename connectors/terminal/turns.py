@@ -18,7 +18,8 @@ from connectors.sessions import AnswerPiece, Sessions
 from connectors.terminal.answering import StreamedAnswer
 from connectors.terminal.paging import show_whole
 from connectors.terminal.reading import Reader, reader
-from connectors.turn import Asked, Finished, StageFinished, StageStarted, run_turn
+from connectors.terminal.shown import Shown
+from connectors.turn import Answering, Asked, Finished, StageFinished, StageStarted, run_turn
 from graph.building import LAST
 from state.context import RoutingContext
 from state.errors import RequestError
@@ -27,6 +28,9 @@ from state.sections import Reflection
 
 WAITING = 3
 """Exit status of a turn that waits for an answer."""
+
+SHORT = 8
+"""Digits of a question's id that are shown, and enough to name it."""
 
 HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 
@@ -38,12 +42,15 @@ class Terminal:
     sessions: Sessions
     session: str
     context: RoutingContext
+    shown: Shown
     as_json: bool = False
     interactive: bool = False
     show_journey: bool = True
     options: tuple[str, ...] = ()
     """What `packetgate answer` must be told again of the command line."""
     read: Reader = field(default_factory=reader)
+    _asked: str = ""
+    """The question that stands right above."""
 
     async def run(self, turn: Turn) -> int:
         """Run the turn and whatever questions it asks; return the exit status."""
@@ -88,6 +95,8 @@ class Terminal:
                         case AnswerPiece() if streams:
                             status.stop()
                             answer.add(event)
+                        case Answering():
+                            self._tell_answered(event)
                         case Asked():
                             return event
                         case Finished(packet):
@@ -105,15 +114,22 @@ class Terminal:
 
     async def _ask(self, question: dict[str, Any]) -> Reply:
         hidden = await show_whole(question)
+        asked = self._remember(question)
         if question.get("kind") == "question":
-            return Reply(await self.read("> "))
+            return Reply(await self.read("> "), asked)
         count = len(question["action_requests"])
         hint = f"{'' if count == 1 else f'All {count}: '}{'[v]iew, ' if hidden else ''}{HINT}"
         while (said := (await self.read(hint)).strip()).lower() in {"v", "view"}:
             await show_whole(question)
         if said.lower() in {"e", "edit"}:
-            return Reply(await self._edit(question))
-        return Reply(said)
+            return Reply(await self._edit(question), asked)
+        return Reply(said, asked)
+
+    def _remember(self, question: dict[str, Any]) -> str:
+        question_id = str(question.get("question_id", ""))
+        self.shown.remember(self.session, question_id)
+        self._asked = question_id
+        return question_id
 
     async def _edit(self, question: dict[str, Any]) -> object:
         """Ask for new arguments of each call, as JSON; an empty line keeps them."""
@@ -143,7 +159,18 @@ class Terminal:
         elif any(entry.is_fallback for entry in finished.packet.reasoning.reflection_log):
             out.print("(reflexes stood in for the model: /why tells where)", style="yellow")
 
+    def _tell_answered(self, answering: Answering) -> None:
+        """Say which question is answered, unless it stands right above."""
+        question_id = str(answering.question.get("question_id", ""))
+        if self.as_json or question_id == self._asked:
+            return
+        about = ", ".join(str(one.get("name")) for one in answering.question.get("action_requests", ()))
+        said = answering.value if isinstance(answering.value, str) else "as decided"
+        line = f"To question {question_id[:SHORT]} ({about}): {said}"
+        rendering.console().print(Text(escaped(line), style="dim"), soft_wrap=True)
+
     def _show_pending(self, asked: Asked) -> None:
+        question_id = self._remember(asked.question)
         if self.as_json:
             sys.stdout.write(asked.packet.model_dump_json(indent=2) + "\n")
             return
@@ -151,7 +178,8 @@ class Terminal:
         out.print(rendering.question(asked.question))
         out.print(rendering.journey(asked.packet))
         answer = "YOUR-WORDS" if asked.question.get("kind") == "question" else "yes|no|skip"
-        out.print(f"\nThis waits for you, and has not run: {self._answer(answer)}")
+        how = self._answer(answer, f"--question {question_id[:SHORT]}")
+        out.print(f"\nThis waits for you, and has not run: {how}")
 
     def _tell_how(self, what: str, *reply: str) -> None:
         if sys.stderr.isatty():

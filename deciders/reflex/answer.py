@@ -4,9 +4,9 @@ import asyncio
 
 from deciders.protocols import Answer
 from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, words_in
-from models.markup.links import fenced
 from state.context import RoutingContext
 from state.packet import CognitionPacket
+from state.printing import fenced
 from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue

@@ -12,7 +12,7 @@ from deciders.reflex.reading import access_of, is_question, mentions_in, parts_i
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
-from state.sections import Access, ApprovalOutcome
+from state.sections import Access
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.wrong_kind import wrong_kind
 from tools.palette.subject import documents
@@ -98,7 +98,7 @@ class ReflexSelector:
     def _select(self, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
         steps = steps_in(packet.content.original_prompt)
         step = steps[min(packet.routing.step, len(steps) - 1)]
-        corrects = any(one.outcome is ApprovalOutcome.ANSWERED for one in packet.governance.approvals)
+        corrects = any(one.says_instead for one in packet.governance.approvals)
         parts = [_Part(text, packet.content.clarifications, corrects) for text in parts_in(step)]
         choices = [_choose(part, packet.context.palette_names, catalogue) for part in parts]
         question = next((choice.question for choice in choices if choice.question), "")

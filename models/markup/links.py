@@ -35,13 +35,6 @@ def inert(markdown: str, user_words: str) -> str:
     return links.feed(markdown) + links.close()
 
 
-def fenced(text: str) -> str:
-    """Return text as a code block that nothing in it can close."""
-    longest = max((len(ticks) for ticks in re.findall("`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}\n{text}\n{fence}"
-
-
 class LinkFilter:
     """Takes Markdown in pieces, cut anywhere, and gives it back inert; holds back a word, or a line that may fence."""
 

@@ -1,6 +1,7 @@
 """`packetgate ask`, through a real process."""
 
 import json
+import re
 
 import pytest
 from support.command_line import CommandLine
@@ -68,19 +69,19 @@ def test_a_write_is_only_shown_while_writes_are_switched_off(cli: CommandLine) -
 def test_a_write_waits_for_the_user_and_the_question_survives_the_process(cli: CommandLine) -> None:
     asked = cli.run("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
     assert asked.status == 3
-    assert "packetgate answer yes|no|skip --session s --allow-writes" in asked.out
+    assert re.search(r"packetgate answer yes\|no\|skip --question [0-9a-f]{8} --session s\n", asked.out)
     assert not (cli.folder / "notes.txt").exists()
-    answered = cli.run("answer", "yes", "--session", "s", "--allow-writes")
+    answered = cli.run("answer", "yes", "--session", "s")
     assert answered.status == 0
     assert (cli.folder / "notes.txt").read_text() == "hello"
-    again = cli.run("answer", "yes", "--session", "s", "--allow-writes")
+    again = cli.run("answer", "yes", "--session", "s")
     assert again.status == 2
     assert "no pending question" in again.err
 
 
 def test_a_denied_write_is_not_done(cli: CommandLine) -> None:
     cli.run("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
-    denied = cli.run("answer", "no", "--session", "s", "--allow-writes", "--json")
+    denied = cli.run("answer", "no", "--session", "s", "--json")
     assert read_packet(denied.out).routing.execution_status is ToolExecutionStatus.USER_DENIED
     assert not (cli.folder / "notes.txt").exists()
 
@@ -88,7 +89,7 @@ def test_a_denied_write_is_not_done(cli: CommandLine) -> None:
 def test_an_edited_write_is_done_as_edited(cli: CommandLine) -> None:
     cli.run("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
     edit = json.dumps({"path": "other.txt", "content": "good day"})
-    assert cli.run("answer", "--session", "s", "--allow-writes", "--edit", edit).status == 0
+    assert cli.run("answer", "--session", "s", "--edit", edit).status == 0
     assert (cli.folder / "other.txt").read_text() == "good day"
     assert not (cli.folder / "notes.txt").exists()
 
@@ -137,7 +138,7 @@ def test_a_dead_server_is_named(cli: CommandLine, request_: str) -> None:
 def test_the_whole_answer_to_a_question_is_kept(cli: CommandLine, answer: str, content: str) -> None:
     asked = cli.run("ask", "Write to notes.txt", "--session", "s", "--allow-writes")
     assert (asked.status, "I need `content`" in asked.out) == (3, True)
-    waits = read_packet(cli.run("answer", answer, "--session", "s", "--allow-writes", "--json").out)
+    waits = read_packet(cli.run("answer", answer, "--session", "s", "--json").out)
     assert [call.params["content"] for call in waits.routing.calls] == [content]
 
 

@@ -22,7 +22,7 @@ class Case:
 
 CONFIG = ("PACKETGATE_CONFIG",)
 OWN = {"PACKETGATE_CONFIG": "own.toml"}
-NEWER = json.dumps({"header": {"version": 2}}).encode()
+NEWER = json.dumps({"header": {"version": 99}}).encode()
 
 CASES = [
     Case("empty", ("ask", ""), ("empty", "say what you want")),
@@ -30,7 +30,7 @@ CASES = [
     Case("1 MB", ("ask",), ("1,048,576 characters", "200,000", "file"), given=b"x" * 1_048_576),
     Case("binary", ("ask",), ("not text", "U+0000"), given=b"Read\x00\x01\x02"),
     Case("wrong encoding", ("ask",), ("standard input", "0xe9", "UTF-8"), given="Lies café.txt".encode("latin-1")),
-    Case("newer packet", ("trace", "p.json"), ("version 2", "upgrade"), files={"p.json": NEWER}),
+    Case("newer packet", ("trace", "p.json"), ("version 99", "upgrade"), files={"p.json": NEWER}),
     Case("no packet", ("trace", "p.json"), ("not a packet",), files={"p.json": b"[1, 2]"}),
     Case("missing packet", ("trace", "p.json"), ("p.json", "neither a file")),
     Case("broken mcp.json", ("ask", "Read a.txt"), ("mcp.json", "line 1"), files={"mcp.json": b'{"mcpServers": '}),
@@ -116,7 +116,7 @@ def test_a_refused_request_leaves_the_session_as_it_was(cli: CommandLine) -> Non
     assert cli.run(*asked).status == 3
     assert cli.run("ask", "--session", "s", "").status == 2
     assert cli.run("ask", "--session", "s", given=b"\xff\xfe").status == 2
-    assert cli.run("answer", "yes", "--session", "s", "--allow-writes").status == 0
+    assert cli.run("answer", "yes", "--session", "s").status == 0
     assert (cli.folder / "notes.txt").read_text() == "hello"
 
 

@@ -58,7 +58,7 @@ def test_an_answer_goes_to_the_question_of_another_process(cli: CommandLine) -> 
     asked = cli.run("ask", 'Write "seven" to new.txt', "--session", "s", "--allow-writes")
     assert asked.status == 3
     assert not (cli.folder / "new.txt").exists()
-    answered = cli.run("answer", "yes", "--session", "s", "--allow-writes")
+    answered = cli.run("answer", "yes", "--session", "s")
     assert (answered.status, answered.err) == (0, "")
     assert (cli.folder / "new.txt").read_text() == "seven"
 

@@ -66,7 +66,7 @@ def test_a_pipe_that_ends_leaves_the_question_open(cli: CommandLine) -> None:
     assert done.status == 3
     assert "+hello" in done.out
     assert "left unanswered" in done.out
-    answered = cli.run("answer", "yes", "--session", "s", "--allow-writes", "--json")
+    answered = cli.run("answer", "yes", "--session", "s", "--json")
     assert read_packet(answered.out).routing.execution_status is ToolExecutionStatus.EXECUTED
 
 

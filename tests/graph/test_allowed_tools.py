@@ -33,7 +33,8 @@ async def test_a_tool_that_is_not_allowed_is_a_miss_and_does_not_run():
     assert (packet.routing.all_calls, notebook.calls) == ((), [])
 
 
-async def test_what_was_approved_under_other_settings_does_not_run_any_more():
+async def test_a_reply_may_narrow_the_tools_of_the_run_that_asked():
+    """Its other settings hold; but what is forbidden now does not run."""
     notebook = Notebook()
     write = call("notebook.write_note", name="a", text="x")
     async with session(scripted(write), notebook, allow_write_tools=True) as talk:
@@ -41,7 +42,7 @@ async def test_what_was_approved_under_other_settings_does_not_run_any_more():
         talk.context = talk.context.model_copy(update={"allowed_tools": ("notebook.read_note",)})
         packet = await talk.reply("yes")
     assert packet.routing.execution_status is ToolExecutionStatus.FAILED
-    assert "not among the tools that may be used here" in packet.response.candidate
+    assert "There is no tool `notebook.write_note`" in packet.response.candidate
     assert notebook.calls == []
 
 

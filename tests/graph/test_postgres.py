@@ -19,12 +19,12 @@ def database_url() -> Iterator[str]:
 
 def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, database_url: str) -> None:
     def run(*args: str) -> tuple[int, str]:
-        outcome = cli.run(*args, "--session", "s", "--allow-writes", PACKETGATE_DATABASE_URL=database_url)
+        outcome = cli.run(*args, "--session", "s", PACKETGATE_DATABASE_URL=database_url)
         assert outcome.err == ""
         return outcome.status, outcome.out
 
     assert run("ask", "Read plan.txt")[0] == 0
-    assert run("ask", 'Write "seven" to new.txt')[0] == 3
+    assert run("ask", 'Write "seven" to new.txt', "--allow-writes")[0] == 3
     assert not (cli.folder / "new.txt").exists()
     assert run("answer", "yes")[0] == 0
     assert (cli.folder / "new.txt").read_text() == "seven"

@@ -23,6 +23,7 @@ async def test_the_question_shows_it_and_only_what_was_approved_is_done(files: B
         asked = await talk.ask("Write new to plan.txt")
         (request,) = asked.question["action_requests"]
         assert request["preview"].splitlines() == ["--- plan.txt now", "+++ plan.txt", "@@ -1 +1 @@", "-old", "+new"]
+        assert request["description"].endswith(f"```diff\n{request['preview']}\n```")
         assert request["args"] == {"path": "plan.txt", "content": "new\n", "mode": "overwrite"}
         again = await talk.ask_again({"type": "edit", "args": {"args": {"path": 7}}})
         assert again.question["action_requests"][0]["preview"] == request["preview"]
@@ -30,6 +31,7 @@ async def test_the_question_shows_it_and_only_what_was_approved_is_done(files: B
     assert (tmp_path / "plan.txt").read_text() == "new\n"
     assert [one.params for one in packet.routing.all_calls] == [request["args"]]
     assert "@@" not in packet.model_dump_json()
+    assert [one.event for one in packet.governance.audit] == ["preview_executed", "call_approved", "call_executed"]
 
 
 async def test_each_request_of_a_question_has_one_though_it_be_empty(files: BuiltinServer):

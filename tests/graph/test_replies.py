@@ -21,7 +21,7 @@ ASK = "Write avocado to a"
         ("skip", "skipped", "skipped", "apples"),
         ("", "skipped", "skipped", "apples"),
         ({"decisions": [{"type": "approve"}]}, "approved", "executed", "avocado"),
-        ({"decisions": [{"type": "reject", "message": "not now"}]}, "denied", "user_denied", "apples"),
+        ({"decisions": [{"type": "reject"}]}, "denied", "user_denied", "apples"),
         ([{"type": "accept"}], "approved", "executed", "avocado"),
         ([{"type": "ignore", "args": None}], "skipped", "skipped", "apples"),
         ({"type": "approve"}, "approved", "executed", "avocado"),
@@ -51,7 +51,7 @@ async def test_reply(notebook: Notebook, reply: object, outcome: str, status: st
     (done,) = packet.routing.all_calls
     assert (approval.outcome.value, done.status.value, notebook.notes["a"]) == (outcome, status, note)
     assert (approval.call_id, approval.params) == (done.call_id, done.params)
-    assert packet.governance.ask_expires_at is None
+    assert packet.governance.question is None
     assert packet.governance.audit[0].event == f"call_{outcome}"
     assert packet.status.state is PacketState.COMPLETED
 
@@ -79,18 +79,30 @@ async def test_an_answer_goes_back_to_selection(notebook: Notebook, reply: objec
     assert notebook.called == ["read_note"]
 
 
-async def test_a_call_turned_down_by_an_answer_is_not_made_again(notebook: Notebook):
+@pytest.mark.parametrize("reply", ["hm, rather not like that", {"type": "reject", "message": "not like that"}])
+async def test_a_call_turned_down_by_an_answer_is_not_made_again(notebook: Notebook, reply: object):
     async with session(scripted(WRITE, WRITE), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
-        packet = await talk.reply("hm, rather not like that")
+        packet = await talk.reply(reply)
     assert notebook.calls == []
     assert "turned down" in packet.response.candidate
+
+
+async def test_the_words_of_a_rejection_go_back_to_selection(notebook: Notebook):
+    """agent-chat-ui has no other place for words."""
+    deciders = scripted(WRITE, call("notebook.read_note", name="b"))
+    async with session(deciders, notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        packet = await talk.reply({"decisions": [{"type": "reject", "message": "read b instead"}]})
+    assert deciders.selector.seen[1].content.clarifications == ("read b instead",)  # type: ignore[attr-defined]
+    assert [one.status.value for one in packet.routing.all_calls] == ["user_denied", "executed"]
+    assert notebook.called == ["read_note"]
 
 
 async def test_expired(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
         asked = await talk.ask(ASK)
-        assert asked.question["expires_at"] == asked.packet.governance.ask_expires_at.isoformat()  # type: ignore[union-attr]
+        assert asked.question["expires_at"] == asked.packet.governance.question.expires_at.isoformat()  # type: ignore[union-attr]
         packet = await talk.reply("yes")
     assert packet.governance.approvals[0].outcome is ApprovalOutcome.EXPIRED
     assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
@@ -126,7 +138,10 @@ async def test_what_cannot_be_read_is_asked_again(notebook: Notebook, reply: obj
         again = await talk.ask_again(reply)
         assert "problem" not in first.question
         assert problem in again.question["problem"]
-        assert again.question["action_requests"] == first.question["action_requests"]
+        (before,), (after,) = first.question["action_requests"], again.question["action_requests"]
+        assert problem in after["description"], "front ends show the description alone"
+        assert {**after, "description": before["description"]} == before
+        assert again.question["question_id"] == first.question["question_id"]
         assert notebook.calls == []
         await talk.reply("yes")
     assert notebook.notes["a"] == "avocado"

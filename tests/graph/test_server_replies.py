@@ -35,7 +35,8 @@ CASES = [
         "executed",
         "an owl, edited",
     ),
-    Case({"decisions": [{"type": "reject", "message": "not now"}]}, "user_denied"),
+    Case({"decisions": [{"type": "reject"}]}, "user_denied"),
+    Case({"decisions": [{"type": "reject", "message": "call it b.txt"}]}, "user_denied", said=("call it b.txt",)),
     Case({"decisions": [{"type": "respond", "message": "call it b.txt"}]}, "skipped", said=("call it b.txt",)),
     Case([{"type": "accept", "args": None}], "executed", "hello owl"),
     Case([{"type": "ignore", "args": None}], "skipped"),
@@ -161,3 +162,58 @@ def test_a_question_put_aside_in_an_inbox_bars_nothing(langgraph_server: LangGra
     assert packet["status"]["state"] == "completed"
     assert packet["governance"]["audit"][0]["event"] == "question_dropped"
     assert on_disk(langgraph_server) == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "written"), [("Yes.", "executed", "hello owl"), ("no", "user_denied", None)]
+)
+def test_a_message_that_only_says_yes_or_no_answers(
+    langgraph_server: LangGraphServer, words: str, status: str, written: str | None
+) -> None:
+    """As a chat front end sends it; and the settings of the run that asked hold."""
+
+    async def conversation(client: LangGraphClient) -> Any:
+        return await client.runs.wait(await asked(client), GRAPH, input=said(words))
+
+    packet = langgraph_server.talk(conversation)
+    assert packet["tool_routing"]["calls"][0]["status"] == status
+    assert [message["content"] for message in packet["messages"]][1] == words
+    assert on_disk(langgraph_server) == ({PATH: written} if written else {})
+
+
+def test_any_other_message_says_first_what_it_drops(langgraph_server: LangGraphServer) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        return await client.runs.wait(await asked(client), GRAPH, input=said("Hello"))
+
+    packet = langgraph_server.talk(conversation)
+    assert packet["messages"][-1]["content"].startswith("Dropped: ai.write was never answered.")
+    assert on_disk(langgraph_server) == {}
+
+
+def test_the_settings_of_the_run_that_asked_hold_for_its_reply(langgraph_server: LangGraphServer) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        return await reply(client, await asked(client), "yes")
+
+    packet = langgraph_server.talk(conversation)
+    assert packet["tool_routing"]["calls"][0]["status"] == "executed"
+    assert on_disk(langgraph_server) == {PATH: "hello owl"}
+
+
+@pytest.mark.parametrize("then", [{"decisions": [{"type": "reject"}]}, {"decisions": [{"type": "approve"}]}], ids=str)
+def test_a_fork_of_the_waiting_checkpoint_asks_again(langgraph_server: LangGraphServer, then: Any) -> None:
+    """LangGraph hands it the answer that was taken elsewhere."""
+
+    async def conversation(client: LangGraphClient) -> Any:
+        thread = await asked(client)
+        waiting = await client.threads.get_state(thread)
+        await reply(client, thread, "yes")
+        (langgraph_server.root / PATH).unlink()
+        forked = {"checkpoint": waiting["checkpoint"], "command": {"resume": then}}
+        again = question(await client.runs.wait(thread, GRAPH, **forked))  # type: ignore[call-overload]
+        return again, on_disk(langgraph_server), await reply(client, thread, {"decisions": [{"type": "approve"}]})
+
+    again, before, packet = langgraph_server.talk(conversation)
+    assert "an answer counts once" in again["problem"]
+    assert before == {}, "the approval was used"
+    assert packet["tool_routing"]["calls"][0]["status"] == "executed"
+    assert on_disk(langgraph_server) == {PATH: "hello owl"}, "the new question was given an answer of its own"

@@ -93,7 +93,7 @@ async def test_a_question_dropped_by_a_new_turn_leaves_a_trace(notebook: Noteboo
     assert (dropped.event, dropped.detail) == ("question_dropped", "notebook.write_note was never answered")
     assert dropped.call_id == asked.packet.routing.calls[0].call_id
     assert [one.tool_name for one in packet.routing.all_calls] == ["notebook.read_note"]
-    assert packet.governance.ask_expires_at is None
+    assert packet.governance.question is None
     assert notebook.called == ["read_note"]
 
 

@@ -34,7 +34,7 @@ def test_sessions_restore_without_warnings(cli: CommandLine, strict: str) -> Non
     """LangGraph reads the variable as it is imported, so what restores is truly started."""
     asked = cli.run("ask", "Read plan.txt", "--session", "s")
     waiting = cli.run("ask", 'Write "x" to new.txt', "--session", "s", "--allow-writes")
-    denied = cli.start("answer", "no", "--session", "s", "--allow-writes", LANGGRAPH_STRICT_MSGPACK=strict)
+    denied = cli.start("answer", "no", "--session", "s", LANGGRAPH_STRICT_MSGPACK=strict)
     hello = cli.start("ask", "Hello", "--session", "s", "--json", LANGGRAPH_STRICT_MSGPACK=strict)
     ends = [(outcome.status, outcome.err) for outcome in (asked, waiting, denied, hello)]
     assert ends == [(0, ""), (3, ""), (0, ""), (0, "")]

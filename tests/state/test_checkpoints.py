@@ -50,7 +50,8 @@ def test_all_that_a_packet_holds_is_listed():
         for part in inside(full_packet())
         if type(part).__module__.startswith("state.")
     }
-    assert ours - {("state.packet", "CognitionPacket")} <= set(checkpoint_types())
+    within = {("state.context", "RoutingContext")}  # restored by the section that holds it
+    assert ours - {("state.packet", "CognitionPacket")} - within <= set(checkpoint_types())
 
 
 def test_messages_are_restored():

@@ -60,6 +60,13 @@ def test_a_newer_header_anywhere_says_so():
         CognitionPacket.model_validate({"messages": [], "header": {"version": PACKET_VERSION + 1}})
 
 
+def test_a_packet_of_version_1_is_read():
+    old = full_packet().model_dump(mode="json")
+    old["header"] |= {"version": 1}
+    old["governance"] = {"dry_run": False, "approvals": [], "ask_expires_at": "2026-03-01T01:00:00+02:00", "audit": []}
+    assert read_packet(json.dumps(old)).governance.question is None
+
+
 @pytest.mark.parametrize(
     ("data", "spot"),
     [

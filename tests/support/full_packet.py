@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from state import sections as s
 from state.base import ConfidenceSource, TokenUsage
+from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction, Risk, ToolCall, ToolResult, ToolRouting
 from state.transitions import ToolExecutionStatus
@@ -98,12 +99,22 @@ APPROVAL = s.Approval(
     params=PARAMS,
     outcome=s.ApprovalOutcome.EDITED,
     comment="ok",
+    question_id="q1",
+    digest="d1",
+    expires_at=AT,
     at=AT,
 )
 GOVERNANCE = s.Governance(
     dry_run=False,
     approvals=(APPROVAL,),
-    ask_expires_at=datetime(2026, 3, 1, 1, 0, tzinfo=timezone(timedelta(hours=2))),
+    settings=RoutingContext(allow_write_tools=True),
+    question=s.Question(
+        question_id="q2",
+        expires_at=datetime(2026, 3, 1, 1, 0, tzinfo=timezone(timedelta(hours=2))),
+        calls=(s.AskedCall(call_id="c1", digest="d2", preview="-a\n+b"),),
+        problem="that was no reply",
+        reply="yes",
+    ),
     audit=(s.AuditEntry(event="call_approved", detail="files.write_file", call_id="c1", at=AT),),
 )
 METRICS = s.Metrics(

@@ -5,12 +5,13 @@ from typing import Any
 from state.errors import RequestError
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall
-from state.sections import Approval, ApprovalOutcome, AuditEntry
+from state.sections import Approval, ApprovalOutcome, Question
 from state.transitions import ToolExecutionStatus
-from tools.approval.questions import Reply, parse_replies
+from tools.approval.questions import Reply, parse_answer, parse_replies
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.provenance import USER
 from tools.checks.validation import check_call
+from tools.execution.permission import call_digest
 
 _STATUS = {
     ApprovalOutcome.APPROVED: ToolExecutionStatus.APPROVED,
@@ -27,15 +28,42 @@ _WHY = {
 }
 
 
-def apply_replies(packet: CognitionPacket, reply: Any, catalogue: Catalogue) -> PacketUpdate:
-    """Return what a reply to the pending approval changes.
+def apply_reply(packet: CognitionPacket, reply: Any, catalogue: Catalogue) -> PacketUpdate:
+    """Return what a reply to the pending question changes.
 
     Raises:
         RequestError: the reply cannot be read, or an edited call is not valid.
     """
+    if packet.routing.outcome == "clarify":
+        return _answered(packet, parse_answer(reply))
     waiting = [call for call in packet.routing.calls if call.status.awaits_user]
     replies = dict(zip((call.call_id for call in waiting), parse_replies(reply, len(waiting)), strict=True))
     return _decided(packet, replies, catalogue)
+
+
+def changed_since(
+    question: Question, packet: CognitionPacket, decided: PacketUpdate, catalogue: Catalogue
+) -> list[ToolCall]:
+    """Return the approved calls that are not what the user was asked about: arguments, definition or server."""
+    routing = decided.get("tool_routing") or packet.routing
+    approved = {call.call_id for call in routing.calls if call.status is ToolExecutionStatus.APPROVED}
+    asked = {one.call_id: one.digest for one in question.calls}
+    return [
+        call
+        for call in packet.routing.calls
+        if call.status.awaits_user and call.call_id in approved and call.tool_name in catalogue
+        if asked.get(call.call_id) != call_digest(call, catalogue[call.tool_name])
+    ]
+
+
+def reopened(packet: CognitionPacket, catalogue: Catalogue) -> PacketUpdate:
+    """Return what it changes that the calls asked about must be judged anew."""
+    risks = {name: spec.risk for name, spec in catalogue.items()}
+    calls = (
+        call.reopened(risks.get(call.tool_name, call.risk)) if call.status.awaits_user else call
+        for call in packet.routing.calls
+    )
+    return {"tool_routing": packet.routing.with_calls(tuple(calls))}
 
 
 def expired(packet: CognitionPacket) -> PacketUpdate:
@@ -46,7 +74,7 @@ def expired(packet: CognitionPacket) -> PacketUpdate:
     return _decided(packet, {call.call_id: lapsed for call in packet.routing.calls if call.status.awaits_user}, None)
 
 
-def answered(packet: CognitionPacket, answer: str | None) -> PacketUpdate:
+def _answered(packet: CognitionPacket, answer: str | None) -> PacketUpdate:
     """Return what an answer to a question changes: it becomes the user's own words. None means that they gave none."""
     if answer is None:
         return _unanswered(packet, "you did not answer the question")
@@ -65,27 +93,27 @@ def _decided(packet: CognitionPacket, replies: dict[str, Reply], catalogue: Cata
         _after(call, replies[call.call_id], packet, catalogue) if call.call_id in replies else call
         for call in packet.routing.calls
     )
-    approvals = tuple(
+    question = packet.governance.question
+    approvals = [
         Approval(
             call_id=call.call_id,
             tool_name=call.tool_name,
             params=call.params,
             outcome=replies[call.call_id].outcome,
             comment=replies[call.call_id].comment,
+            question_id=question.question_id if question else "",
+            digest=call_digest(call, catalogue[call.tool_name]) if catalogue and call.tool_name in catalogue else "",
+            expires_at=question.expires_at if question else None,
         )
         for call in calls
         if call.call_id in replies
-    )
-    trail = tuple(
-        AuditEntry(event=f"call_{one.outcome}", detail=f"{one.tool_name} {one.comment}".strip(), call_id=one.call_id)
-        for one in approvals
-    )
-    words = [one.comment for one in replies.values() if one.outcome is ApprovalOutcome.ANSWERED]
+    ]
+    words = [one.comment for one in approvals if one.says_instead]
     routing = packet.routing.with_calls(calls)
     runs = any(call.status is ToolExecutionStatus.APPROVED for call in calls)
     return {
         "tool_routing": routing if runs or not words else routing.answered(),
-        "governance": packet.governance.decided(*approvals).audited(*trail),
+        "governance": packet.governance.decided(*approvals),
         "content": packet.content.clarified(*dict.fromkeys(words)),
     }
 

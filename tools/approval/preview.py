@@ -10,12 +10,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from state.context import RoutingContext
-from state.errors import ToolCallError
+from state.packet import CognitionPacket
 from state.printing import escaped
 from state.routing import Risk, ToolCall, ToolResult
+from state.sections import AuditEntry, PaletteEntry
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
+from tools.checks.validation import canonical_json
+from tools.execution.claims import Claim
+from tools.execution.running import execute_all
 from tools.spec.tool_spec import ToolSpec
 from tools.text.differences import difference
 
@@ -33,47 +37,74 @@ _EMPTY = re.compile(r"\[[^\n]+ is empty\]")
 """What `ai.read` answers for a file without text."""
 
 
-async def previews(calls: Sequence[ToolCall], toolbox: Toolbox, context: RoutingContext) -> tuple[str, ...]:
-    """Return the unified diff of what each call would change, empty where there is none. At most `PATIENCE_S`."""
-    shown = [""] * len(calls)
-    catalogue = await toolbox.catalogue() if calls else toolbox.known
+async def previews(
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
+) -> tuple[CognitionPacket, tuple[str, ...]]:
+    """Return the unified diff of what each call would change, empty where there is none. At most `PATIENCE_S`.
 
-    async def show(at: int, call: ToolCall) -> None:
-        shown[at] = await _preview(call, catalogue, toolbox, context)
+    The reads behind them are calls like any other: their tools stand on the packet's palette, they are checked when
+    they run, and the packet that is returned has them in its trail.
+    """
+    wanted = {call.call_id: reading for call in calls if (reading := _reading(call, packet, catalogue))}
+    for reading in wanted.values():
+        entry = PaletteEntry(tool_name=reading.tool_name, shown="brief", reason="preview", risk=reading.risk)
+        packet = packet.merged({"context": packet.context.offering(entry)})
+    done: dict[str, ToolCall] = {}
+
+    async def read(call_id: str, reading: ToolCall) -> None:
+        (done[call_id],) = await execute_all([reading], packet, catalogue, toolbox, claim)
 
     try:
         async with asyncio.timeout(PATIENCE_S):
-            await asyncio.gather(*(show(at, call) for at, call in enumerate(calls)))
+            await asyncio.gather(*(read(call_id, reading) for call_id, reading in wanted.items()))
     except TimeoutError:
         pass  # those that came in time are shown
-    return tuple(shown)
+    trail = [
+        AuditEntry(
+            event=f"preview_{done[call_id].status if call_id in done else 'timed_out'}",
+            detail=f"{reading.tool_name} {canonical_json(reading.params)}",
+            call_id=call_id,
+        )
+        for call_id, reading in wanted.items()
+    ]
+    shown = [await asyncio.to_thread(_difference, call, catalogue, done.get(call.call_id)) for call in calls]
+    return packet.merged({"governance": packet.governance.audited(*trail)}), tuple(shown)
 
 
-async def _preview(call: ToolCall, catalogue: Catalogue, toolbox: Toolbox, context: RoutingContext) -> str:
+def _reading(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall | None:
+    """Return the call that reads what `call` would replace, None where that is not clear."""
     spec = catalogue.get(call.tool_name)
     reader = catalogue.get(spec.preview) if spec else None
-    if spec is None or reader is None or not _may_read(reader, spec, context):
-        return ""
-    shared = {name: value for name, value in call.params.items() if name in reader.parameters}
-    whole = {name: value for name, value in _ALL_LINES.items() if name in reader.parameters}
-    content, keeps_old = _change(call, spec, shared)
+    if spec is None or reader is None or reader.server != spec.server or reader.risk is not Risk.READ:
+        return None
+    if not packet.governance.settings.allows_tool(reader.name):
+        return None
+    shared = _shared(call, reader)
+    content, _ = _change(call, spec, shared)
     if content is None or not shared or not {*reader.required} <= shared.keys():
+        return None
+    whole = {name: value for name, value in _ALL_LINES.items() if name in reader.parameters}
+    params = {**whole, **shared}
+    return ToolCall(tool_name=reader.name, params=params, risk=reader.risk, status=ToolExecutionStatus.APPROVED)
+
+
+def _difference(call: ToolCall, catalogue: Catalogue, read: ToolCall | None) -> str:
+    if read is None or read.result is None:
         return ""
-    try:
-        old = _text(await toolbox.call(reader.name, {**whole, **shared}))
-    except ToolCallError:
-        return ""
-    if old is None or (old and keeps_old is None):
+    spec = catalogue[call.tool_name]
+    shared = _shared(call, catalogue[read.tool_name])
+    (content, keeps_old), old = _change(call, spec, shared), _text(read.result)
+    if content is None or old is None or (old and keeps_old is None):
         return ""
     new = (old if keeps_old else "") + content
     if max(len(old), len(new)) > _MAX_CHARS or max(old.count("\n"), new.count("\n")) > _MAX_LINES:
         return ""
     name = " ".join(str(value) for value in shared.values())
-    return escaped(await asyncio.to_thread(difference, old, new, f"{name} now" if old else "/dev/null", name))
+    return escaped(difference(old, new, f"{name} now" if old else "/dev/null", name))
 
 
-def _may_read(reader: ToolSpec, spec: ToolSpec, context: RoutingContext) -> bool:
-    return reader.server == spec.server and reader.risk is Risk.READ and context.allows_tool(reader.name)
+def _shared(call: ToolCall, reader: ToolSpec) -> dict[str, Any]:
+    return {name: value for name, value in call.params.items() if name in reader.parameters}
 
 
 def _change(call: ToolCall, spec: ToolSpec, shared: dict[str, Any]) -> tuple[str | None, bool | None]:

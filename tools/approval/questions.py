@@ -4,18 +4,19 @@ The payload is the one that LangChain's human-in-the-loop middleware sends, so t
 request carries its arguments as `args` and as `arguments`, because they differ in which they read.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from state.base import ConfidenceSource
 from state.errors import RequestError
+from state.packet import CognitionPacket
+from state.printing import fenced
 from state.routing import ToolCall
-from state.sections import ApprovalOutcome
+from state.sections import ApprovalOutcome, Question
 from tools.checks.provenance import untrusted_params
 
-CLARIFY = "ask_user"
+CLARIFY = "A question for you"
+"""What front ends show as the title of a question that wants words."""
 
 YES = frozenset("y yes ok okay approve approved accept allow go sure".split())
 NO = frozenset("n no deny denied reject rejected decline refuse".split())
@@ -45,36 +46,48 @@ class Reply:
     """For an edit: the new arguments."""
 
 
-def approval_payload(
-    calls: Sequence[ToolCall], previews: Sequence[str], expires_at: datetime | None, problem: str = ""
-) -> dict[str, Any]:
-    """Return the question about `calls`, in their order, each with its preview: a unified diff, or nothing."""
+def payload(packet: CognitionPacket, question: Question, problem: str = "") -> dict[str, Any]:
+    """Return what is put to the user: calls to decide, in their order, or a question that wants words.
+
+    Chat front ends show a request's `description` alone, so that all else is told there as well.
+    """
+    problem = problem or question.problem
+    frame = {
+        "question_id": question.question_id,
+        "expires_at": question.expires_at.isoformat(),
+        **({"problem": problem} if problem else {}),
+    }
+    words = packet.routing.question if packet.routing.outcome == "clarify" else None
+    if words is not None:
+        return {
+            "kind": "question",
+            "question": words,
+            "action_requests": [_request(CLARIFY, {"question": words}, words, problem)],
+            "review_configs": [_config(CLARIFY, "respond", "reject")],
+            **frame,
+        }
+    previews = {one.call_id: one.preview for one in question.calls}
+    calls = [call for call in packet.routing.calls if call.status.awaits_user]
     return {
         "kind": "approval",
         "action_requests": [
-            _request(call.tool_name, call.params, _about(call), preview)
-            for call, preview in zip(calls, previews, strict=True)
+            _request(call.tool_name, call.params, _about(call), problem, previews.get(call.call_id, ""))
+            for call in calls
         ],
         "review_configs": [_config(call.tool_name, "approve", "edit", "reject", "respond") for call in calls],
-        **_frame(expires_at, problem),
+        **frame,
     }
 
 
-def question_payload(question: str, expires_at: datetime | None, problem: str = "") -> dict[str, Any]:
-    """Return a question that wants words for an answer."""
-    return {
-        "kind": "question",
-        "question": question,
-        "action_requests": [_request(CLARIFY, {"question": question}, question)],
-        "review_configs": [_config(CLARIFY, "respond", "reject")],
-        **_frame(expires_at, problem),
-    }
+def is_reply(text: str) -> bool:
+    """Whether a message only says yes, no or skip."""
+    return bool(text.strip()) and _from_words(text).outcome is not ApprovalOutcome.ANSWERED
 
 
 def parse_replies(reply: Any, count: int) -> list[Reply]:
     """Read a reply to `count` requests: `{"decisions": [...]}`, a list, one decision, or a plain string.
 
-    One decision stands for all requests, unless it is an edit.
+    A decision decides one request. A person's own word, who was shown them all, stands for all.
 
     Raises:
         RequestError: it is none of these, or does not decide every request.
@@ -85,14 +98,8 @@ def parse_replies(reply: Any, count: int) -> list[Reply]:
     if not isinstance(decisions, list) or not decisions:
         raise RequestError('not a reply: send {"decisions": [{"type": "approve"}]}, or a word such as yes or no')
     replies = [_from_words(one) if isinstance(one, str) else _from_decision(one) for one in decisions]
-    if len(replies) == 1 and count > 1 and replies[0].outcome is ApprovalOutcome.EDITED:
-        raise RequestError(f"one edit for {count} calls: send a decision for each, in their order")
-    if len(replies) == 1:
-        return replies * count
     if len(replies) != count:
-        raise RequestError(
-            f"{len(replies)} decisions for {count} calls: send one for each, in their order, or one for all"
-        )
+        raise RequestError(f"{len(replies)} decisions for {count} calls: send one for each, in their order")
     return replies
 
 
@@ -152,17 +159,14 @@ def _edit(decision: dict[str, Any]) -> Reply:
     raise RequestError('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
 
 
-def _request(name: str, args: dict[str, Any], description: str, preview: str = "") -> dict[str, Any]:
-    return {"name": name, "args": args, "arguments": args, "description": description, "preview": preview}
+def _request(name: str, args: dict[str, Any], about: str, problem: str, preview: str = "") -> dict[str, Any]:
+    description = "\n\n".join(part for part in (problem, about, preview and fenced(preview, "diff")) if part)
+    shown = {"description": description, "about": about, "preview": preview}
+    return {"name": name, "args": args, "arguments": args, **shown}
 
 
 def _config(name: str, *decisions: str) -> dict[str, Any]:
     return {"action_name": name, "allowed_decisions": list(decisions)}
-
-
-def _frame(expires_at: datetime | None, problem: str) -> dict[str, Any]:
-    frame: dict[str, Any] = {"expires_at": expires_at.isoformat() if expires_at else None}
-    return {**frame, "problem": problem} if problem else frame
 
 
 def _about(call: ToolCall) -> str:

@@ -1,13 +1,19 @@
-"""Whether somebody can be asked, and until when."""
+"""Whether somebody can be asked, and the question that is put to them."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from langgraph.runtime import ExecutionInfo
 
 from state.base import now
-from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
-from state.sections import PacketState, Status
+from state.routing import ToolCall
+from state.sections import AskedCall, PacketState, Question, Status
+from tools.approval.preview import previews
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.toolbox import Toolbox
+from tools.execution.claims import Claim
+from tools.execution.permission import call_digest
 
 
 def nobody_to_ask(execution: ExecutionInfo | None) -> bool:
@@ -15,11 +21,13 @@ def nobody_to_ask(execution: ExecutionInfo | None) -> bool:
     return execution is None or execution.thread_id is None
 
 
-def asked(packet: CognitionPacket, context: RoutingContext, *, asks: bool) -> PacketUpdate:
+def asking(packet: CognitionPacket, *calls: AskedCall, asks: bool = True) -> PacketUpdate:
     """Return the sections that say that the turn now waits for the user, or that it does not."""
-    expires = now() + timedelta(seconds=context.ask_timeout_s) if asks else None
+    governance = packet.governance
+    expires = now() + timedelta(seconds=governance.settings.ask_timeout_s)
+    problem = governance.question.problem if governance.question else ""
     return {
-        "governance": packet.governance.asking_until(expires),
+        "governance": governance.asking(Question(expires_at=expires, calls=calls, problem=problem) if asks else None),
         "status": Status(
             state=PacketState.AWAITING_USER if asks else PacketState.PROCESSING,
             next_steps=("ask_user",) if asks else (),
@@ -27,7 +35,18 @@ def asked(packet: CognitionPacket, context: RoutingContext, *, asks: bool) -> Pa
     }
 
 
-def has_expired(packet: CognitionPacket) -> bool:
-    """Whether the pending question has lapsed."""
-    expires = packet.governance.ask_expires_at
-    return expires is not None and now() > expires
+async def asking_about(
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
+) -> PacketUpdate:
+    """Return the sections that say that the turn waits for the user's word on those of `calls` that need it.
+
+    What these would change is read now, once: the question is the same whenever and wherever it is looked at.
+    """
+    waiting = [call for call in calls if call.status.awaits_user]
+    packet, shown = await previews(waiting, packet, catalogue, toolbox, claim)
+    asked = [
+        AskedCall(call_id=call.call_id, digest=call_digest(call, catalogue[call.tool_name]), preview=preview)
+        for call, preview in zip(waiting, shown, strict=True)
+        if call.tool_name in catalogue
+    ]
+    return {"context": packet.context, **asking(packet, *asked, asks=bool(waiting))}

@@ -4,27 +4,23 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from state.context import RoutingContext
 from state.errors import LostCallError, ToolCallError
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall, ToolResult
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
-from tools.execution.permission import refusal
+from tools.execution.claims import Claim
+from tools.execution.permission import grant_for, refusal
 
 log = logging.getLogger(__name__)
 
 
 async def execute_all(
-    calls: Sequence[ToolCall],
-    packet: CognitionPacket,
-    catalogue: Catalogue,
-    toolbox: Toolbox,
-    context: RoutingContext,
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
 ) -> list[ToolCall]:
     """Run calls at the same time. One that breaks in a way nobody foresaw ends itself and not the others."""
-    runs = [execute(call, packet, catalogue, toolbox, context) for call in calls]
+    runs = [execute(call, packet, catalogue, toolbox, claim) for call in calls]
     ended = await asyncio.gather(*runs, return_exceptions=True)
     return [
         _broken(call, end) if isinstance(end, BaseException) else end for call, end in zip(calls, ended, strict=True)
@@ -32,21 +28,26 @@ async def execute_all(
 
 
 async def execute(
-    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, context: RoutingContext
+    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
 ) -> ToolCall:
     """Return the call with its result and final status.
 
     A write or a command that is switched off is not run: where a trusted server offers it, the tool is asked what it
-    would do. One that was sent and never answered is `unknown`, because it may have happened.
+    would do. One that was sent and never answered is `unknown`, because it may have happened; and so is one whose
+    approval was used before, by a process that ended in the middle, or in a history that is replayed.
     """
-    why_not = await asyncio.to_thread(refusal, call, packet, catalogue, context)
+    why_not = await asyncio.to_thread(refusal, call, packet, catalogue)
     if why_not:
         return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=why_not))
     spec = catalogue[call.tool_name]
-    switched_on = context.allows(spec.risk)
+    switched_on = packet.governance.settings.allows(spec.risk)
     if not switched_on and not spec.has_dry_run:
         nothing = f"it was not called, because {spec.risk} tools are switched off"
         return _ended(call, ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=nothing, dry_run=True))
+    grant = grant_for(call, packet, spec) if switched_on and spec.risk is not Risk.READ else None
+    if grant and not await claim(f"{grant.question_id}:{call.call_id}"):
+        error = "its approval was used before, so it is not run again; ask for it anew if it is to be"
+        return _ended(call, ToolExecutionStatus.UNKNOWN, ToolResult(success=False, error=error))
     params = {**call.params, "dry_run": not switched_on} if spec.has_dry_run else dict(call.params)
     try:
         result = await toolbox.call(call.tool_name, params)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +25,15 @@ if TYPE_CHECKING:
 class BuiltinServer(Server):
     """Its tools are described when they are first asked for."""
 
-    def __init__(self, name: str, tools: Iterable[BuiltinTool]) -> None:
+    def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path) -> None:
         super().__init__(name)
+        self._digest = f"built in, of {root.absolute()}"
         self._tools = {tool.name: tool for tool in tools}
 
     async def connect(self, instead_of: int) -> None:
         """Describe the tools."""
         self.session = instead_of + 1
-        self.specs = tuple(tool.spec(self.name) for tool in self._tools.values())
+        self.specs = tuple(replace(tool.spec(self.name), server_digest=self._digest) for tool in self._tools.values())
         self.state = "ready"
 
     async def call(self, tool: str, params: dict[str, Any]) -> ToolResult:
@@ -50,4 +52,4 @@ def builtin_servers(root: Path, embeddings: "Embeddings | None" = None) -> dict[
     Without `embeddings`, `embedding.query` searches by words.
     """
     tools = {"ai": ai_tools(Root(root)), "embedding": embedding_tools(Root(root), embeddings)}
-    return {name: BuiltinServer(name, own) for name, own in tools.items()}
+    return {name: BuiltinServer(name, own, root) for name, own in tools.items()}

@@ -33,7 +33,7 @@ from tools.servers.server import Server
 from tools.servers.server_log import LoggedTransport, ServerLog
 from tools.spec.descriptions import brief_of
 from tools.spec.risk import risk_of
-from tools.spec.tool_spec import ToolSpec
+from tools.spec.tool_spec import ToolSpec, digest_of
 
 CONNECT_TIMEOUT_S = 120.0
 """Longest start of a server: `npx` and `uvx` may have to install it first."""
@@ -89,8 +89,9 @@ class Connection(Server):
         timeout_s: float | None = None,
         log: ServerLog | None = None,
         concealed: Callable[[str], str] = str,
+        digest: Callable[[], str] = str,
     ) -> None:
-        """`concealed` takes secrets out of what is told of the server's failures."""
+        """`concealed` takes secrets out of what is told of the server's failures, `digest` says which server it is."""
         super().__init__(name)
         self._opening = asyncio.Lock()
         self._transport = transport
@@ -98,6 +99,7 @@ class Connection(Server):
         self._timeout_s = timeout_s or CALL_TIMEOUT_S
         self._log = log
         self._concealed = concealed
+        self._digest = digest
         self._client: Client[BoundedTransport] | None = None
         self._attempts = 0
         self._failed_at = 0.0
@@ -206,7 +208,9 @@ class Connection(Server):
         tools = await client.list_tools()
         if client is not self._client:
             return
-        self.specs = tuple(spec_of(self.name, tool, trusted=self._trusted) for tool in tools)
+        self.specs = tuple(
+            spec_of(self.name, tool, trusted=self._trusted, server_digest=self._digest()) for tool in tools
+        )
         self.state = "ready"
         left_out = client.transport.session.left_out if client.transport.session else []
         self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
@@ -259,6 +263,7 @@ def configured(config: ServerConfig, log_dir: Path) -> Connection:
         timeout_s=config.timeout_s,
         log=log,
         concealed=config.concealed,
+        digest=lambda: digest_of(config.filled()),
     )
 
 
@@ -272,7 +277,7 @@ def _server(name: str, entry: dict[str, Any], source: str) -> MCPServerTypes:
         raise ConfigError(f"{source}: server {name!r}: {where}: {first['msg']}") from error
 
 
-def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
+def spec_of(server: str, tool: Tool, *, trusted: bool, server_digest: str = "") -> ToolSpec:
     """Return what Packetgate needs to know of a tool that `server` lists."""
     schema = _without_dry_run(tool.input_schema) if trusted else None
     full = (tool.description or tool.title or tool.name).strip()
@@ -289,6 +294,7 @@ def spec_of(server: str, tool: Tool, *, trusted: bool) -> ToolSpec:
         tags=_tags(tool.meta),
         preview=_preview(server, tool.meta) if trusted else "",
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
+        server_digest=server_digest,
     )
 
 

@@ -1,5 +1,6 @@
 """One tool, as Packetgate knows it."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,6 +45,8 @@ class ToolSpec:
     """Requests that it is for."""
     preview: str = ""
     """The tool that reads what this one would replace: its server's, if trusted, or the user's own word."""
+    server_digest: str = ""
+    """Of how its server is started or reached."""
 
     @cached_property
     def category(self) -> str:
@@ -55,6 +58,12 @@ class ToolSpec:
     def schema_text(self) -> str:
         """The schema of the arguments as compact JSON."""
         return compact_json(self.input_schema)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of what it says that a call does, and of its server: an approval holds for the tool as it was then."""
+        definition = (self.name, self.server_digest, self.upstream_name, self.full, self.input_schema, self.risk)
+        return digest_of([*definition, self.has_dry_run])
 
     @property
     def is_external(self) -> bool:
@@ -88,6 +97,11 @@ class ToolSpec:
             for name, schema in self.parameters.items()
         ]
         return ", ".join(parts) or "no parameters"
+
+
+def digest_of(value: Any) -> str:
+    """Return the SHA-256 digest of a JSON value, the same whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def type_name(schema: dict[str, Any]) -> str:

@@ -54,11 +54,11 @@ def ask(
     failed.
     """
 
-    def start() -> "Turn":
+    def start(shown: str) -> "Turn":
         from connectors.asking import Say
         from state.request import check_request
 
-        return Say(check_request(_request_text(request)), _turn_request(context_type))
+        return Say(check_request(_request_text(request)), _turn_request(context_type), shown)
 
     given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
     _turn(start, session, given, (allow_writes, allow_commands), as_json)
@@ -70,29 +70,30 @@ def answer(
     ] = None,
     session: Session = None,
     edit: Annotated[str | None, typer.Option(help="Approve with these arguments instead, as a JSON object.")] = None,
+    question: Annotated[
+        str | None, typer.Option(help="The question that this answers, by its id; else the one last shown.")
+    ] = None,
     mcp_config: McpConfig = None,
     lite: Lite = None,
     prime: Prime = None,
     url: Url = None,
     assistant: Assistant = None,
     as_json: AsJson = False,
-    allow_writes: Writes = None,
-    allow_commands: Commands = None,
 ) -> None:
     """Answer a session's pending question, or go on with a turn whose process was stopped.
 
-    Exit status 3 means that it waits for another answer.
+    The settings of the run that asked hold for the answer. Exit status 3 means that it waits for another answer.
     """
 
-    def start() -> "Turn":
+    def start(shown: str) -> "Turn":
         from connectors.terminal.replies import reply_or_continue
 
         if session is None:
             raise InputError("which session? Name it: packetgate answer yes --session NAME")
-        return reply_or_continue(reply, edit)
+        return reply_or_continue(reply, edit, question or shown)
 
     given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
-    _turn(start, session, given, (allow_writes, allow_commands), as_json)
+    _turn(start, session, given, (None, None), as_json)
 
 
 def chat(
@@ -128,14 +129,19 @@ def chat(
 
 
 def _turn(
-    start: "Callable[[], Turn]",
+    start: "Callable[[str], Turn]",
     session: str | None,
     given: "dict[str, Any]",
     switches: tuple[bool | None, bool | None],
     as_json: bool,
 ) -> None:
     async def turn() -> int:
-        said, settings = start(), checked(settings_from(**given))
+        settings, name = settings_from(**given), session_name(session)
+        from connectors.terminal.shown import Shown
+
+        shown = Shown(settings)
+        said = start(shown.of(name))
+        checked(settings)
         from connectors.opening import open_sessions
         from connectors.terminal.reading import at_a_terminal
         from connectors.terminal.turns import Terminal
@@ -143,23 +149,22 @@ def _turn(
         async with open_sessions(settings) as sessions:
             terminal = Terminal(
                 sessions=sessions,
-                session=session_name(session),
+                session=name,
                 context=context_from(*switches),
                 as_json=as_json,
                 interactive=at_a_terminal() and not as_json,
-                options=_again(given, switches),
+                shown=shown,
+                options=_again(given),
             )
             return await terminal.run_once(said)
 
     run(turn)
 
 
-def _again(given: "dict[str, Any]", switches: tuple[bool | None, bool | None]) -> tuple[str, ...]:
+def _again(given: "dict[str, Any]") -> tuple[str, ...]:
     """Return the options that the answer to a question must be given like the question."""
     named = [(f"--{name.replace('_', '-')}", str(value)) for name, value in given.items() if value is not None]
-    flags = zip(("writes", "commands"), switches, strict=True)
-    chosen = [f"--{'allow' if value else 'no'}-{name}" for name, value in flags if value is not None]
-    return (*(part for pair in named for part in pair), *chosen)
+    return tuple(part for pair in named for part in pair)
 
 
 def _turn_request(context_type: str | None) -> "TurnRequest":

@@ -65,13 +65,14 @@ def test_a_problem_is_said_above():
 
 @pytest.mark.parametrize("action", ["approve", "edit", "reject", "answer", "edited", "answered"])
 def test_a_press_is_read_from_its_id(action: Any):
-    press = Press(action, 2**63 - 1, "0123456789abcdef")
+    press = Press(action, 2**63 - 1, "0123456789abcdef" * 2)
     assert Press.of(press.id) == press
     assert len(press.id) <= 100
 
 
 @pytest.mark.parametrize(
-    "custom_id", [None, 7, "", "approve", "packetgate:run:1:0123456789abcdef", "packetgate:approve:x:0", "a" * 100]
+    "custom_id",
+    [None, 7, "", "approve", f"packetgate:run:1:{'0123456789abcdef' * 2}", "packetgate:approve:x:0", "a" * 100],
 )
 def test_what_others_made_is_no_press(custom_id: object):
     assert Press.of(custom_id) is None

@@ -188,3 +188,31 @@ async def test_a_reply_to_the_question_answers_it(discord: DiscordStandIn, works
         await discord.say(ADA, LOBBY, words, to=await asked(discord))
         await discord.answer(LOBBY, "Created notes.txt" if runs else "you denied it")
     assert (workshop.folder / "notes.txt").exists() is runs
+
+
+@pytest.mark.parametrize(("words", "runs"), [("yes", True), ("no", False)])
+async def test_its_asker_may_also_just_say_so(discord: DiscordStandIn, workshop: Workshop, words: str, runs: bool):
+    async with workshop.bot(WRITING):
+        await asked(discord)
+        await discord.say(ADA, LOBBY, f"<@{BOT}> {words}", mentions=[BOT])
+        await discord.answer(LOBBY, "Created notes.txt" if runs else "you denied it")
+    assert (workshop.folder / "notes.txt").exists() is runs
+
+
+async def test_the_yes_of_somebody_else_answers_nothing(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot(WRITING):
+        question = await asked(discord)
+        await discord.say(BEN, LOBBY, f"<@{BOT}> yes", mentions=[BOT])
+        await discord.answer(LOBBY, "Only the one who asked")
+        assert not (workshop.folder / "notes.txt").exists()
+        await discord.press(ADA, question, "Approve")
+        await discord.answer(LOBBY, "Created notes.txt")
+
+
+async def test_several_calls_are_decided_at_once_where_all_are_shown(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot(WRITING):
+        question = await asked(discord, f'<@{BOT}> Write "hello" to a.txt and write "hello" to b.txt')
+        assert len(question["embeds"]) == 2
+        await discord.press(ADA, question, "Approve all")
+        await discord.answer(LOBBY, "Created b.txt")
+    assert [(workshop.folder / name).read_text() for name in ("a.txt", "b.txt")] == ["hello", "hello"]

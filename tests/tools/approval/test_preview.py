@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from support.notebook import Notebook
-from support.packets import CONTEXT
 
 from state.context import RoutingContext
+from state.packet import CognitionPacket
 from state.routing import ToolCall
+from state.sections import Governance
 from tools.approval import preview
 from tools.catalogue.preferences import Preferences, ToolPreference
+from tools.execution.claims import claims_in_memory
 from tools.servers.config import McpConfig
 from tools.servers.hub import McpHub
 from tools.servers.opening import open_hub
@@ -67,8 +69,7 @@ async def test_the_built_in_write(case: Case, tmp_path: Path) -> None:
     if case.file is not None:
         (folder / "a.txt").write_bytes(case.file)
     async with await open_hub(McpConfig(), folder, tmp_path, None, patience_s=30) as hub:
-        await hub.catalogue()
-        (shown,) = await preview.previews([ToolCall(tool_name="ai.write", params=case.params)], hub, CONTEXT)
+        (shown,) = await shown_of(hub, ToolCall(tool_name="ai.write", params=case.params))
     in_order(shown, case.shows)
     assert [file.name for file in folder.iterdir()] == ["a.txt"]
     assert (folder / "a.txt").read_bytes() == case.file
@@ -125,7 +126,7 @@ async def test_a_write_of_another_server(case: Told, monkeypatch: pytest.MonkeyP
     notebook = Notebook()
     async with hub_of(notebook, reader=case.reader) as hub:
         call = ToolCall(tool_name=case.tool, params=case.params)
-        (shown,) = await preview.previews([call], hub, CONTEXT)
+        (shown,) = await shown_of(hub, call)
     in_order(shown, case.shows)
     assert notebook.called == case.called
 
@@ -140,7 +141,7 @@ async def test_each_call_has_its_own_and_a_slow_one_does_not_hold_up_the_others(
     }
     calls = [ToolCall(tool_name=name, params={"name": "a", "text": "pears"}) for name in reversed(said)]
     async with McpHub([Notebook().connection()], preferences=Preferences(tools=said)) as hub:
-        slow, quick = await preview.previews(calls, hub, CONTEXT)
+        slow, quick = await shown_of(hub, *calls)
     assert slow == ""
     in_order(quick, ("-apples", "+pears"))
 
@@ -150,8 +151,29 @@ async def test_what_may_not_be_used_here_is_not_read_either() -> None:
     call = ToolCall(tool_name="notebook.write_note", params={"name": "a", "text": "pears"})
     async with hub_of(notebook, reader="notebook.read_note") as hub:
         only_writing = RoutingContext(allowed_tools=("notebook.write_*",))
-        assert await preview.previews([call], hub, only_writing) == ("",)
+        assert await shown_of(hub, call, settings=only_writing) == ("",)
     assert notebook.called == []
+
+
+async def test_the_reads_are_on_the_palette_and_in_the_trail() -> None:
+    """Also one that fails, and one for which nothing waits any more."""
+    notebook = Notebook()
+    calls = [ToolCall(tool_name="notebook.write_note", params={"name": name, "text": "x"}) for name in ("a", "nowhere")]
+    async with hub_of(notebook, reader="notebook.read_note") as hub:
+        packet, _ = await preview.previews(calls, CognitionPacket(), await hub.catalogue(), hub, claims_in_memory())
+    (entry,) = packet.context.palette
+    assert (entry.tool_name, entry.reason) == ("notebook.read_note", "preview")
+    assert [(one.event, one.detail, one.call_id) for one in packet.governance.audit] == [
+        ("preview_executed", 'notebook.read_note {"name":"a"}', calls[0].call_id),
+        ("preview_failed", 'notebook.read_note {"name":"nowhere"}', calls[1].call_id),
+    ]
+
+
+async def shown_of(hub: McpHub, *calls: ToolCall, settings: RoutingContext | None = None) -> tuple[str, ...]:
+    """Return the previews of calls."""
+    packet = CognitionPacket(governance=Governance(settings=settings or RoutingContext()))
+    _, shown = await preview.previews(calls, packet, await hub.catalogue(), hub, claims_in_memory())
+    return shown
 
 
 @asynccontextmanager

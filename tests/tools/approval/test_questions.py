@@ -4,9 +4,11 @@ from typing import Any
 import pytest
 
 from state.errors import RequestError
-from state.routing import Risk, ToolCall
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolCall, ToolExecutionStatus, ToolRouting
 from state.sections import ApprovalOutcome as Outcome
-from tools.approval.questions import Reply, approval_payload, parse_answer, parse_replies, question_payload
+from state.sections import AskedCall, Question
+from tools.approval.questions import Reply, is_reply, parse_answer, parse_replies, payload
 
 AT = datetime(2026, 2, 28, 12, tzinfo=UTC)
 EDIT = Reply(Outcome.EDITED, tool_name="a.b", params={"x": 1})
@@ -56,14 +58,18 @@ def test_decisions_are_for_the_calls_in_their_order():
         assert parse_replies(reply, 3) == [Reply(Outcome.APPROVED), Reply(Outcome.DENIED), EDIT]
 
 
-@pytest.mark.parametrize("reply", ["no", {"type": "reject"}, [{"type": "reject"}], {"decisions": ["no"]}])
-def test_one_decision_stands_for_all(reply: Any):
-    assert parse_replies(reply, 3) == [Reply(Outcome.DENIED)] * 3
+@pytest.mark.parametrize(("word", "outcome"), [("yes", Outcome.APPROVED), ("no", Outcome.DENIED)])
+def test_a_persons_word_stands_for_all(word: str, outcome: Outcome):
+    """Whoever has words to say sees the whole question."""
+    assert parse_replies(word, 3) == [Reply(outcome)] * 3
 
 
-def test_one_edit_does_not_stand_for_several_calls():
-    with pytest.raises(RequestError, match="one edit for 2 calls: send a decision for each"):
-        parse_replies({"type": "edit", "edited_action": {"name": "a.b", "args": {"x": 1}}}, 2)
+@pytest.mark.parametrize("kind", ["approve", "reject", "ignore"])
+def test_one_decision_does_not_stand_for_several_calls(kind: str):
+    """A front end that shows the first call alone sends one: the others were seen by nobody."""
+    for reply in ({"type": kind}, [{"type": kind}], {"decisions": [{"type": kind}]}, ["yes"]):
+        with pytest.raises(RequestError, match="1 decisions for 2 calls: send one for each"):
+            parse_replies(reply, 2)
 
 
 @pytest.mark.parametrize("count", [1, 3, 4])
@@ -132,31 +138,51 @@ def test_what_is_no_answer_is_refused(reply: Any):
 
 def test_the_payload_of_an_approval_suits_both_front_ends():
     call = ToolCall(
+        call_id="c1",
         tool_name="a.write",
         params={"path": "a.txt", "text": "x"},
         risk=Risk.WRITE,
         provenance={"path": "user", "text": "tool:mail.read"},
         review_confidence=0.66,
         review_reasoning="looks odd",
+        status=ToolExecutionStatus.AWAITING_APPROVAL,
     )
-    payload = approval_payload([call, call], ["-x\n+y", ""], AT, problem="that was no reply")
-    assert (payload["kind"], payload["problem"]) == ("approval", "that was no reply")
-    assert datetime.fromisoformat(payload["expires_at"]) == AT
-    request, other = payload["action_requests"]
-    assert (request["preview"], other["preview"]) == ("-x\n+y", "")
+    calls = (call, call.model_copy(update={"call_id": "c2"}))
+    diff = "-```\n+y"
+    question = Question(question_id="q", expires_at=AT, calls=(AskedCall(call_id="c1", digest="", preview=diff),))
+    packet = CognitionPacket(tool_routing=ToolRouting(outcome="call", calls=calls))
+    shown = payload(packet, question, "that was no reply")
+    assert (shown["kind"], shown["problem"], shown["question_id"]) == ("approval", "that was no reply", "q")
+    assert datetime.fromisoformat(shown["expires_at"]) == AT
+    request, other = shown["action_requests"]
+    assert (request["preview"], other["preview"]) == (diff, "")
     assert request["name"] == "a.write"
     assert request["args"] == request["arguments"] == call.params
-    for words in ("a.write (write)", "0.66", "looks odd", "`text`", "the output of mail.read"):
+    for words in ("that was no reply", "a.write (write)", "0.66", "looks odd", "`text`", "the output of mail.read"):
         assert words in request["description"]
+    assert request["description"].endswith(f"````diff\n{diff}\n````"), "front ends show the description alone"
+    assert diff not in request["about"]
     assert "`path`" not in request["description"]
     allowed = {"action_name": "a.write", "allowed_decisions": ["approve", "edit", "reject", "respond"]}
-    assert payload["review_configs"] == [allowed, allowed]
+    assert shown["review_configs"] == [allowed, allowed]
 
 
 def test_the_payload_of_a_question():
-    payload = question_payload("Which file?", None)
-    assert (payload["kind"], payload["question"], payload["expires_at"]) == ("question", "Which file?", None)
-    assert "problem" not in payload
-    (request,) = payload["action_requests"]
+    packet = CognitionPacket(tool_routing=ToolRouting(outcome="clarify", question="Which file?"))
+    shown = payload(packet, Question(expires_at=AT))
+    assert (shown["kind"], shown["question"]) == ("question", "Which file?")
+    assert "problem" not in shown
+    (request,) = shown["action_requests"]
     assert request["args"] == request["arguments"] == {"question": "Which file?"}
-    assert payload["review_configs"][0]["allowed_decisions"] == ["respond", "reject"]
+    assert request["name"] == shown["review_configs"][0]["action_name"] == "A question for you"
+    assert shown["review_configs"][0]["allowed_decisions"] == ["respond", "reject"]
+
+
+@pytest.mark.parametrize("text", ["yes", " Yes! ", "no", "skip", "OK."])
+def test_what_only_says_yes_no_or_skip_is_a_reply(text: str):
+    assert is_reply(text)
+
+
+@pytest.mark.parametrize("text", ["", "yes, but in b.txt", "Read plan.txt", "no such file", "yes\nno"])
+def test_all_else_is_not(text: str):
+    assert not is_reply(text)

@@ -1,16 +1,21 @@
 """Enforced at execution, whatever any model said."""
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from support.tool_specs import files_catalogue
 
+from state.base import now
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall
 from state.sections import Approval, ApprovalOutcome, Context, Governance, PaletteEntry
 from state.transitions import ToolExecutionStatus
-from tools.execution.permission import refusal
+from tools.catalogue.catalogue import Catalogue
+from tools.execution import permission
+from tools.execution.permission import call_digest
 
 FILES = files_catalogue()
 OFF, ON = RoutingContext(), RoutingContext(allow_write_tools=True, allow_execute_tools=True)
@@ -26,8 +31,21 @@ def packet(*approvals: Approval, palette: tuple[str, ...] = tuple(FILES)) -> Cog
 
 
 def approval(call: ToolCall, outcome: ApprovalOutcome = ApprovalOutcome.APPROVED, **changed: Any) -> Approval:
-    given = {"call_id": call.call_id, "tool_name": call.tool_name, "params": call.params, "outcome": outcome}
+    asked = call.model_copy(update={name: changed.pop(name) for name in ("tool_name", "params") if name in changed})
+    given = {
+        "call_id": call.call_id,
+        "tool_name": asked.tool_name,
+        "params": asked.params,
+        "outcome": outcome,
+        "digest": call_digest(asked, FILES[asked.tool_name]),
+        "expires_at": now() + timedelta(hours=1),
+    }
     return Approval.model_validate({**given, **changed})
+
+
+def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, settings: RoutingContext) -> str | None:
+    governance = packet.governance.model_copy(update={"settings": settings})
+    return permission.refusal(call, packet.merged({"governance": governance}), catalogue)
 
 
 def test_a_read_on_the_palette_may_run():
@@ -62,7 +80,8 @@ def test_arguments_that_do_not_fit_the_schema_do_not_run(params: dict[str, Any])
 def test_above_read_an_approval_must_be_on_record(call: ToolCall):
     refused = refusal(call, packet(), FILES, ON)
     assert refused == (
-        f"{call.tool_name} may {FILES[call.tool_name].risk}, and no approval is on record for exactly these arguments."
+        f"{call.tool_name} may {FILES[call.tool_name].risk}, and no approval is on record for exactly these arguments, "
+        "this definition of the tool and this server, or it has lapsed."
     )
     assert refusal(call, packet(approval(call)), FILES, ON) is None
     assert refusal(call, packet(approval(call, ApprovalOutcome.EDITED)), FILES, ON) is None
@@ -78,12 +97,38 @@ def test_above_read_an_approval_must_be_on_record(call: ToolCall):
         {"params": {}},
         {"call_id": "c2"},
         {"tool_name": "shell.run_command"},
+        {"digest": ""},
+        {"expires_at": None},
+        {"expires_at": datetime(2026, 2, 28, tzinfo=UTC)},
         *({"outcome": one} for one in ApprovalOutcome if one not in {ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED}),
     ],
     ids=str,
 )
 def test_an_approval_of_anything_else_does_not_count(changed: dict[str, Any]):
     assert "no approval is on record" in (refusal(WRITE, packet(approval(WRITE, **changed)), FILES, ON) or "")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"full": "Write a file, and send it to me"},
+        {"input_schema": {**FILES["files.write_file"].input_schema, "title": "anything"}},
+        {"server_digest": "another command"},
+        {"upstream_name": "write_files"},
+        {"risk": Risk.EXECUTE},
+        {"has_dry_run": True},
+    ],
+    ids=str,
+)
+def test_a_tool_that_is_not_what_it_was_needs_another_approval(changed: dict[str, Any]):
+    now_there = Catalogue([replace(FILES["files.write_file"], **changed)])
+    assert "no approval is on record" in (refusal(WRITE, packet(approval(WRITE)), now_there, ON) or "")
+
+
+@pytest.mark.parametrize("changed", [{"brief": "Writes"}, {"examples": ("write it",)}, {"given_category": "files"}])
+def test_how_the_user_wants_a_tool_seen_does_not_matter(changed: dict[str, Any]):
+    seen = Catalogue([replace(FILES["files.write_file"], **changed)])
+    assert refusal(WRITE, packet(approval(WRITE)), seen, ON) is None
 
 
 def test_one_fitting_approval_among_others_counts():

@@ -1,0 +1,212 @@
+"""A question is answered once: by whichever process comes first, and in no fork or replay of its history."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.types import Command, StateSnapshot
+from support.command_line import CommandLine
+from support.graphs import Session, session
+from support.notebook import Notebook
+from support.postgres import serve_postgres
+from support.racing import FINISHED, REFUSED, ask, events, race
+from support.scripted_deciders import call, clarify, none, scripted
+
+from connectors.asking import Reply
+from connectors.opening import open_sessions
+from connectors.sessions import Sessions
+from connectors.turn import Asked, Finished
+from graph.claims import claims_in
+from graph.settings import Settings
+from nodes.ask_user import TAKEN
+from state.base import now
+from state.transitions import ToolExecutionStatus
+
+ROUNDS = 4
+APPEND = 'Append "x" to log.txt'
+WRITE = call("notebook.write_note", name="a", text="avocado")
+ASK = "Write avocado to a"
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with serve_postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "root").mkdir()
+    return Settings(home=tmp_path / "home", root=tmp_path / "root")
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+async def test_of_two_who_approve_at_once_one_is_heard(
+    request: pytest.FixtureRequest, settings: Settings, database: str
+) -> None:
+    url = request.getfixturevalue("postgres") if database == "postgres" else None
+    settings = settings.model_copy(update={"database_url": url})
+    for number in range(1, ROUNDS + 1):
+        name = f"round {number}"
+        await ask(settings, name, APPEND)
+        ends = await race(settings, name, "yes", "yes")
+        assert (settings.root / "log.txt").read_text() == "x" * number, name
+        assert min(ends) == FINISHED < max(ends) <= REFUSED, ends
+        assert await became(settings, name) is ToolExecutionStatus.EXECUTED
+
+
+async def test_of_a_yes_and_a_no_at_once_one_is_heard(settings: Settings) -> None:
+    log = settings.root / "log.txt"
+    log.touch()
+    for number in range(ROUNDS):
+        name, before = f"round {number}", log.read_text()
+        await ask(settings, name, APPEND)
+        yes, no = await race(settings, name, "yes", "no")
+        assert min(yes, no) == FINISHED < max(yes, no) <= REFUSED, (yes, no)
+        executed = yes == FINISHED
+        assert log.read_text() == before + "x" * executed
+        expected = ToolExecutionStatus.EXECUTED if executed else ToolExecutionStatus.USER_DENIED
+        assert await became(settings, name) is expected
+
+
+def test_two_commands_at_once(cli: CommandLine) -> None:
+    """As a user runs them."""
+    for number in (1, 2):
+        assert cli.run("ask", APPEND, "--session", "s", "--allow-writes").status == 3
+        with ThreadPoolExecutor() as pool:
+            one, other = pool.map(lambda _: cli.run("answer", "yes", "--session", "s"), range(2))
+        assert (cli.folder / "log.txt").read_text() == "x" * number
+        assert min(one.status, other.status) == 0 < max(one.status, other.status)
+
+
+async def became(settings: Settings, name: str) -> ToolExecutionStatus:
+    """Return what became of the call of a session's turn, which is over."""
+    async with open_sessions(settings) as sessions:
+        state = await sessions.state(name)
+    assert (state.question, state.is_unfinished) == (None, False)
+    (done,) = state.packet.routing.all_calls
+    return done.status
+
+
+async def history(talk: Session) -> list[StateSnapshot]:
+    """Return the thread's checkpoints, newest first."""
+    return [one async for one in talk.graph.aget_state_history(talk.config)]
+
+
+async def waiting(talk: Session) -> Any:
+    """Return where the newest checkpoint is found that waits with a question."""
+    return next(one.config for one in await history(talk) if one.next == ("ask_user",))
+
+
+async def resumed(talk: Session, where: Any, given: Any) -> list[str]:
+    """Run the graph at a checkpoint; return the problems with which it asks again."""
+    out = await talk.graph.ainvoke(given, where, context=talk.context)
+    return [one.value["problem"] for one in out.get("__interrupt__", ())]
+
+
+@pytest.mark.parametrize("first", ["yes", "no"])
+@pytest.mark.parametrize("then", ["yes", "no", {"decisions": [{"type": "reject"}]}, None], ids=str)
+async def test_a_fork_asks_again(notebook: Notebook, first: str, then: Any) -> None:
+    """LangGraph hands a fork the answer that was taken elsewhere."""
+    async with session(scripted(WRITE, none(), WRITE), notebook, allow_write_tools=True) as talk:
+        question = (await talk.ask(ASK)).question
+        where = await waiting(talk)
+        await talk.reply(first)
+        before = list(notebook.calls)
+        if then is None:  # a replay
+            out = await talk.graph.ainvoke(None, where, context=talk.context)
+            assert [one.value["question_id"] for one in out["__interrupt__"]] == [question["question_id"]]
+            (problem,) = await resumed(talk, talk.config, Command(resume="yes"))
+        else:
+            (problem,) = await resumed(talk, where, Command(resume=then))
+        assert problem == TAKEN
+        assert notebook.calls == before
+        while (again := (await Sessions(talk.graph).state(talk.name)).question) is not None:
+            assert notebook.calls == before
+            told = await talk.events(Reply("yes", again["question_id"]))
+        assert again is None
+        assert isinstance(told[-1], Finished)
+    assert notebook.called == ["write_note"] * (len(before) + 1), "the new question was given an answer of its own"
+
+
+async def test_a_copy_of_the_waiting_state_asks_again(notebook: Notebook) -> None:
+    async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        where = await waiting(talk)
+        await talk.reply("yes")
+        copied = await talk.graph.aupdate_state(where, {}, as_node="review_selection")
+        await talk.graph.ainvoke(None, copied, context=talk.context)
+        stopped = await talk.graph.ainvoke(Command(resume="yes"), talk.config, context=talk.context)
+        assert stopped["__interrupt__"][0].value["problem"] == TAKEN
+    assert notebook.called == ["write_note"]
+
+
+async def test_an_approval_in_the_history_is_not_used_twice(notebook: Notebook) -> None:
+    async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        await talk.reply("yes")
+        approved = next(one.config for one in await history(talk) if one.next == ("execute_tool",))
+        out = await talk.graph.ainvoke(None, approved, context=talk.context)
+    (done,) = out["tool_routing"].all_calls
+    assert done.status is ToolExecutionStatus.UNKNOWN
+    assert "its approval was used before" in out["response"].candidate
+    assert notebook.called == ["write_note"]
+
+
+async def test_a_fork_of_a_question_in_words_asks_again(notebook: Notebook) -> None:
+    reading = call("notebook.read_note", name="b")
+    async with session(scripted(clarify("Which note?"), reading, reading), notebook) as talk:
+        await talk.ask("Read a note")
+        where = await waiting(talk)
+        await talk.reply("b")
+        assert await resumed(talk, where, Command(resume="c")) == [TAKEN]
+    assert notebook.called == ["read_note"]
+
+
+async def test_what_was_taken_by_a_process_that_died_is_asked_again(settings: Settings) -> None:
+    """Between the claim and the checkpoint: nobody knows of the answer, and nothing runs by it."""
+    asked = await ask(settings, "s", APPEND)
+    assert await claims_in(settings)(asked.question["question_id"])
+    again = (await events(settings, "s", Reply("yes")))[-1]
+    while isinstance(again, Asked):
+        assert not (settings.root / "log.txt").exists()
+        assert again.question["problem"] == TAKEN
+        again = (await events(settings, "s", Reply("yes")))[-1]
+    assert (settings.root / "log.txt").read_text() == "x"
+    assert await became(settings, "s") is ToolExecutionStatus.EXECUTED
+
+
+async def test_a_call_begun_by_a_process_that_died_does_not_run_again(settings: Settings, notebook: Notebook) -> None:
+    claim = claims_in(settings)
+    async with session(
+        scripted(WRITE), notebook, claim=claim, interrupt_before=["execute_tool"], allow_write_tools=True
+    ) as talk:
+        question = (await talk.ask(ASK)).question
+        packet = await talk.until_stopped(Reply("yes"))
+        assert await claim(f"{question['question_id']}:{packet.routing.calls[0].call_id}")
+        out = await talk.graph.ainvoke(None, talk.config, context=talk.context)
+    assert out["tool_routing"].all_calls[0].status is ToolExecutionStatus.UNKNOWN
+    assert notebook.called == []
+
+
+async def test_an_approval_lapses_before_the_call_begins(notebook: Notebook) -> None:
+    async with session(
+        scripted(WRITE), notebook, interrupt_before=["execute_tool"], allow_write_tools=True, ask_timeout_s=1.0
+    ) as talk:
+        asked = await talk.ask(ASK)
+        await talk.until_stopped(Reply("yes"))
+        assert asked.packet.governance.question is not None
+        left = asked.packet.governance.question.expires_at - now()
+        await asyncio.sleep(max(left.total_seconds(), 0) + 0.01)
+        out = await talk.graph.ainvoke(None, talk.config, context=talk.context)
+    assert out["tool_routing"].all_calls[0].status is ToolExecutionStatus.FAILED
+    assert "or it has lapsed" in out["response"].candidate
+    assert notebook.called == []
+
+
+@pytest.mark.parametrize("key", ["a", "b:c"])
+async def test_a_claim_holds_for_every_process(settings: Settings, key: str) -> None:
+    assert [await claims_in(settings)(key) for _ in range(3)] == [True, False, False]

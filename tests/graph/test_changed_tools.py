@@ -1,0 +1,147 @@
+"""An approval is of one tool on one server: what has changed since the question was put is asked about again."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import FastMCP
+from fastmcp.client.transports import FastMCPTransport
+from langgraph.checkpoint.memory import InMemorySaver
+from support.command_line import CommandLine
+from support.graphs import session
+from support.scripted_deciders import call, scripted
+
+from graph.storage import serializer
+from tools.servers.connection import Connection
+
+WRITE = call("desk.write_note", text="hello")
+
+
+class Desk:
+    """A server with a tool that writes; `written` is what it was called with."""
+
+    def __init__(self, tool: Callable[..., Any] | None = None, where: str = "here") -> None:
+        self.written: list[str] = []
+        self.server: FastMCP[Any] = FastMCP("desk")
+        self.where = where
+
+        def write_note(text: str) -> str:
+            """Write a note."""
+            self.written.append(text)
+            return "written"
+
+        self.server.tool(write_note)
+        if tool is not None:
+            self.server.tool(tool(self))
+
+    def connection(self) -> Connection:
+        return Connection("desk", lambda: FastMCPTransport(self.server), trusted=False, digest=lambda: self.where)
+
+
+def redescribed(desk: Desk) -> Callable[..., Any]:
+    def write_note(text: str) -> str:
+        """Write a note, and put it on the notice board."""
+        desk.written.append(text)
+        return "written"
+
+    return write_note
+
+
+def with_a_default(desk: Desk) -> Callable[..., Any]:
+    def write_note(text: str, publish: bool = True) -> str:
+        """Write a note."""
+        desk.written.append(f"{text}, published: {publish}")
+        return "written"
+
+    return write_note
+
+
+def another(desk: Desk) -> Callable[..., Any]:
+    def erase_note(name: str) -> str:
+        """Erase a note."""
+        return f"no {name}"
+
+    return erase_note
+
+
+@pytest.mark.parametrize(
+    "after",
+    [lambda: Desk(redescribed), lambda: Desk(with_a_default), lambda: Desk(where="elsewhere")],
+    ids=["another description", "a new parameter with a default", "another server"],
+)
+async def test_what_has_changed_is_asked_about_again(after: Callable[[], Desk]):
+    saver = InMemorySaver(serde=serializer())
+    async with session(scripted(WRITE), Desk().connection(), checkpointer=saver, allow_write_tools=True) as talk:
+        first = await talk.ask("Write hello")
+    desk = after()
+    async with session(scripted(), desk.connection(), checkpointer=saver) as talk:
+        again = await talk.ask_again("yes")
+        assert desk.written == []
+        assert again.question["problem"].startswith("desk.write_note: the tool, its server or the call is not what")
+        assert again.question["question_id"] != first.question["question_id"]
+        packet = await talk.reply("yes")
+    assert [one.split(",")[0] for one in desk.written] == ["hello"]
+    assert [one.outcome.value for one in packet.governance.approvals] == ["approved"], "the first was of another tool"
+
+
+async def test_a_no_is_a_no_whatever_has_changed():
+    saver = InMemorySaver(serde=serializer())
+    async with session(scripted(WRITE), Desk().connection(), checkpointer=saver, allow_write_tools=True) as talk:
+        await talk.ask("Write hello")
+    desk = Desk(redescribed)
+    async with session(scripted(), desk.connection(), checkpointer=saver) as talk:
+        packet = await talk.reply("no")
+    assert packet.routing.execution_status.value == "user_denied"
+    assert desk.written == []
+
+
+async def test_another_tool_of_the_server_may_change():
+    saver = InMemorySaver(serde=serializer())
+    async with session(scripted(WRITE), Desk().connection(), checkpointer=saver, allow_write_tools=True) as talk:
+        await talk.ask("Write hello")
+    desk = Desk(another)
+    async with session(scripted(), desk.connection(), checkpointer=saver) as talk:
+        await talk.reply("yes")
+    assert desk.written == ["hello"]
+
+
+async def test_a_call_that_was_changed_in_the_kept_state_is_asked_about_again():
+    desk = Desk()
+    async with session(scripted(WRITE), desk.connection(), allow_write_tools=True) as talk:
+        asked = await talk.ask("Write hello")
+        (waiting,) = asked.packet.routing.calls
+        swapped = asked.packet.routing.with_calls((waiting.model_copy(update={"params": {"text": "goodbye"}}),))
+        await talk.graph.aupdate_state(talk.config, {"tool_routing": swapped}, as_node="review_selection")
+        await talk.graph.ainvoke(None, talk.config, context=talk.context)
+        again = await talk.ask_again("yes")
+        assert "not what it was" in again.question["problem"]
+        assert again.question["action_requests"][0]["args"] == {"text": "goodbye"}
+    assert desk.written == []
+
+
+def test_another_server_under_the_same_name(cli: CommandLine) -> None:
+    """As a user meets it: `mcp.json` was edited between the question and the answer."""
+    script = Path(__file__).parents[1] / "support" / "stdio_server.py"
+    folders = [cli.folder / "one", cli.folder / "other"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "may_start").touch()
+
+    def configure(folder: Path) -> None:
+        entry = {"command": sys.executable, "args": [str(script), str(folder)]}
+        (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"desk": entry}}))
+
+    configure(folders[0])
+    asked = cli.run("ask", 'desk.write_line with line "hello"', "--session", "s", "--allow-writes")
+    assert asked.status == 3, asked.out + asked.err
+    configure(folders[1])
+    again = cli.run("answer", "yes", "--session", "s")
+    assert again.status == 3, again.out + again.err
+    assert "not what it was" in again.out
+    assert not (folders[1] / "written").exists()
+    assert cli.run("answer", "yes", "--session", "s").status in {0, 1}
+    assert (folders[1] / "written").read_text() == "hello\n"
+    assert not (folders[0] / "written").exists()

@@ -1,0 +1,114 @@
+"""A message on a conversation that waits: yes, no and skip answer, all else drops the question, and says so."""
+
+import pytest
+from support.graphs import session
+from support.notebook import Notebook
+from support.scripted_deciders import call, calls, clarify, none, scripted, wanted
+
+from connectors.asking import Reply, Say
+from connectors.turn import Answering, Asked, Finished
+from state.context import RoutingContext
+from state.request import TurnRequest
+
+WRITE = call("notebook.write_note", name="a", text="avocado")
+READ_B = call("notebook.read_note", name="b")
+BOTH = calls(wanted("notebook.write_note", name="a", text="x"), wanted("notebook.write_note", name="b", text="x"))
+ASK = "Write avocado to a"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "note"),
+    [
+        ("yes", "executed", "avocado"),
+        (" Yes!\n", "executed", "avocado"),
+        ("no", "user_denied", "apples"),
+        ("skip", "skipped", "apples"),
+    ],
+)
+async def test_yes_no_and_skip_answer(notebook: Notebook, words: str, status: str, note: str):
+    async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
+        asked = await talk.ask(ASK)
+        packet = await talk.say(words)
+    assert (packet.routing.all_calls[0].status.value, notebook.notes["a"]) == (status, note)
+    assert packet.header == asked.packet.header, "it is the turn that asked"
+    assert [message.text for message in packet.messages[:2]] == [ASK, words.strip()]
+    assert packet.governance.question is None
+
+
+async def test_all_else_drops_the_question_and_says_so_first(notebook: Notebook):
+    async with session(scripted(WRITE, READ_B), notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        packet = await talk.say("Read b")
+    assert packet.response.candidate.startswith("Dropped: notebook.write_note was never answered.\n\n")
+    assert packet.messages[-1].text.startswith("Dropped: notebook.write_note was never answered.\n\n")
+    assert "bread" in packet.response.candidate
+    assert notebook.called == ["read_note"]
+
+
+async def test_a_yes_with_something_attached_is_more_than_a_yes(notebook: Notebook):
+    async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        told = await talk.events(Say("yes", TurnRequest(attachments=(("a.txt", "do as this says"),))))
+    assert isinstance(told[-1], Finished)
+    assert told[-1].packet.response.candidate.startswith("Dropped: ")
+    assert notebook.calls == []
+
+
+async def test_where_nothing_waits_a_yes_is_a_request(notebook: Notebook):
+    async with session(scripted(none()), notebook) as talk:
+        packet = await talk.say("yes")
+    assert (packet.content.original_prompt, notebook.calls) == ("yes", [])
+
+
+async def test_a_yes_too_late_runs_nothing(notebook: Notebook):
+    async with session(scripted(WRITE), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
+        await talk.ask(ASK)
+        packet = await talk.say("yes")
+    assert "lapsed" in packet.response.candidate
+    assert notebook.calls == []
+
+
+async def test_a_question_in_words_is_dropped_by_a_request(notebook: Notebook):
+    async with session(scripted(clarify("Which note?"), READ_B), notebook) as talk:
+        await talk.ask("Read a note")
+        packet = await talk.say("Read b")
+    assert packet.response.candidate.startswith("Dropped: 'Which note?' was never answered.")
+
+
+async def test_the_settings_of_the_run_that_asked_hold_for_its_reply(notebook: Notebook):
+    async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        talk.context = RoutingContext()
+        packet = await talk.reply("yes")
+        assert packet.routing.all_calls[0].status.value == "executed"
+        assert (await talk.say("Hello")).governance.settings == RoutingContext(), "for its reply, and no longer"
+    assert notebook.called == ["write_note"]
+
+
+@pytest.mark.parametrize("one", [{"type": "approve"}, {"decisions": [{"type": "approve"}]}, [{"type": "accept"}]])
+async def test_one_decision_does_not_stand_for_several_calls(notebook: Notebook, one: object):
+    """A front end that shows the first call alone sends one."""
+    async with session(scripted(BOTH), notebook, allow_write_tools=True) as talk:
+        await talk.ask("Write x to a and b")
+        again = await talk.ask_again(one)
+        assert "1 decisions for 2 calls" in again.question["problem"]
+        assert notebook.calls == []
+        await talk.reply({"decisions": [{"type": "approve"}, {"type": "reject"}]})
+    assert (notebook.notes["a"], notebook.notes["b"]) == ("x", "bread")
+
+
+@pytest.mark.parametrize("meant", ["", "0123"])
+@pytest.mark.parametrize("turn", [Reply, lambda words, question_id: Say(words, question_id=question_id)])
+async def test_an_answer_to_another_question_is_not_used(notebook: Notebook, turn, meant: str):
+    """It was meant for one that was shown before, or none was shown."""
+    async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
+        first = await talk.ask(ASK)
+        (again,) = await talk.events(turn("yes", meant))
+        assert isinstance(again, Asked)
+        assert {**again.question, "problem": None} == {**first.question, "problem": None}
+        assert "this is not the question" in again.question["problem"]
+        assert notebook.calls == []
+        answering, *_, end = await talk.events(turn("yes", first.question["question_id"][:8]))
+    assert isinstance(answering, Answering)
+    assert isinstance(end, Finished)
+    assert notebook.called == ["write_note"]
