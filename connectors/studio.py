@@ -1,5 +1,6 @@
 """`packetgate studio`."""
 
+import signal
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -20,5 +21,7 @@ def studio(
         raise typer.Exit(2)
     from langgraph_api.cli import run_server
 
+    # The server stops by itself on Ctrl-C, MCP servers and all, and only then passes it on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # No reload: tools write below this folder, and a reload would end their turn.
     run_server(host, port, reload=False, graphs=GRAPHS, env=ENVIRONMENT, n_jobs_per_worker=10, http={"app": HTTP})
