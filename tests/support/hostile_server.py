@@ -117,7 +117,11 @@ def hesitating() -> Answer:
     def answer(method: str, params: dict[str, Any]) -> Any:
         if method == "tools/list":
             if "get_more" not in asked or "get_on" in asked:
-                return {"tools": [tool(name) for name in ("get_more", "get_on", *(["get_news"] if asked else []))]}
+                return {
+                    "tools": [
+                        tool(name) for name in ("get_more", "get_on", "send_word", *(["get_news"] if asked else []))
+                    ]
+                }
             waiting.append(params["id"])
             return NEVER
         if params["name"] == "get_more":

@@ -103,6 +103,8 @@ class Connection(Server):
         self._client: Client[BoundedTransport] | None = None
         self._attempts = 0
         self._failed_at = 0.0
+        self._changes = self._listed = 0
+        """How often the server said that its tools changed, and how often it had when they were last listed."""
 
     @property
     def may_retry(self) -> bool:
@@ -174,8 +176,13 @@ class Connection(Server):
             with contextlib.suppress(*_LOST, MCPError, ValueError, TimeoutError):
                 await client.close()  # type: ignore[no-untyped-call]
 
+    @property
+    def stale(self) -> bool:
+        """Whether the server said that its tools changed, and they have not been listed since."""
+        return self._changes != self._listed
+
     def _mark_stale(self) -> None:
-        self.stale = True
+        self._changes += 1
 
     async def _open(self) -> None:
         """Start or reach the server and list its tools; sets `state`, and `problem` when that fails."""
@@ -203,15 +210,14 @@ class Connection(Server):
     async def _list(self) -> None:
         if self._client is None:
             raise ServerError(f"server {self.name!r} is not connected")
-        self.stale = False
-        client = self._client
+        client, changes = self._client, self._changes
         tools = await client.list_tools()
         if client is not self._client:
             return
         self.specs = tuple(
             spec_of(self.name, tool, trusted=self._trusted, server_digest=self._digest()) for tool in tools
         )
-        self.state = "ready"
+        self.state, self._listed = "ready", changes
         left_out = client.transport.session.left_out if client.transport.session else []
         self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
 

@@ -6,12 +6,13 @@ from collections.abc import Coroutine, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from state.errors import CallRefusedError, LostCallError
-from state.routing import ToolResult
+from state.errors import CallRefusedError, LostCallError, ServerError
+from state.routing import Risk, ToolResult
 from state.sections import ServerHealth
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import Preferences
 from tools.servers.server import Server
+from tools.spec.tool_spec import ToolSpec
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class McpHub:
 
         Raises:
             CallRefusedError: no such tool.
-            ServerError: the server is not there; nothing was sent.
+            ServerError: the server is not there, or what would change something is not as last seen; nothing was sent.
             LostCallError: sent, but no answer came.
         """
         spec = self._catalogue.get(tool_name)
@@ -92,6 +93,8 @@ class McpHub:
             raise CallRefusedError(f"there is no tool {tool_name!r}")
         connection = self._connections[spec.server]
         await connection.revive()
+        if spec.risk is not Risk.READ and connection.state == "ready" and not _stands(spec, connection):
+            raise ServerError(f"server {spec.server!r} has changed its tools meanwhile: ask for it again")
         session = connection.session
         try:
             return await connection.call(spec.upstream_name, params)
@@ -132,3 +135,8 @@ class McpHub:
             connection.fail(error)
         elif error is not None:
             raise error
+
+
+def _stands(spec: ToolSpec, connection: Server) -> bool:
+    """Whether a tool is as its server last listed it, and the server has not spoken of changes since."""
+    return not connection.stale and any(one.name == spec.name and one.digest == spec.digest for one in connection.specs)

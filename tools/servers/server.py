@@ -15,9 +15,13 @@ class Server:
         self.state: Literal["connecting", "ready", "failed"] = "connecting"
         self.problem = ""
         self.specs: tuple[ToolSpec, ...] = ()
-        self.stale = False
         self.session = 0
         """Number of the session, or of the attempt to open one; 0 before the first."""
+
+    @property
+    def stale(self) -> bool:
+        """Whether the tools have changed, and are not known yet."""
+        return False
 
     @property
     def may_retry(self) -> bool:

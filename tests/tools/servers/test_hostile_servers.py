@@ -9,7 +9,7 @@ import pytest
 from support.hostile_server import SECRET, UNFIT, entry
 from support.mcp_servers import until
 
-from state.errors import LostCallError
+from state.errors import LostCallError, ServerError
 from tools.servers.config import ServerConfig
 from tools.servers.connection import MAX_PROBLEM, configured
 from tools.servers.content import MAX_PARTS
@@ -102,9 +102,12 @@ async def test_turns_use_the_last_known_list_while_a_new_one_is_fetched(tmp_path
         await hub.call("slow.get_more", {})
         await until(lambda: connection.stale)
         assert await hub.catalogue() is await hub.catalogue() is before
+        with pytest.raises(ServerError, match="'slow' has changed its tools meanwhile"):
+            await hub.call("slow.send_word", {})
         assert (await hub.call("slow.get_on", {})).output == "1 wait"
-        await until(lambda: len(connection.specs) == 3)
+        await until(lambda: len(connection.specs) == 4)
         assert "slow.get_news" in await hub.catalogue()
+        assert (await hub.call("slow.send_word", {})).success
 
 
 @pytest.mark.parametrize(
