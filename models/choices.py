@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from models.forms import Choice
-from models.json_paths import JsonPaths
 
 Weights = Callable[[Sequence[bytes]], Mapping[bytes, float]]
 """Given texts that may follow, returns the tokens that `continues` one of them, each with its weight.
@@ -12,14 +11,18 @@ Weights = Callable[[Sequence[bytes]], Mapping[bytes, float]]
 Weights are relative: only their ratios matter.
 """
 
-_AFTER_VALUE = b",}] \t\r\n"
+Path = tuple[str | int, ...]
+"""Keys and indices from the outermost object inwards."""
+
+_SPACE = b" \t\r\n"
+_AFTER_VALUE = b",}]" + _SPACE
 
 
 @dataclass(frozen=True)
 class Measured:
     """One choice of an answer."""
 
-    path: tuple[str | int, ...]
+    path: Path
     value: str
     """The option chosen, as it stands in the answer."""
     probability: float
@@ -39,7 +42,7 @@ class ChoiceMeter:
     def __init__(self, choices: Sequence[Choice]) -> None:
         self.measured: list[Measured] = []
         self._choices = choices
-        self._paths = JsonPaths()
+        self._paths = _JsonPaths()
         self._open: _OpenChoice | None = None
 
     def feed(self, token: bytes, weights: Weights | None) -> None:
@@ -68,7 +71,7 @@ class _OpenChoice:
     options' probabilities never add up to more than 1, and to exactly 1 if each has one way to be written.
     """
 
-    def __init__(self, path: tuple[str | int, ...], choice: Choice, lead: bytes) -> None:
+    def __init__(self, path: Path, choice: Choice, lead: bytes) -> None:
         self.path = path
         self.ended = False
         self._written = b""
@@ -114,3 +117,73 @@ class _OpenChoice:
     def _has_ended(self, text: bytes) -> bool:
         """Whether the option is written to its end: a number ends where something else begins."""
         return len(self._written) >= len(text) + text[-1:].isdigit()
+
+
+@dataclass
+class _Level:
+    """An object or an array that is not closed yet."""
+
+    in_object: bool
+    key: str = ""
+    index: int = 0
+    wants_key: bool = True
+
+
+class _JsonPaths:
+    """Follows a JSON text piece by piece: where each value begins. Of any text that is no JSON it may tell nonsense."""
+
+    def __init__(self) -> None:
+        self._levels: list[_Level] = []
+        self._string: bytearray | None = None
+        self._escaped = False
+        self._in_value = False
+
+    def feed(self, piece: bytes) -> list[tuple[Path, int]]:
+        """Take the next piece; return the values that begin in it: each one's path, and its offset in the piece."""
+        return [(path, at) for at, byte in enumerate(piece) if (path := self._step(byte)) is not None]
+
+    def _step(self, byte: int) -> Path | None:
+        if self._string is not None:
+            self._in_string(self._string, byte)
+            return None
+        char = bytes((byte,))
+        level = self._levels[-1] if self._levels else None
+        if char in b",}]:":
+            self._in_value = False
+            if char == b",":
+                self._next(level)
+            elif char in b"}]" and self._levels:
+                self._levels.pop()
+            return None
+        if char in _SPACE or self._in_value:
+            return None
+        if char == b'"':
+            self._string = bytearray()
+            if level is not None and level.in_object and level.wants_key:
+                return None
+        path = self._path()
+        if char in b"{[":
+            self._levels.append(_Level(in_object=char == b"{"))
+        elif char != b'"':
+            self._in_value = True
+        return path
+
+    def _in_string(self, string: bytearray, byte: int) -> None:
+        if self._escaped or byte != ord('"'):
+            self._escaped = byte == ord("\\") and not self._escaped
+            string.append(byte)
+            return
+        level = self._levels[-1] if self._levels else None
+        if level is not None and level.in_object and level.wants_key:
+            level.key, level.wants_key = string.decode("utf-8", "replace"), False
+        self._string = None
+
+    @staticmethod
+    def _next(level: _Level | None) -> None:
+        if level is None:
+            return
+        level.index += 1
+        level.wants_key = True
+
+    def _path(self) -> Path:
+        return tuple(level.key if level.in_object else level.index for level in self._levels)

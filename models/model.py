@@ -11,7 +11,6 @@ from langchain_core.runnables import RunnableConfig
 
 from models.choices import Measured
 from models.forms import AnswerForm
-from models.local_info import LocalModelInfo, Timing
 from models.requests import exchange, usage_of
 from models.transport import check_answered, model_label, named_errors, patience
 from state.base import TokenUsage
@@ -22,6 +21,29 @@ HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 
 HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
 """What kept an answer in its form, strongest first; `prompt`: nothing but the words it was asked with."""
+
+
+@dataclass(frozen=True)
+class LocalModelInfo:
+    """A model in this process."""
+
+    description: str
+    """Its kind, quantisation and size."""
+    context_size: int
+    """Tokens that prompt and answer may take together."""
+    trained_context: int
+    """The longest prompt it was trained on, in tokens."""
+    own_template: bool
+    """Whether its file carries a chat template; without one, ChatML is used."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long one answer took, in seconds."""
+
+    reading_s: float
+    """Evaluating what was new of the prompt."""
+    writing_s: float
 
 
 @dataclass(frozen=True)

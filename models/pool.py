@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from models.endpoint import Endpoint, Role, endpoint_of, shown
 from models.llama.loading import check_gguf, check_installed
-from models.openai.connect import check_endpoint, connect
 from models.spec import ModelSpec, parse_model
 
 if TYPE_CHECKING:
@@ -87,6 +86,8 @@ class _Part:
     async def check(self) -> None:
         if self.endpoint:
             model: Any = await asyncio.to_thread(self.load)
+            from models.openai.connect import check_endpoint
+
             await check_endpoint(model.chat, self.endpoint)
         elif self.spec.provider == "llamacpp":
             await asyncio.to_thread(check_gguf, self.spec.name)
@@ -94,6 +95,7 @@ class _Part:
 
     def _new_model(self) -> "Model | None":
         if self.endpoint:
+            from models.openai.connect import connect
             from models.openai.model import OpenAICompatible
 
             return OpenAICompatible(connect(self.spec.name, self.endpoint), is_openai=self.endpoint.is_openai)

@@ -6,8 +6,7 @@ from connectors.terminal.findings import Finding
 from deciders.language.probe import ProbeResult, Trial, probe_model
 from graph.settings import Settings
 from models.endpoint import Role
-from models.local_info import LocalModelInfo
-from models.model import HeldBy
+from models.model import HeldBy, LocalModelInfo
 from models.pool import ModelPool
 from models.probe import TimedAnswer, load
 from state.base import ConfidenceSource

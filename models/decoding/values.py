@@ -7,14 +7,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from models.decoding.loose import to_json
-
 MAX_DEPTH = 100
 """Of nesting: pydantic and the checkpoint's encoding end at 255."""
 
 THOUGHT_END = r"</(?:think|thinking|reasoning)>|\[/THINK\]"
 
 _STRUCTURE = re.compile(rf'{THOUGHT_END}|["{{}}\[\]]|\\.', re.DOTALL | re.IGNORECASE)
+
+_TOKEN = re.compile(
+    r"""\s*+(?:
+        (?P<key>[^\W\d][\w$-]*+)(?=\s*+:)
+      | (?P<bare>[\w$.+-]++)
+      | (?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
+      | (?P<comment>//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))
+      | (?P<mark>[{}\[\],:])
+      | (?P<unclosed>["'])
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTE = re.compile(r"""\\(.)|\"""", re.DOTALL)
+_WORDS = {"True": "true", "False": "false", "None": "null"}
+_MARKS = frozenset("{}[],:")
 
 
 @dataclass(frozen=True)
@@ -46,7 +59,7 @@ def read_strict(text: str, at: int) -> Reading:
 
 def read_loose(text: str, at: int) -> Reading:
     """Read JSON that may have trailing commas, single quotes, bare keys, comments, or Python's True, False, None."""
-    rewritten, end = to_json(text, at)
+    rewritten, end = _to_json(text, at)
     loose = Reading(None, 0) if rewritten is None else read_strict(rewritten, 0)
     if loose.value is not None:
         return Reading(loose.value, end)
@@ -91,6 +104,49 @@ def _decoded(text: str) -> Any:
     except UnicodeEncodeError as error:
         raise ValueError("a string of its JSON holds half a surrogate pair") from error
     return value
+
+
+def _to_json(text: str, at: int) -> tuple[str | None, int]:
+    """Rewrite an object or list that is spelled as JavaScript or Python would to JSON. Nothing is made up or left out.
+
+    Only the spelling of single tokens changes; the real decoder then refuses what is no JSON even so. The libraries at
+    hand do less: none knows both JSON5 and Python's words, and the fast one takes a key given twice.
+
+    Returns:
+        The JSON, None when no spelling makes it JSON; and where the reading ended.
+    """
+    written: list[str] = []
+    depth = 0
+    while token := _TOKEN.match(text, at):
+        kind = str(token.lastgroup)
+        if kind == "unclosed":
+            return None, len(text)
+        if kind in {"key", "bare", "string"} and written and written[-1] not in _MARKS:
+            return None, at  # two values side by side: a comma is missing, or this is prose
+        at = token.end()
+        piece = token[kind]
+        if kind == "mark" and piece in "}]" and written[-1] == "," and written[-2] not in {"{", "[", ","}:
+            written.pop()
+        if kind != "comment":
+            written.append(_rewritten(kind, piece))
+        depth += (piece in {"{", "["}) - (piece in {"}", "]"})
+        if depth == 0:
+            return " ".join(written), at
+    return None, at
+
+
+def _rewritten(kind: str, piece: str) -> str:
+    if kind == "string":
+        return '"' + _QUOTE.sub(_in_double_quotes, piece[1:-1]) + '"'
+    if kind == "key":
+        return json.dumps(piece)
+    return _WORDS.get(piece, piece)
+
+
+def _in_double_quotes(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return '\\"'
+    return "'" if match[1] == "'" else match[0]
 
 
 def _extent(text: str, at: int) -> tuple[int, str, int | None]:

@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 
 from models.llama.engine import Answer, LlamaEngine, Request
 from models.llama.prompt import Chat
-from models.local_info import LocalModelInfo
+from models.model import LocalModelInfo
 
 SAMPLING = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "max_tokens", "seed"}

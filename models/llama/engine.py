@@ -5,20 +5,19 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from models.choices import ChoiceMeter, Measured
 from models.forms import AnswerForm
 from models.llama.context import LlamaContext
-from models.llama.exit import cancel_at_exit
 from models.llama.grammar import Grammars
 from models.llama.prompt import Chat, PromptWriter
 from models.llama.sampling import Mask, Sampler, TokenTexts, logits_of
 from models.llama.stop_texts import StopTexts
 from models.llama.weights import LlamaWeights
-from models.local_info import LocalModelInfo, Timing
+from models.model import LocalModelInfo, Timing
 from state.errors import DecisionError
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class LlamaEngine:
     def submit(self, request: Request) -> Future[Answer]:
         """Queue a request."""
         future = self._worker.submit(self._answer, request)
-        cancel_at_exit(future, request.cancelled)
+        _cancel_at_exit(future, request.cancelled)
         return future
 
     def count_tokens(self, text: str) -> int:
@@ -205,3 +204,24 @@ class _Written:
         if text:
             self._pieces.append(text)
             self._on_text(text)
+
+
+_unfinished: set[threading.Event] = set()
+
+
+def _cancel_at_exit(work: Future[Answer], cancelled: threading.Event) -> None:
+    """Set `cancelled` as soon as the program ends: Python waits for what threads still do, however long it takes."""
+    _watch()
+    _unfinished.add(cancelled)
+    work.add_done_callback(lambda _: _unfinished.discard(cancelled))
+
+
+@cache
+def _watch() -> None:
+    # What `atexit` calls comes too late, after that wait. This comes before it, last registered first.
+    threading._register_atexit(_cancel_all)  # type: ignore[attr-defined]
+
+
+def _cancel_all() -> None:
+    for cancelled in list(_unfinished):
+        cancelled.set()

@@ -9,8 +9,7 @@ from langchain_core.messages import BaseMessage
 
 from models.forms import AnswerForm
 from models.llama.chat import LlamaCppChat
-from models.local_info import LocalModelInfo
-from models.model import FormAnswer, Model, ask, was_cut_off
+from models.model import FormAnswer, LocalModelInfo, Model, ask, was_cut_off
 from models.requests import usage_of
 
 COUNTS = 2048

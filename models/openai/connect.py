@@ -1,26 +1,59 @@
-"""Chat models behind OpenAI's protocol: OpenAI itself, or any server that speaks it."""
+"""Chat models behind OpenAI's protocol: OpenAI itself, or any server that speaks it. Imported when needed: slow."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from typing import Any
+
+import openai
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGenerationChunk
+from langchain_openai import ChatOpenAI
+from langchain_openai.chat_models.base import BaseChatOpenAI
+from openai import BadRequestError, UnprocessableEntityError
 
 from models.endpoint import Endpoint, shown
+from models.transport import MAX_RETRIES
 from state.errors import ModelError
-
-if TYPE_CHECKING:
-    from langchain_openai.chat_models.base import BaseChatOpenAI
 
 CHECK_TIMEOUT_S = 5.0
 
 
-def connect(name: str, endpoint: Endpoint) -> "BaseChatOpenAI":
-    """Return a chat model. Blocking: the import is slow. Nothing is sent yet.
+class CompatibleChat(BaseChatOpenAI):
+    """Any server that speaks OpenAI's protocol. They know the limit by its old name, `max_tokens`."""
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        """Stream; where the request is refused, try once more without asking for usage, and remember what worked."""
+        try:
+            async for chunk in super()._astream(messages, stop, run_manager, **kwargs):
+                yield chunk
+        except (BadRequestError, UnprocessableEntityError) as error:
+            if not self.stream_usage:
+                raise
+            try:
+                async for chunk in super()._astream(messages, stop, run_manager, **kwargs, stream_usage=False):
+                    self.stream_usage = False
+                    yield chunk
+            except (BadRequestError, UnprocessableEntityError):
+                raise error from error.__cause__
+
+
+class OpenAIChat(CompatibleChat, ChatOpenAI):
+    """OpenAI itself."""
+
+
+def connect(name: str, endpoint: Endpoint) -> BaseChatOpenAI:
+    """Return a chat model. Nothing is sent yet.
 
     Raises:
         ModelError: OpenAI itself is meant and there is no key.
     """
-    from models.openai.chat import CompatibleChat, OpenAIChat
-    from models.transport import MAX_RETRIES
-
     if endpoint.is_openai and not endpoint.api_key:
         raise ModelError(
             f"openai:{name} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that needs none"
@@ -40,14 +73,12 @@ def connect(name: str, endpoint: Endpoint) -> "BaseChatOpenAI":
     )
 
 
-async def check_endpoint(model: "BaseChatOpenAI", endpoint: Endpoint) -> None:
+async def check_endpoint(model: BaseChatOpenAI, endpoint: Endpoint) -> None:
     """Ask the endpoint for its models, for at most `CHECK_TIMEOUT_S`.
 
     Raises:
         ModelError: nothing answers there, it refuses the key, or it is broken.
     """
-    import openai  # connect() has loaded it
-
     where = shown(endpoint.base_url)
     client = model.root_async_client.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S)
     try:

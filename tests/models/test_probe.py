@@ -8,8 +8,7 @@ from langchain_core.messages import HumanMessage
 from support.gguf_model import CONTEXT, write_tiny_gguf
 
 from models.forms import AnswerForm, Choice, obj
-from models.local_info import Timing
-from models.model import FormAnswer, Model
+from models.model import FormAnswer, Model, Timing
 from models.pool import ModelPool
 from models.probe import TimedAnswer, WatchedModel, load
 from state.base import TokenUsage
