@@ -1,11 +1,14 @@
-"""What spans say of stages, calls and reviews. Content is left out unless the user sets `CAPTURE_CONTENT`."""
+"""What spans say of stages, calls and reviews. Content is left out unless the user sets `CAPTURE_CONTENT`.
+
+Names are those of OpenTelemetry's conventions for GenAI and MCP, and our own below `packetgate.`:
+https://github.com/open-telemetry/semantic-conventions-genai, in development as of 2026.
+"""
 
 import json
 import os
 
 from opentelemetry.util.types import AttributeValue
 
-from graph.telemetry import conventions as names
 from graph.telemetry.changes import StageChange
 from models.model import ModelSource
 from state.base import TokenUsage
@@ -16,29 +19,38 @@ from state.transitions import ToolExecutionStatus
 
 Attributes = dict[str, AttributeValue]
 
+SCOPE = "packetgate"
+STAGE = "packetgate.stage"
+OPERATION_NAME = "gen_ai.operation.name"
+EXECUTE_TOOL = "execute_tool"
+TOOL_NAME = "gen_ai.tool.name"
+ERROR_TYPE = "error.type"
+CAPTURE_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""The environment variable that allows content, which is arguments, results and explanations, on spans."""
+
 
 def of_stage(change: StageChange, event: StageFinished) -> Attributes:
     """Return a stage's attributes. A missed name is the model's word until it is known to be a tool's."""
     known = None if captures_content() else set(change.context[1].available_mcp_tools)
     told: Attributes = {
-        names.LOADED: event.loaded,
-        names.ADDED: event.added,
-        names.REMOVED: event.removed,
-        names.SHIFTED: bool(event.shift),
-        names.USED: event.used,
-        names.MISSED: tuple(name for name in event.missed if known is None or name in known),
-        names.ESCALATED: event.escalated,
-        names.ESCALATION: event.escalation or "",
-        names.CORRECTION: event.corrections,
-        names.VIOLATIONS: event.violations,
-        names.ERRORS: len(event.errors),
-        **{f"{names.CALLS}{status}": count for status, count in event.calls.items()},
+        "packetgate.tools.loaded": event.loaded,
+        "packetgate.tools.added": event.added,
+        "packetgate.tools.removed": event.removed,
+        "packetgate.context.shifted": bool(event.shift),
+        "packetgate.tools.used": event.used,
+        "packetgate.tools.missed": tuple(name for name in event.missed if known is None or name in known),
+        "packetgate.tools.escalated": event.escalated,
+        "packetgate.escalation": event.escalation or "",
+        "packetgate.correction": event.corrections,
+        "packetgate.violations": event.violations,
+        "packetgate.errors": len(event.errors),
+        **{f"packetgate.calls.{status}": count for status, count in event.calls.items()},
     }
     return {
         **_identity(event),
-        names.MODE: event.mode,
-        names.FALLBACK: event.is_fallback,
-        names.REINJECTIONS: event.reinjection_count,
+        "packetgate.mode": event.mode,
+        "packetgate.fallback": event.is_fallback,
+        "packetgate.reinjections": event.reinjection_count,
         **{name: value for name, value in told.items() if value},
         **_usage(event.usage),
     }
@@ -46,7 +58,7 @@ def of_stage(change: StageChange, event: StageFinished) -> Attributes:
 
 def of_break(event: StageStopped) -> Attributes:
     """Return the attributes of a stage that waits for the user, or that broke."""
-    failed: Attributes = {names.ERROR_TYPE: event.error} if event.reason == "error" else {}
+    failed: Attributes = {ERROR_TYPE: event.error} if event.reason == "error" else {}
     return _identity(event) | _usage(event.usage) | failed
 
 
@@ -55,39 +67,39 @@ async def of_model(source: ModelSource | None, usage: TokenUsage) -> Attributes:
     if source is None or usage == TokenUsage():
         return {}
     model = await source()
-    return {names.REQUEST_MODEL: model.name, **({names.PROVIDER: model.provider} if model.provider else {})}
+    return {"gen_ai.request.model": model.name, **({"gen_ai.provider.name": model.provider} if model.provider else {})}
 
 
 def of_call(call: ToolCall) -> Attributes:
     """Return a tool call's attributes."""
     told: Attributes = {
-        names.OPERATION_NAME: names.EXECUTE_TOOL,
-        names.TOOL_NAME: call.tool_name,
-        names.TOOL_CALL_ID: call.call_id,
-        names.MCP_METHOD: names.TOOLS_CALL,
-        names.CALL_STATUS: call.status.value,
-        names.CALL_RISK: call.risk.value,
+        OPERATION_NAME: EXECUTE_TOOL,
+        TOOL_NAME: call.tool_name,
+        "gen_ai.tool.call.id": call.call_id,
+        "mcp.method.name": "tools/call",
+        "packetgate.call.status": call.status.value,
+        "packetgate.call.risk": call.risk.value,
     }
     if failure := error_type(call):
-        told[names.ERROR_TYPE] = failure
+        told[ERROR_TYPE] = failure
     if call.result and call.result.dry_run:
-        told[names.DRY_RUN] = True
+        told["packetgate.call.dry_run"] = True
     if call.result and captures_content():
-        told[names.TOOL_CALL_ARGUMENTS] = json.dumps(call.params)
-        told[names.TOOL_CALL_RESULT] = call.result.error or call.result.output
+        told["gen_ai.tool.call.arguments"] = json.dumps(call.params)
+        told["gen_ai.tool.call.result"] = call.result.error or call.result.output
     return told
 
 
 def of_review(review: Evaluation, change: StageChange) -> Attributes:
     """Return the attributes of the judgement on a call."""
     judged: Attributes = {
-        names.EVALUATION_NAME: review.name,
-        names.EVALUATION_SCORE: review.score,
-        names.EVALUATION_LABEL: review.label,
-        names.TOOL_CALL_ID: review.subject,
-        names.TOOL_NAME: next((call.tool_name for call in change.calls if call.call_id == review.subject), ""),
+        "gen_ai.evaluation.name": review.name,
+        "gen_ai.evaluation.score.value": review.score,
+        "gen_ai.evaluation.score.label": review.label,
+        "gen_ai.tool.call.id": review.subject,
+        TOOL_NAME: next((call.tool_name for call in change.calls if call.call_id == review.subject), ""),
     }
-    return judged | {names.EVALUATION_EXPLANATION: review.explanation} if captures_content() else judged
+    return judged | {"gen_ai.evaluation.explanation": review.explanation} if captures_content() else judged
 
 
 def tried(call: ToolCall) -> bool:
@@ -109,19 +121,19 @@ def error_type(call: ToolCall) -> str | None:
     """Return the class of a call's failure; None when it did not fail."""
     if call.status not in {ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN}:
         return None
-    return names.TOOL_ERROR if answered(call) else call.status.value
+    return "tool_error" if answered(call) else call.status.value  # a server said so, or nobody did
 
 
 def captures_content() -> bool:
     """Whether the user lets content onto spans."""
-    return os.environ.get(names.CAPTURE_CONTENT, "").strip().lower() in names.CAPTURING
+    return os.environ.get(CAPTURE_CONTENT, "").strip().lower() in {"true", "1", "span_only", "span_and_event"}
 
 
 def _identity(event: StageFinished | StageStopped) -> Attributes:
     return {
-        names.STAGE: event.stage,
-        names.CONVERSATION_ID: event.session_id,
-        names.PACKET_ID: event.packet_id,
+        STAGE: event.stage,
+        "gen_ai.conversation.id": event.session_id,
+        "packetgate.packet.id": event.packet_id,
     }
 
 
@@ -129,7 +141,7 @@ def _usage(usage: TokenUsage) -> Attributes:
     if not usage.input_tokens and not usage.output_tokens:
         return {}
     return {
-        names.INPUT_TOKENS: usage.input_tokens,
-        names.OUTPUT_TOKENS: usage.output_tokens,
-        names.CACHED_TOKENS: usage.cached_tokens,
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
     }

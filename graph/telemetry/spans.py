@@ -12,8 +12,9 @@ from types import TracebackType
 
 from opentelemetry.trace import INVALID_SPAN, Span, StatusCode, get_tracer, use_span
 
-from graph.telemetry import conventions as names
 from graph.telemetry.attributes import (
+    EXECUTE_TOOL,
+    SCOPE,
     Attributes,
     answered,
     captures_content,
@@ -32,7 +33,7 @@ from state.routing import ToolCall
 
 log = logging.getLogger(__name__)
 
-_tracer = get_tracer(names.SCOPE)
+_tracer = get_tracer(SCOPE)
 _logged: deque[str] = deque(maxlen=256)
 
 
@@ -62,7 +63,7 @@ def stage_span(stage: str, packet_id: str) -> Iterator[Span]:
     """Open a stage's span; what runs within, such as the spans of servers, belongs to it."""
     span: Span = INVALID_SPAN
     with TelemetryGuard(packet_id):
-        span = _tracer.start_span(f"{names.SCOPE} {stage}")
+        span = _tracer.start_span(f"{SCOPE} {stage}")
     known = span.get_span_context().is_valid
     within = use_span(span, record_exception=False, set_status_on_exception=False) if known else nullcontext()
     try:
@@ -86,7 +87,7 @@ def record_change(span: Span, change: StageChange, event: StageFinished, model: 
     for call in ran:
         _record_call(call, began, began + round(took_ms(call, event) * 1e6))
     for review in change.evaluations:
-        span.add_event(names.EVALUATION_RESULT, of_review(review, change))
+        span.add_event("gen_ai.evaluation.result", of_review(review, change))
 
 
 def record_break(span: Span, event: StageStopped, error: Exception, model: Attributes) -> None:
@@ -103,7 +104,7 @@ def record_break(span: Span, event: StageStopped, error: Exception, model: Attri
 
 def _record_call(call: ToolCall, began: int, ended: int) -> None:
     """Record a call after the fact: calls of one pass start together, with their stage."""
-    span = _tracer.start_span(f"{names.EXECUTE_TOOL} {call.tool_name}", attributes=of_call(call), start_time=began)
+    span = _tracer.start_span(f"{EXECUTE_TOOL} {call.tool_name}", attributes=of_call(call), start_time=began)
     if error_type(call):
         span.set_status(StatusCode.ERROR)
     span.end(ended)
