@@ -1,16 +1,19 @@
 """From what a decider wants to what the packet holds: every wanted call checked, none of them run."""
 
-from deciders.describing import described
-from deciders.objections import objections_to
+from collections.abc import Iterable, Sequence
+
 from deciders.protocols import Selection, WantedCall
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolRouting
+from state.routing import Correction, ToolCall, ToolRouting
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import CheckedCall, checked_call
 from tools.checks.provenance import trace_params
+from tools.checks.wrong_kind import wrong_kind
 
+ALL = "*"
+"""A wish for the descriptions of all tools."""
 MAX_CLARIFICATIONS = 2
 MAX_DESCRIBE_ROUNDS = 2
 MAX_SUGGESTIONS = 5
@@ -27,7 +30,7 @@ def routing_after(
         case "clarify" if len(packet.content.clarifications) < MAX_CLARIFICATIONS:
             return routing.asked(selection.question)
         case "describe" if routing.describe_rounds < MAX_DESCRIBE_ROUNDS:
-            return described(routing, selection.tool_names, packet, catalogue)
+            return _described(routing, selection.tool_names, packet, catalogue)
         case "clarify" | "describe":
             return routing.ended(f"selection asked to {selection.action} again and again, without a result")
     if selection.decided_by == "model" and _may_widen(packet):
@@ -46,6 +49,30 @@ def _may_widen(packet: CognitionPacket) -> bool:
     return bool(packet.context.palette_left_out) and not routing.widened and not routing.reinjection_count
 
 
+def _described(
+    routing: ToolRouting, wishes: Sequence[str], packet: CognitionPacket, catalogue: Catalogue
+) -> ToolRouting:
+    """Return the routing section with the tools that the wishes stand for: the next palette has them in full.
+
+    A wish is a tool's name, a category or a server, or `*` for all, those on the palette first. A name that nothing
+    has gets the nearest five as suggestions.
+    """
+    shown = [entry.tool_name for entry in packet.context.palette]
+    found = [_meant(wish, shown, catalogue) for wish in wishes]
+    unknown = [wish for wish, names in zip(wishes, found, strict=True) if not names]
+    nearest = [name for wish in unknown for name in catalogue.nearest(wish, MAX_SUGGESTIONS)]
+    return routing.described(
+        tuple(name for names in found for name in names), tuple(dict.fromkeys(nearest))[:MAX_SUGGESTIONS]
+    )
+
+
+def _meant(wish: str, shown: Sequence[str], catalogue: Catalogue) -> Iterable[str]:
+    if wish.strip() == ALL:
+        return dict.fromkeys([*shown, *catalogue])
+    name = catalogue.canonical(wish)
+    return [name] if name else catalogue.group(wish)
+
+
 def _call(
     routing: ToolRouting, selection: Selection, packet: CognitionPacket, catalogue: Catalogue, most: int
 ) -> ToolRouting:
@@ -60,7 +87,7 @@ def _call(
         nearest = dict.fromkeys(name for wanted in missed for name in catalogue.nearest(wanted))
         return routing.missed(missed, tuple(nearest)[:MAX_SUGGESTIONS])
     sound = [(wanted, call) for wanted, call in zip(selection.calls, checked, strict=True) if not call.problems]
-    against = objections_to(routing, [call for _, call in sound], packet, catalogue)
+    against = _objections_to(routing, [call for _, call in sound], packet, catalogue)
     if against:
         return routing.objected(tuple(against))
     valid = [_tool_call(wanted, call, selection, packet, catalogue) for wanted, call in sound]
@@ -72,6 +99,19 @@ def _call(
     if valid:
         return routing.ended("the same call was already made, or turned down, this turn, so it is not made again")
     return routing.ended(told or "selection named no call")
+
+
+def _objections_to(
+    routing: ToolRouting, calls: Sequence[CheckedCall], packet: CognitionPacket, catalogue: Catalogue
+) -> list[Correction]:
+    """Return what is to be said against these calls, once a turn: if the decider insists, the review decides."""
+    words, most = packet.content.user_words, max(packet.intent.access.risks, key=lambda risk: risk.severity)
+    names = [call.tool_name for call in calls]
+    made = [call.tool_name for call in routing.past_calls if call.tool_name in catalogue]
+    served = {catalogue[name].category for name in names + made}
+    found = [wrong_kind(catalogue[name], words, most, catalogue) for name in names]
+    open_ = [one for one in found if one and catalogue[one.better_tool].category not in served]
+    return [one for one in open_ if one.better_tool not in routing.objections]
 
 
 def _checked(wanted: WantedCall, packet: CognitionPacket, catalogue: Catalogue) -> CheckedCall:

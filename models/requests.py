@@ -70,7 +70,7 @@ def exchange(
     """Note a request where requests are collected. Yields what takes the answer, whole or piece by piece."""
     found = _collected.get()
     if found is None:
-        yield _unheard
+        yield lambda _: None
         return
     at, began, error = now(), perf_counter(), ""
     pieces: list[AIMessage] = []
@@ -102,10 +102,6 @@ def usage_of(*answers: AIMessage) -> TokenUsage:
         output_tokens=sum(usage["output_tokens"] for usage in known),
         cached_tokens=sum(usage.get("input_token_details", {}).get("cache_read", 0) for usage in known),
     )
-
-
-def _unheard(_answer: AIMessage) -> None:
-    pass
 
 
 def _said(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:

@@ -9,9 +9,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from pydantic import SecretStr
 
-from models.decoding.decode import shorten
 from models.endpoint import shown
 from state.errors import DecisionError
+from state.printing import shorten
 
 MAX_RETRIES = 2
 """How often the openai library tries again after 408, 409, 429, 5xx, a time-out, or a broken connection."""

@@ -36,3 +36,9 @@ def fenced(text: str, kind: str = "") -> str:
     longest = max((len(ticks) for ticks in re.findall("`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{kind}\n{text}\n{fence}"
+
+
+def shorten(text: str, limit: int = 120) -> str:
+    """Return the text on one line, at most `limit` characters of it."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from deciders.describing import ALL
+from deciders.outcome import ALL
 from models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
 from state.sections import Access
 from tools.spec.tool_spec import ToolSpec

@@ -15,7 +15,7 @@ from state.context import RoutingContext
 from state.errors import DecisionError
 from state.packet import CognitionPacket
 from state.routing import ToolCall, ToolRouting
-from state.sections import Access, Content, Context, PaletteEntry
+from state.sections import Access, Content, Context
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
@@ -84,12 +84,11 @@ def _packet(catalogue: Catalogue, context: RoutingContext) -> CognitionPacket:
     palette = choose_palette(
         PaletteRequest(REQUEST, Access.MIXED, context.palette_size, context.palette_token_budget), catalogue
     ).entries
+    best = ToolCall(
+        tool_name=palette[0].tool_name, risk=palette[0].risk, selection_reasoning="it fits the request best"
+    )
     return CognitionPacket(
         content=Content(original_prompt=REQUEST),
         context=Context(palette=palette),
-        tool_routing=ToolRouting(calls=(_call(palette[0]),)),
+        tool_routing=ToolRouting(calls=(best,)),
     )
-
-
-def _call(entry: PaletteEntry) -> ToolCall:
-    return ToolCall(tool_name=entry.tool_name, risk=entry.risk, selection_reasoning="it fits the request best")

@@ -56,7 +56,8 @@ class LanguageReviewer:
             return None if judged == wanted else f'"reviews" must judge each of the calls {wanted} once, not {judged}.'
 
         model, max_tokens = await self.model(), context.review_max_tokens * max(1, len(calls))
-        user = render("review_user", request=packet.content.user_words, calls=_listed(calls, catalogue))
+        listed = "\n".join(_described(number, call, catalogue) for number, call in enumerate(calls, start=1))
+        user = render("review_user", request=packet.content.user_words, calls=listed)
         answer = await decide(
             model,
             await conversation(model, packet, [render("review_system", ledger=catalogue.ledger)], user, max_tokens),
@@ -94,10 +95,6 @@ def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> 
         confidence_source=source,
         reasoning=entry.reasoning,
     )
-
-
-def _listed(calls: tuple[ToolCall, ...], catalogue: Catalogue) -> str:
-    return "\n".join(_described(number, call, catalogue) for number, call in enumerate(calls, start=1))
 
 
 def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:

@@ -6,7 +6,7 @@ from deciders.protocols import Answer
 from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, words_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.printing import fenced
+from state.printing import fenced, shorten
 from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
@@ -62,7 +62,7 @@ def _without_tools(catalogue: Catalogue, *, greet: bool) -> str:
 
 def _tell(call: ToolCall, request: str) -> tuple[str, str]:
     """Return what happened, and what the tool itself said."""
-    called, error = f"{call.tool_name} {_params(call)}", call.result.error or "" if call.result else ""
+    called, error = f"{call.tool_name} ({_params(call)})", call.result.error or "" if call.result else ""
     match call.status:
         case ToolExecutionStatus.EXECUTED if call.result:
             return f"{called}:\n", _shown(call.result.output, request)
@@ -81,8 +81,7 @@ def _tell(call: ToolCall, request: str) -> tuple[str, str]:
 
 
 def _params(call: ToolCall) -> str:
-    shown = ", ".join(f"{name}={_short(str(value))}" for name, value in call.params.items())
-    return f"({shown})"
+    return ", ".join(f"{name}={shorten(str(value), 80)}" for name, value in call.params.items())
 
 
 def _shown(output: str, request: str) -> str:
@@ -104,8 +103,3 @@ def _topic(request: str) -> str:
 
 def _sentence(note: str) -> str:
     return note[:1].upper() + note[1:] + ("" if note.endswith((".", "?", "!")) else ".")
-
-
-def _short(text: str, limit: int = 80) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"

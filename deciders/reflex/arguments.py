@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from dataclasses import dataclass, field
 from typing import Any
 
 from deciders.reflex.reading import SENSES, Mentions, mentions_in, words_in
@@ -41,16 +40,11 @@ _TO = re.compile(r"\b(?:to|into|as)\s+([^\s,?]+)", re.IGNORECASE)
 _IN = re.compile(r"\b(?:in|at|of|for|named|called|to)\s+(?:the\s+)?([^\s,?]+)", re.IGNORECASE)
 
 
-@dataclass
 class _Pool:
     """The mentions of a request, each handed out once."""
 
-    mentions: Mentions
-    paths: list[str] = field(default_factory=list)
-    quoted: list[str] = field(default_factory=list)
-    numbers: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, text: str) -> None:
+        self.mentions = mentions_in(text)
         self.paths = [*self.mentions.paths]
         self.quoted = [*self.mentions.quoted]
         self.numbers = [*self.mentions.numbers]
@@ -58,7 +52,7 @@ class _Pool:
 
 def fill(spec: ToolSpec, text: str) -> tuple[dict[str, Any], list[str]]:
     """Return (arguments found in `text`, names of required parameters that were not found)."""
-    pool = _Pool(mentions_in(text))
+    pool = _Pool(text)
     params: dict[str, Any] = {}
     required_first = sorted(spec.parameters, key=lambda name: name not in spec.required)
     for name in required_first:
@@ -71,7 +65,11 @@ def fill(spec: ToolSpec, text: str) -> tuple[dict[str, Any], list[str]]:
 def fill_each(spec: ToolSpec, text: str) -> list[tuple[dict[str, Any], list[str]]]:
     """Like `fill`, once for each path when several are named and the tool takes one at a time."""
     paths = mentions_in(text).paths
-    takes = [name for name, schema in spec.parameters.items() if _is_path(name) and _kind(schema) != "array"]
+    takes = [
+        name
+        for name, schema in spec.parameters.items()
+        if set(words_of(name)) & PATH_WORDS and _kind(schema) != "array"
+    ]
     if len(paths) < 2 or len(takes) != 1 or set(spec.required) - set(takes):
         return [fill(spec, text)]
     calls = []
@@ -229,10 +227,6 @@ def _kind(schema: dict[str, Any]) -> str:
         else [option.get("type") for option in schema.get("anyOf", ()) if isinstance(option, dict)]
     )
     return next((option for option in options if isinstance(option, str) and option != "null"), "any")
-
-
-def _is_path(name: str) -> bool:
-    return bool(set(words_of(name)) & PATH_WORDS)
 
 
 def senses_of(verbs: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from langgraph.store.base import BaseStore
 
 from graph.records.prompts import ROOT as EXCHANGES
 from graph.records.prompts import StagePrompts, prune_prompts, save_prompts
-from graph.telemetry.spans import TelemetryGuard
+from graph.telemetry.spans import guarded
 from graph.telemetry.stages import Node
 from models.endpoint import Role
 from models.requests import ModelRequest, collected
@@ -36,7 +36,7 @@ def with_usage_record(stage: Node[CognitionPacket], days: int, prompt_days: int)
     async def run(state: CognitionPacket, *, runtime: Runtime[RoutingContext]) -> PacketUpdate:
         update = await stage(state, runtime=runtime)
         if runtime.store is not None:
-            with TelemetryGuard(state.header.packet_id):
+            with guarded(state.header.packet_id):
                 async with asyncio.timeout(PATIENCE_S):
                     if days:
                         await keep(runtime.store, record_of(state.merged(update)))
@@ -72,7 +72,7 @@ async def forget_records(store: BaseStore, session_id: str) -> None:
 async def _keep(store: BaseStore | None, header: Header, stage: str, role: Role, said: list[ModelRequest]) -> None:
     if store is None or not said:
         return
-    with TelemetryGuard(header.packet_id):
+    with guarded(header.packet_id):
         record = StagePrompts(
             session_id=header.session_id,
             packet_id=header.packet_id,

@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from types import TracebackType
 
 from opentelemetry.trace import INVALID_SPAN, Span, StatusCode, get_tracer, use_span
 
@@ -37,32 +36,22 @@ _tracer = get_tracer(SCOPE)
 _logged: deque[str] = deque(maxlen=256)
 
 
-class TelemetryGuard:
-    """Keeps what goes wrong in telemetry, the user's exporters included, from ending a turn; logs it once a packet."""
-
-    def __init__(self, packet_id: str) -> None:
-        self._packet_id = packet_id
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        """Log an error; what is none, such as a cancellation, passes."""
-        if not isinstance(error, Exception):
-            return False
-        if self._packet_id not in _logged:
-            _logged.append(self._packet_id)
-            log.error("telemetry of packet %r is incomplete", self._packet_id, exc_info=error)
-        return True
+@contextmanager
+def guarded(packet_id: str) -> Iterator[None]:
+    """Keep what goes wrong in telemetry, the user's exporters included, from ending a turn; log it once a packet."""
+    try:
+        yield
+    except Exception:
+        if packet_id not in _logged:
+            _logged.append(packet_id)
+            log.exception("telemetry of packet %r is incomplete", packet_id)
 
 
 @contextmanager
 def stage_span(stage: str, packet_id: str) -> Iterator[Span]:
     """Open a stage's span; what runs within, such as the spans of servers, belongs to it."""
     span: Span = INVALID_SPAN
-    with TelemetryGuard(packet_id):
+    with guarded(packet_id):
         span = _tracer.start_span(f"{SCOPE} {stage}")
     known = span.get_span_context().is_valid
     within = use_span(span, record_exception=False, set_status_on_exception=False) if known else nullcontext()
@@ -70,7 +59,7 @@ def stage_span(stage: str, packet_id: str) -> Iterator[Span]:
         with within:
             yield span
     finally:
-        with TelemetryGuard(packet_id):
+        with guarded(packet_id):
             span.end()
 
 

@@ -11,7 +11,7 @@ from langgraph.types import Command
 
 from graph.telemetry.attributes import of_model
 from graph.telemetry.changes import StageChange
-from graph.telemetry.spans import TelemetryGuard, record_break, record_change, stage_span
+from graph.telemetry.spans import guarded, record_break, record_change, stage_span
 from models.model import ModelSource
 from state.base import TokenUsage, ms_since
 from state.context import RoutingContext
@@ -28,16 +28,6 @@ class Node(Protocol[P_contra]):
 
     async def __call__(self, state: P_contra, *, runtime: Runtime[RoutingContext]) -> PacketUpdate:
         """Run the stage."""
-        ...
-
-
-class Recovery(Protocol):
-    """What goes on after a stage that broke, as LangGraph calls it."""
-
-    async def __call__(
-        self, state: CognitionPacket, error: NodeError, runtime: Runtime[RoutingContext]
-    ) -> Command[str]:
-        """Decide in the stage's place, and where to go from there."""
         ...
 
 
@@ -60,7 +50,7 @@ def instrumented(
             try:
                 update = await stage(state, runtime)
             except Exception as error:
-                with TelemetryGuard(ids["packet_id"]):
+                with guarded(ids["packet_id"]):
                     stopped = StageStopped(stage=name, **ids, **_how(error), duration_ms=ms_since(started))
                     runtime.stream_writer(stopped)
                     record_break(span, stopped, error, await of_model(model, stopped.usage))
@@ -69,7 +59,7 @@ def instrumented(
             known = 0 if "header" in update else len(state.reasoning.reflection_log)
             update["reasoning"] = update.get("reasoning", state.reasoning).timed(known, took)
             update["metrics"] = update.get("metrics", state.metrics).took(name, took)
-            with TelemetryGuard(update.get("header", state.header).packet_id):
+            with guarded(update.get("header", state.header).packet_id):
                 change = StageChange(name, state, update)
                 finished = change.event(took)
                 runtime.stream_writer(finished)
@@ -81,7 +71,7 @@ def instrumented(
 
 def recovering(
     name: str, stand_in: Callable[..., Awaitable[PacketUpdate]], route: Callable[[CognitionPacket], str]
-) -> Recovery:
+) -> Callable[[CognitionPacket, NodeError, Runtime[RoutingContext]], Awaitable[Command[str]]]:
     """Return what goes on after the stage broke: `stand_in` gets the `error` and decides, told of as the stage is.
 
     What the broken stage spent is in the packet before that begins: word of it went out when it broke.

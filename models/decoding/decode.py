@@ -8,6 +8,7 @@ from models.decoding.call_forms import read_call
 from models.decoding.native_calls import read_answer
 from models.decoding.values import read_loose, read_strict
 from state.errors import DecisionError
+from state.printing import shorten
 
 MAX_CHARS = 1_000_000
 
@@ -34,12 +35,6 @@ def decode_json(text: str) -> dict[str, Any]:
     if values:
         return _normal(values)
     raise DecisionError(f"the answer holds no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
-
-
-def shorten(text: str, limit: int = 120) -> str:
-    """Return the text on one line, at most `limit` characters of it."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def _normal(values: list[Any]) -> dict[str, Any]:

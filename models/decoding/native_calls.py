@@ -7,14 +7,26 @@ end mark too, which servers often cut off as a stop word.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from models.decoding.call_forms import NativeCall, read_call, says_call
-from models.decoding.scan import ASIDES, FLAGS, scan
-from models.decoding.values import Reader, Reading, whole_value
+from models.decoding.values import THOUGHT_END, Reader, Reading, whole_value
+
+_THOUGHT_BEGIN = r"<(?:think|thinking|reasoning)>|\[THINK\]"
+
+_ASIDES = rf"""
+    (?P<thought> {_THOUGHT_BEGIN} )
+  | (?P<thought_end> {THOUGHT_END} )
+  | (?P<echo> <tool_response> | <<<tool\ output\ (?P<fence>[^:\n]{{1,80}}): )
+"""
+"""What begins or ends what is not the answer: a thought, or an echo of what a tool returned."""
+_FLAGS = re.VERBOSE | re.IGNORECASE | re.ASCII
+
+_THOUGHT = re.compile(_THOUGHT_BEGIN, _FLAGS)
 
 _MARKS = re.compile(
-    rf"""{ASIDES}
+    rf"""{_ASIDES}
   | (?P<json> \{{(?!\{{) | \[(?=\s*\{{) )  # of a template's doubled brace, the inner one
   | (?P<named>
         <function=(?P<function>[^<>\n]{{1,200}})>
@@ -27,13 +39,13 @@ _MARKS = re.compile(
       | <\|\s*start\ of[^|>]{{0,80}}tool\ call\s*\|>
     )
     """,
-    FLAGS,
+    _FLAGS,
 )
-_GAP = re.compile(r"(?:[\s;,]|```(?:json)?)*+", FLAGS)
+_GAP = re.compile(r"(?:[\s;,]|```(?:json)?)*+", _FLAGS)
 _END_MARKS = re.compile(
     r"""(?: [\s`]++ | </(?:tool_call|function_?call|function)> | <\|/tool_call\|> | \[/TOOL_CALLS\]
       | <\|eo[mt]_id\|> | <\|\s*end\ of[^|>]{0,80}tool\ call\s*\|> | <\uff5ctool\u2581calls?\u2581end\uff5c> )*+""",
-    FLAGS,
+    _FLAGS,
 )
 _PARAMETER = re.compile(r"\s*<parameter=([^<>\n]{1,200})>\n?(.*?)\n?</parameter>\s*", re.DOTALL)
 
@@ -52,7 +64,49 @@ def read_answer(text: str, read: Reader) -> list[Reading]:
                 return _named_call(text, mark, read)
         return _plain(read(text, mark.start()))
 
-    return scan(text, _MARKS, read_at)
+    return _scan(text, _MARKS, read_at)
+
+
+def _scan(text: str, marks: re.Pattern[str], read_at: Callable[[str, re.Match[str]], Reading]) -> list[Reading]:
+    """Return what `read_at` makes of every mark outside asides, in order, the broken included.
+
+    A thought holds drafts, not answers, so what stands in one, or before the end of one whose beginning the chat
+    template wrote, does not count. A thought that never ends was either cut off or its end forgotten: a thing counts
+    there only as the very last of the text. An echo that never ends holds no answer.
+    """
+    found: list[Reading] = []
+    at = 0
+    while mark := marks.search(text, at):
+        match mark.lastgroup:
+            case "thought" | "echo":
+                end = _end_of(mark).search(text, mark.end())
+                if end is None:
+                    return found + (_last_thing(text, marks, read_at) if mark.lastgroup == "thought" else [])
+                at = end.end()
+            case "thought_end":
+                found.clear()
+                at = mark.end()
+            case _:
+                found.append(read_at(text, mark))
+                at = found[-1].end
+    return found
+
+
+def _end_of(mark: re.Match[str]) -> re.Pattern[str]:
+    """Return what ends the aside. A tool's text may hold ends too, but not its fence's id."""
+    if mark["fence"] is not None:
+        return re.compile(re.escape(f"<<<end of tool output {mark['fence']}>>>"), re.IGNORECASE)
+    return re.compile(re.escape(f"{mark[0][0]}/{mark[0][1:]}"), re.IGNORECASE)
+
+
+def _last_thing(text: str, marks: re.Pattern[str], read_at: Callable[[str, re.Match[str]], Reading]) -> list[Reading]:
+    """Return what a thought that never ends has for its last thing."""
+    *_, opening = _THOUGHT.finditer(text)
+    thought = text[opening.end() :].rstrip("` \t\r\n")
+    last = _scan(thought, marks, read_at)[-1:]
+    if last and last[0].value is not None and last[0].end == len(thought):
+        return last
+    return [Reading(None, len(text), "it breaks off while it is still thinking")]
 
 
 def _plain(reading: Reading) -> Reading:

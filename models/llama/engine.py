@@ -83,16 +83,11 @@ class LlamaEngine:
         return Mask(self.weights)
 
     @property
-    def context_size(self) -> int:
-        """Tokens that prompt and answer may take together."""
-        return self._context.size
-
-    @property
     def local_info(self) -> LocalModelInfo:
         """What the file and its context are."""
         weights = self.weights
         return LocalModelInfo(
-            weights.description, self.context_size, weights.trained_context, own_template=weights.template is not None
+            weights.description, self._context.size, weights.trained_context, own_template=weights.template is not None
         )
 
     def submit(self, request: Request) -> Future[Answer]:

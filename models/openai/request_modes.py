@@ -39,13 +39,8 @@ class RequestMode:
     @property
     def held_by(self) -> HeldBy:
         """What keeps the answer in its form."""
-        held: dict[str, HeldBy] = {
-            "json_schema": "json_schema",
-            "json_object+schema": "json_object",
-            "tool_call": "tool_call",
-            "json_object": "json_object",
-        }
-        return held.get(FORMATS[self.level], "prompt")
+        held_by: tuple[HeldBy, ...] = ("json_schema", "json_object", "tool_call", "json_object", "prompt")
+        return held_by[self.level]
 
     @property
     def shows_schema(self) -> bool:

@@ -11,9 +11,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.gguf_model import write_tiny_gguf
 from support.palettes import PALETTES, palettes
 
-from deciders.describing import ALL
 from deciders.language.forms import selection_form, tool_of
 from deciders.language.selection import SelectionAnswer
+from deciders.outcome import ALL
 from models.llama.model import LlamaCppModel
 from models.model import FormAnswer
 from tools.catalogue.catalogue import Catalogue
