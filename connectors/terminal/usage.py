@@ -10,8 +10,8 @@ from connectors import rendering
 from graph.settings import Settings
 from graph.storage import open_store
 from state.printing import counted, printable
+from tools.usage.record import ToolUsage, by_tool
 from tools.usage.store import Usage, read_usage
-from tools.usage.summary import ToolUsage, by_tool
 
 ENDS = ("executed", "failed", "denied", "skipped", "unknown")
 

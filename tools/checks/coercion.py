@@ -4,12 +4,14 @@ What a value could be read as is told by the value alone; whether that is right,
 alternatives in a schema need no rules of their own.
 """
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from decimal import Decimal
+from typing import Any, NoReturn
 
 from jsonschema_rs import ValidationError
 
-from tools.checks.conversions import readings
 from tools.checks.validation import value_flaws
 from tools.spec.tool_spec import ToolSpec
 
@@ -18,6 +20,10 @@ MAX_FLAWS = 64
 MAX_PLANS = 6
 ROUNDS = 2
 """The second coerces what the first read from JSON text, or put into a list."""
+
+MAX_JSON_TEXT = 100_000
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?")
 
 _Path = tuple[str | int, ...]
 
@@ -54,7 +60,7 @@ def _round(spec: ToolSpec, params: dict[str, Any], flaws: Sequence[ValidationErr
         plans.setdefault(_path(flaw), []).extend(_plans(flaw))
     for at in range(max(map(len, plans.values()))):
         tries = {
-            path: [[(_path(one), reading) for reading in _readings(params, one)] for one in ways[at]]
+            path: [[(_path(one), reading) for reading in _readings_at(params, one)] for one in ways[at]]
             for path, ways in plans.items()
             if at < len(ways)
         }
@@ -99,11 +105,11 @@ def _at_root(flaws: Iterable[ValidationError]) -> int:
     return sum(not flaw.instance_path for flaw in flaws)
 
 
-def _readings(params: Mapping[str, Any], flaw: ValidationError) -> list[Any]:
+def _readings_at(params: Mapping[str, Any], flaw: ValidationError) -> list[Any]:
     value: Any = params
     for step in flaw.instance_path:
         value = value[step]
-    return readings(value, getattr(flaw.kind, "options", ()))
+    return _readings(value, getattr(flaw.kind, "options", ()))
 
 
 def _with(params: dict[str, Any], changes: Iterable[Sequence[tuple[_Path, Any]]]) -> dict[str, Any]:
@@ -120,3 +126,57 @@ def _replaced(holder: Any, path: _Path, value: Any) -> Any:
     copy = holder.copy()
     copy[path[0]] = _replaced(holder[path[0]], path[1:], value)
     return copy
+
+
+def _readings(value: Any, options: Sequence[Any] = ()) -> list[Any]:
+    """Return what the value may be read as, the nearest first: `"5"` as 5, `"[5]"` as a list, 5 as `"5"` or `[5]`.
+
+    Args:
+        options: those of an enum, of which one may be the value in other letter case.
+    """
+    scalars = [*_options(value, options), *_scalars(value)]
+    from_text = [] if not isinstance(value, str) else from_json(value)
+    wrapped = [] if value is None or from_text or isinstance(value, list) else [[one] for one in (value, *scalars)]
+    return scalars + from_text + wrapped
+
+
+def from_json(text: str) -> list[Any]:
+    """Return the object or list that a text holds as JSON; nothing where it holds none."""
+    if not text.lstrip().startswith(("{", "[")) or len(text) > MAX_JSON_TEXT:
+        return []
+    try:
+        return [json.loads(text, object_pairs_hook=_each_once, parse_constant=_refused)]
+    except (ValueError, RecursionError):
+        return []
+
+
+def _options(value: Any, options: Sequence[Any]) -> list[Any]:
+    text = value if isinstance(value, str) else json.dumps(value) if isinstance(value, bool) else None
+    found = [one for one in options if text and isinstance(one, str) and one.casefold() == text.casefold()]
+    return found if len(found) == 1 else []
+
+
+def _scalars(value: Any) -> list[Any]:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return [json.dumps(value)]
+    if not isinstance(value, str):
+        return []
+    if value.casefold() in {"true", "false"}:
+        return [value.casefold() == "true"]
+    if not _NUMBER.fullmatch(value):
+        return []
+    whole, _, fraction = value.partition(".")
+    if not fraction.strip("0"):
+        return [int(whole)]
+    return [float(value)] if Decimal(repr(float(value))) == Decimal(value) else []
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tools.catalogue.catalogue import Catalogue
-from tools.checks.conversions import from_json
+from tools.checks.coercion import from_json
 from tools.checks.validation import check_params
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of

@@ -7,13 +7,12 @@ an index takes over what has not changed from an earlier one.
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
-from tools.ranking.fields import FIELDS, texts_of
-from tools.spec.tool_spec import ToolSpec
+from tools.spec.tool_spec import ToolSpec, parts_of
 from tools.text.stems import stem_of
 from tools.text.words import STOP_WORDS, query_terms, words_in
 
@@ -25,6 +24,24 @@ NAMED_SHARE = 0.5
 """How much a score grows when the request holds every word of the tool's name; less, if it holds some."""
 MAX_MATCHES = 10_000
 """Pairs of word and tool that one request may weigh; its rarest words go first."""
+
+
+class Field(NamedTuple):
+    """What a field counts, and how many words it usually holds."""
+
+    weight: float
+    usual_length: int
+
+
+FIELDS = {
+    "name": Field(3.0, 3),
+    "server": Field(1.0, 2),
+    "brief": Field(1.0, 15),
+    "full": Field(1.0, 25),
+    "parameters": Field(0.5, 30),
+    "examples": Field(1.0, 15),
+}
+"""The brief description is the first part of the full one: its words count twice."""
 
 _Index = dict[str, dict[str, float]]
 """A number by stem and tool."""
@@ -125,7 +142,7 @@ class Ranking:
 
 
 def _entry(spec: ToolSpec) -> _Entry:
-    words = {field: words_in(text) for field, text in texts_of(spec).items()}
+    words = {field: words_in(text) for field, text in _texts_of(spec).items()}
     stems = {field: [stem_of(word) for word in said if word not in STOP_WORDS] for field, said in words.items()}
     sums: defaultdict[str, float] = defaultdict(float)
     for field, (weight, usual_length) in FIELDS.items():
@@ -134,6 +151,29 @@ def _entry(spec: ToolSpec) -> _Entry:
             sums[stem] += weight / length
     weights = {stem: much / (much + SATURATION) for stem, much in sums.items()}
     return _Entry(spec, weights, frozenset(stems["name"]), frozenset(stems["server"]))
+
+
+def _texts_of(spec: ToolSpec) -> dict[str, str]:
+    """Return the text of each of `FIELDS`."""
+    return {
+        "name": spec.upstream_name,
+        "server": spec.server,
+        "brief": spec.brief,
+        "full": spec.full,
+        "parameters": " ".join(_said_by({"properties": spec.parameters, "$defs": spec.input_schema.get("$defs")})),
+        "examples": " ".join(spec.examples),
+    }
+
+
+def _said_by(schema: dict[str, Any]) -> Iterator[str]:
+    """Yield a schema's names, descriptions and allowed words, with those of its parts."""
+    for name, part in parts_of(schema):
+        description, allowed = part.get("description"), part.get("enum")
+        yield name
+        if isinstance(description, str):
+            yield description
+        if isinstance(allowed, list):
+            yield from (value for value in allowed if isinstance(value, str))
 
 
 def _updated(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from state.routing import Risk
-from tools.spec.schemas import parts_of
+from tools.spec.tool_spec import parts_of
 from tools.text.words import words_of
 
 READ_VERBS = frozenset(

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,8 @@ from tools.text.words import words_in
 
 _ELSEWHERE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
 """Where a schema may name parameters beside `properties`."""
+MAX_DEPTH = 8
+"""How deep a schema is read; a server may nest it without end."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,21 @@ def type_name(schema: dict[str, Any]) -> str:
     if not isinstance(options, list):
         return "any"
     return " or ".join(type_name(option) for option in options if isinstance(option, dict)) or "any"
+
+
+def parts_of(schema: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a schema and all within it, each with the name of the parameter or definition that it describes."""
+    if depth > MAX_DEPTH or not isinstance(schema, dict):
+        return
+    yield name, schema
+    for kind in ("properties", "$defs"):
+        named = schema.get(kind)
+        for inner, part in named.items() if isinstance(named, dict) else ():
+            yield from parts_of(part if isinstance(part, dict) else {}, inner, depth + 1)
+    for kind in ("items", "anyOf", "oneOf", "allOf"):
+        parts = schema.get(kind)
+        for part in parts if isinstance(parts, list) else [parts]:
+            yield from parts_of(part, name, depth + 1)
 
 
 def _word(value: Any) -> str:

@@ -1,7 +1,13 @@
-"""The record of one turn: which tools it was shown, which it chose, how that ended. No argument's value is in it."""
+"""The record of one turn: which tools it was shown, which it chose, how that ended. No argument's value is in it.
 
+And what such records say of each tool.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import pairwise
+from statistics import fmean
 from typing import Literal
 
 from pydantic import ConfigDict
@@ -132,3 +138,46 @@ def _deciders(packet: CognitionPacket, calls: int) -> list[DecidedBy | None]:
 def _text(text: str, most: int = NAME_CHARS) -> str:
     """Return the start of a text, fit to be stored."""
     return storable(text[:most])
+
+
+class ToolUsage(Section):
+    """How often a tool was chosen, and what came of it."""
+
+    tool: str
+    asked: int
+    """How often a selection chose it."""
+    executed: int
+    failed: int
+    denied: int
+    skipped: int
+    unknown: int
+    review_confidence: Confidence | None
+    """The mean over the calls that were reviewed."""
+    last_used: datetime
+    """When a turn that chose it last began."""
+
+
+def by_tool(records: Iterable[UsageRecord]) -> list[ToolUsage]:
+    """Return the tools that were chosen, the most chosen first."""
+    chosen: dict[str, list[tuple[datetime, CallRecord]]] = {}
+    for record in records:
+        for call in record.calls:
+            chosen.setdefault(call.tool, []).append((record.at, call))
+    counted = [_counted(tool, calls) for tool, calls in chosen.items()]
+    return sorted(counted, key=lambda usage: (-usage.asked, -usage.executed, usage.tool))
+
+
+def _counted(tool: str, calls: list[tuple[datetime, CallRecord]]) -> ToolUsage:
+    ended = Counter(call.status for _, call in calls)
+    reviews = [call.review_confidence for _, call in calls if call.review_confidence is not None]
+    return ToolUsage(
+        tool=tool,
+        asked=len(calls),
+        executed=ended[ToolExecutionStatus.EXECUTED],
+        failed=ended[ToolExecutionStatus.FAILED],
+        denied=ended[ToolExecutionStatus.USER_DENIED],
+        skipped=ended[ToolExecutionStatus.SKIPPED],
+        unknown=ended[ToolExecutionStatus.UNKNOWN],
+        review_confidence=fmean(reviews) if reviews else None,
+        last_used=max(at for at, _ in calls),
+    )

@@ -7,8 +7,8 @@ import pytest
 from support.tool_specs import PATH, a_tool, files_catalogue
 
 from tools.catalogue.catalogue import Catalogue
+from tools.checks.checking import repair
 from tools.checks.provenance import trace_params
-from tools.checks.repair import repair
 from tools.checks.validation import MAX_CORRECTIONS, check_call, check_params
 
 READ, RUN = "files.read_file", "shell.run_command"
