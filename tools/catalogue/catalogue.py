@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 
 from tools.catalogue.ledger import capabilities_ledger
 from tools.catalogue.preferences import Preferences, matching
-from tools.ranking.bm25 import Ranker, Ranking
+from tools.ranking.bm25 import Ranking
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of
 
@@ -63,19 +63,15 @@ class Catalogue(Mapping[str, ToolSpec]):
     def __len__(self) -> int:
         return len(self._specs)
 
-    @property
-    def ranking(self) -> Ranker:
-        """What ranks the tools, made at first use. Both block: off the event loop."""
-        return self._index
-
     @cached_property
-    def _index(self) -> Ranking:
+    def ranking(self) -> Ranking:
+        """What ranks the tools, made at first use. Both block: off the event loop."""
         return Ranking(self._specs.values(), earlier=self._index_before)
 
     @property
     def _index_so_far(self) -> Ranking | None:
         """This catalogue's index if it was ever used, else the last one before it."""
-        index: Ranking | None = vars(self).get("_index", self._index_before)
+        index: Ranking | None = vars(self).get("ranking", self._index_before)
         return index
 
     @cached_property

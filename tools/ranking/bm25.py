@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from tools.spec.tool_spec import ToolSpec, parts_of
 from tools.text.stems import stem_of
@@ -57,14 +57,6 @@ class Ranked:
     """Words of the request that the tool knows."""
     name_terms: frozenset[str] = frozenset()
     """Those that its name or its server's holds."""
-
-
-class Ranker(Protocol):
-    """What a palette is chosen by: `Ranking`, or what learns from use."""
-
-    def rank(self, request: str, limit: int = 20) -> list[Ranked]:
-        """Return at most `limit` tools, best first; always the same ones in the same order."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """Bounds on what a server answers, drawn before it is parsed: the parsing is on the event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -14,8 +16,22 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp_types.methods import validate_server_result
 
-from tools.servers.content import MAX_PARTS
-from tools.servers.listing import RawTool, usable
+from tools.checks.validation import schema_flaw
+
+MAX_PARTS = 1_000
+"""Parts of an answer that are read: each takes long to parse."""
+MAX_TOOLS = 5_000
+MAX_DESCRIPTION = 20_000
+"""Longest description, in characters: what follows is left out."""
+MAX_DEFINITION = 100_000
+"""Largest tool, in characters of JSON, its description cut."""
+
+_NAME = re.compile(r"[\w./: -]{1,128}")
+_BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"
+"""Letters that are drawn as nothing."""
+_PROSE = frozenset({"description", "title", "$comment"})
+
+_Tool = dict[str, Any]
 
 
 class BoundedSession(ClientSession):
@@ -47,7 +63,7 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
             if not (params or {}).get("cursor"):
                 self._taken, self._session.left_out = set(), []
             check = partial(self._check, answer)
-            tools, left_out = await asyncio.to_thread(usable, answer["tools"], self._taken, check)
+            tools, left_out = await asyncio.to_thread(_usable, answer["tools"], self._taken, check)
             self._session.left_out += left_out
             return {**answer, "tools": tools}
         return answer
@@ -58,7 +74,7 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
         finally:
             self._session.has_ended = True
 
-    def _check(self, page: dict[str, Any], tool: RawTool) -> None:
+    def _check(self, page: dict[str, Any], tool: _Tool) -> None:
         version = self._session.protocol_version
         if version is not None:
             validate_server_result("tools/list", version, {**page, "tools": [tool]})
@@ -92,3 +108,85 @@ class BoundedTransport(ClientTransport):
     async def close(self) -> None:
         """Close the inner transport."""
         await self._inner.close()  # type: ignore[no-untyped-call]
+
+
+class _UnfitError(ValueError):
+    pass
+
+
+def _usable(tools: list[Any], taken: set[str], check: Callable[[_Tool], None]) -> tuple[list[_Tool], list[str]]:
+    """Return the tools that can be offered, and of each other one a phrase that names it and says why not.
+
+    Of a tool only what is used here is kept; its name is added to those `taken`. `check` raises ValueError for one
+    that is against the protocol. Blocking.
+    """
+    kept: list[_Tool] = []
+    left_out: list[str] = []
+    for place, raw in enumerate(tools[:MAX_TOOLS], 1):
+        try:
+            tool = _cleaned(raw)
+            if tool["name"] in taken:
+                raise _UnfitError("another tool has that name")
+            check(tool)
+        except ValueError as error:
+            name = raw.get("name") if isinstance(raw, dict) else None
+            called = ascii(name[:60]) if isinstance(name, str) else f"number {place}"
+            left_out.append(f"{called}: {str(error).splitlines()[0]}")
+        else:
+            taken.add(tool["name"])
+            kept.append(tool)
+    if len(tools) > MAX_TOOLS:
+        left_out.append(f"{len(tools) - MAX_TOOLS:,} tools: it lists more than {MAX_TOOLS:,}")
+    return kept, left_out
+
+
+def _cleaned(raw: Any) -> _Tool:
+    """Return what is used of a tool, without characters that nobody sees.
+
+    Raises:
+        _UnfitError: they stand where they cannot be taken out, or the tool is too large, or its schema is broken.
+    """
+    if not isinstance(raw, dict) or not isinstance(raw.get("name"), str):
+        raise _UnfitError("it has no name")
+    name = raw["name"]
+    if not _NAME.fullmatch(name) or not name.strip() or any(letter in name for letter in _BLANK_LETTERS):
+        raise _UnfitError("a tool's name may have up to 128 letters, digits, spaces and _ - . / :")
+    prose = {key: raw[key][:MAX_DESCRIPTION] for key in ("title", "description") if isinstance(raw.get(key), str)}
+    rest = {key: raw[key] for key in ("inputSchema", "annotations", "_meta") if raw.get(key) is not None}
+    if len(json.dumps(rest)) > MAX_DEFINITION:
+        raise _UnfitError(f"its definition is larger than {MAX_DEFINITION:,} characters")
+    schema = _without_hidden(rest.pop("inputSchema", None), of_schema=True)
+    if isinstance(schema, dict) and (flaw := schema_flaw(schema)):
+        raise _UnfitError(f"its schema is broken: {flaw}")
+    return {"name": name, "inputSchema": schema, **_without_hidden({**prose, **rest})}
+
+
+def _without_hidden(value: Any, *, of_schema: bool = False) -> Any:
+    """Return texts, wherever they stand, without what steers a terminal, turns letters around, or is not seen.
+
+    In a schema that goes for descriptions; names and values must be as the server takes them.
+
+    Raises:
+        _UnfitError: such characters stand in one of these.
+    """
+    match value:
+        case str():
+            seen = "".join(char for char in value if char in "\n\t" or _is_seen(char))
+            if of_schema and seen != value:
+                raise _UnfitError(f"its schema has characters that cannot be seen: {ascii(value)[:60]}")
+            return seen
+        case list():
+            return [_without_hidden(inner, of_schema=of_schema) for inner in value]
+        case dict():
+            if of_schema and not all(_is_seen(char) for key in value for char in key):
+                raise _UnfitError(f"its schema has a name that cannot be seen: {ascii([*value])[:60]}")
+            said = {key for key, inner in value.items() if key in _PROSE and isinstance(inner, str)}
+            return {
+                _without_hidden(key): _without_hidden(inner, of_schema=of_schema and key not in said)
+                for key, inner in value.items()
+            }
+    return value
+
+
+def _is_seen(char: str) -> bool:
+    return char.isprintable() and char not in _BLANK_LETTERS

@@ -25,9 +25,9 @@ from state.base import ms_since
 from state.errors import ConfigError, LostCallError, ServerError
 from state.printing import printable
 from state.routing import ToolResult
-from tools.servers.bounds import BoundedTransport
+from tools.servers.bounds import MAX_PARTS, BoundedTransport
 from tools.servers.config import ServerConfig
-from tools.servers.content import MAX_PARTS, text_of
+from tools.servers.content import text_of
 from tools.servers.results import to_result
 from tools.servers.server import Server
 from tools.servers.server_log import LoggedTransport, ServerLog

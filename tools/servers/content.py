@@ -12,9 +12,6 @@ from mcp_types import (
     TextContent,
 )
 
-MAX_PARTS = 1_000
-"""Parts of an answer that are read: each takes long to parse."""
-
 
 def text_of(content: Iterable[ContentBlock]) -> str:
     """Return the content's texts, and in brackets what else there is."""

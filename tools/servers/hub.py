@@ -59,7 +59,7 @@ class McpHub:
         """
         for connection in self._connections.values():
             if connection.session == 0 or connection.may_retry:
-                self._start(connection)
+                self._run(connection, connection.connect(instead_of=connection.session))
             elif connection.stale and connection.state == "ready":
                 self._run(connection, connection.refresh())
         await self._wait()
@@ -104,9 +104,6 @@ class McpHub:
                 raise
             await connection.connect(instead_of=session)
             return await connection.call(spec.upstream_name, params)
-
-    def _start(self, connection: Server) -> None:
-        self._run(connection, connection.connect(instead_of=connection.session))
 
     def _run(self, connection: Server, work: Coroutine[Any, Any, None]) -> None:
         running = self._tasks.get(connection.name)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from state.routing import ToolResult
-from tools.servers.builtin import builtin_servers
+from tools.servers.opening import builtin_servers
 
 Call = Callable[..., Awaitable[ToolResult]]
 

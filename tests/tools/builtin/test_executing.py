@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.servers.builtin import builtin_servers
+from tools.servers.opening import builtin_servers
 
 LEAVE_PIDS = """
 trap '' TERM

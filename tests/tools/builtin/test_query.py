@@ -10,7 +10,7 @@ from langchain_openai import OpenAIEmbeddings
 from tools.builtin.corpus import Corpus, chunks_of
 from tools.builtin.lexical import match_any
 from tools.builtin.root import Root
-from tools.servers.builtin import builtin_servers
+from tools.servers.opening import builtin_servers
 
 
 class WordHashes(Embeddings):

@@ -2,7 +2,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from state.routing import Risk
-from tools.servers.builtin import builtin_servers
+from tools.servers.opening import builtin_servers
 from tools.spec.tool_spec import ToolSpec
 
 

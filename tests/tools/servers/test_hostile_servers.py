@@ -10,11 +10,10 @@ from support.hostile_server import SECRET, UNFIT, entry
 from support.mcp_servers import until
 
 from state.errors import LostCallError, ServerError
+from tools.servers.bounds import MAX_DESCRIPTION, MAX_PARTS
 from tools.servers.config import ServerConfig
 from tools.servers.connection import MAX_PROBLEM, configured
-from tools.servers.content import MAX_PARTS
 from tools.servers.hub import McpHub
-from tools.servers.listing import MAX_DESCRIPTION
 from tools.servers.server_log import MAX_BYTES
 
 
