@@ -22,7 +22,9 @@ def private_file(path: Path) -> None:
         OSError: it cannot be made.
     """
     private_folder(path.parent)
-    os.close(os.open(path, os.O_CREAT, 0o600))
+    if not path.exists():  # to open and close a database that is in use would drop the locks that SQLite holds on it
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     with suppress(PermissionError):  # somebody else's, who chose to share it
         for file in (path, *path.parent.glob(f"{path.name}-*")):  # SQLite's files beside it
             file.chmod(0o600)

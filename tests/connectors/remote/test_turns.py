@@ -30,7 +30,7 @@ async def test_an_answer_comes_in_pieces(place: Place) -> None:
     assert "".join(pieces) == ANSWER
     *_, last = events
     assert isinstance(last, Finished)
-    assert last.packet.response.candidate.startswith("Hello!")
+    assert last.packet.response.candidate == last.packet.messages[-1].text == ANSWER
     assert last.packet.header.origin == "test"
     kinds = [type(event) for event in events]
     assert kinds.index(AnswerPiece) > kinds.index(StageFinished)
