@@ -5,7 +5,7 @@ There is no such stand-in for the review: a review that fails counts as 0.0, and
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from deciders.protocols import Answer, Decision, IntentDecision, IntentDetector, Responder, Selection, ToolSelector
 from state.context import RoutingContext
@@ -15,6 +15,7 @@ from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 
 D = TypeVar("D", bound=Decision)
+P = TypeVar("P", IntentDetector, ToolSelector, Responder)
 T = TypeVar("T", Catalogue, Toolbox)
 Decide = Callable[[CognitionPacket, T, RoutingContext], Awaitable[D]]
 
@@ -30,35 +31,29 @@ async def _first_able(
 
 
 @dataclass(frozen=True)
-class FallbackIntent:
-    """Detects intent by model, by reflex when that fails."""
+class _Fallback(Generic[P]):
+    model: P
+    reflex: P
 
-    model: IntentDetector
-    reflex: IntentDetector
+
+class FallbackIntent(_Fallback[IntentDetector]):
+    """Detects intent by model, by reflex when that fails."""
 
     async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
         """Decide, by reflex if need be."""
         return await _first_able(self.model.detect, self.reflex.detect, packet, toolbox, context)
 
 
-@dataclass(frozen=True)
-class FallbackSelector:
+class FallbackSelector(_Fallback[ToolSelector]):
     """Selects by model, by reflex when that fails."""
-
-    model: ToolSelector
-    reflex: ToolSelector
 
     async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
         """Decide, by reflex if need be."""
         return await _first_able(self.model.select, self.reflex.select, packet, catalogue, context)
 
 
-@dataclass(frozen=True)
-class FallbackResponder:
+class FallbackResponder(_Fallback[Responder]):
     """Answers by model, by reflex when that fails."""
-
-    model: Responder
-    reflex: Responder
 
     async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
         """Answer, by reflex if need be."""

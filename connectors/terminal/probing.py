@@ -3,12 +3,11 @@
 from collections.abc import AsyncIterator, Iterator
 
 from connectors.terminal.findings import Finding
-from deciders.language.probe import ProbeResult, Trial, probe_model
+from deciders.language.probe import ProbeResult, TimedAnswer, Trial, load, probe_model
 from graph.settings import Settings
 from models.endpoint import Role
 from models.model import HeldBy, LocalModelInfo
 from models.pool import ModelPool
-from models.probe import TimedAnswer, load
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.errors import PacketgateError

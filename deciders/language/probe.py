@@ -1,15 +1,21 @@
-"""Trying a model out: a review and a selection, asked for as in a turn. Nothing of them runs."""
+"""Trying a model out: the time until it is ready, then a review and a selection as in a turn. Nothing of them runs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from langchain_core.messages import BaseMessage
 
 from deciders.language.forms import tool_of
 from deciders.language.review import LanguageReviewer
 from deciders.language.selection import LanguageSelector
 from deciders.protocols import Decision
-from models.model import Model, ModelSource
-from models.probe import TimedAnswer, WatchedModel
+from models.endpoint import Role
+from models.forms import AnswerForm
+from models.model import FormAnswer, Model, ModelSource
+from models.pool import ModelPool
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.errors import DecisionError
@@ -21,6 +27,74 @@ from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
 
 REQUEST = "Read the file README.md and tell me what it is about."
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that is ready to be asked."""
+
+    model: Model
+    seconds: float
+    """Until it was."""
+
+
+@dataclass(frozen=True)
+class TimedAnswer:
+    """An answer, and the seconds it took from the request on."""
+
+    answer: FormAnswer
+    seconds: float
+
+    @property
+    def evaluated(self) -> int:
+        """Tokens of the prompt that the model did not know from an earlier one."""
+        return self.answer.usage.input_tokens - self.answer.usage.cached_tokens
+
+    @property
+    def reading_speed(self) -> float | None:
+        """Prompt tokens evaluated per second; None where reading and writing cannot be told apart."""
+        timing = self.answer.timing
+        return _per_second(self.evaluated, timing.reading_s) if timing else None
+
+    @property
+    def writing_speed(self) -> float | None:
+        """Answer tokens per second, over the whole request where the reading cannot be left out; None: not counted."""
+        timing = self.answer.timing
+        return _per_second(self.answer.usage.output_tokens, timing.writing_s if timing else self.seconds)
+
+
+class WatchedModel(Model):
+    """A model whose answers are kept, each with its time."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model.chat)
+        self.answers: list[TimedAnswer] = []
+        self.unanswered = 0
+        """How often it could not be asked."""
+        self._model = model
+
+    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
+        """Whether the model's context takes this.
+
+        Raises:
+            DecisionError: it cannot be asked.
+        """
+        return await self._model.fits(messages, max_tokens)
+
+    async def answer(
+        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
+    ) -> FormAnswer:
+        """Ask the model.
+
+        Raises:
+            DecisionError: it cannot be asked.
+        """
+        begun = perf_counter()
+        self.unanswered += 1
+        answer = await self._model.answer(messages, form, sampling=sampling)
+        self.unanswered -= 1
+        self.answers.append(TimedAnswer(answer, perf_counter() - begun))
+        return answer
 
 
 @dataclass(frozen=True)
@@ -43,6 +117,18 @@ class ProbeResult:
     selection: Trial
     only_validated: tuple[str, ...]
     """Tools of the selection whose schema nothing held the model to."""
+
+
+async def load(pool: ModelPool, role: Role) -> Loaded | None:
+    """Load a role's model; None: there is none to load, reflexes play the role.
+
+    Raises:
+        ModelError: it is not there, or cannot be loaded.
+    """
+    begun = perf_counter()
+    await pool.check(role)
+    model = await pool.get(role)
+    return Loaded(model, perf_counter() - begun) if model else None
 
 
 async def probe_model(model: Model, catalogue: Catalogue, context: RoutingContext) -> ProbeResult:
@@ -92,3 +178,7 @@ def _packet(catalogue: Catalogue, context: RoutingContext) -> CognitionPacket:
         context=Context(palette=palette),
         tool_routing=ToolRouting(calls=(best,)),
     )
+
+
+def _per_second(tokens: int, seconds: float) -> float | None:
+    return tokens / seconds if tokens > 0 and seconds > 0 else None

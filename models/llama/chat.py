@@ -60,8 +60,8 @@ class LlamaCppChat(BaseChatModel):
         return self._engine.local_info
 
     def get_num_tokens(self, text: str) -> int:
-        """Return how many tokens of the model's vocabulary the text takes."""
-        return self._engine.count_tokens(text)
+        """Return how many tokens of the model's vocabulary the text takes, read as plain text. For any thread."""
+        return len(self._engine.weights.tokenize(text, special=False))
 
     def prompt_length(self, messages: Sequence[BaseMessage]) -> int:
         """Return how many tokens the messages take as a prompt.

@@ -14,8 +14,7 @@ from models.forms import AnswerForm
 from models.llama.context import LlamaContext
 from models.llama.grammar import Grammars
 from models.llama.prompt import Chat, PromptWriter
-from models.llama.sampling import Mask, Sampler, TokenTexts, logits_of
-from models.llama.stop_texts import StopTexts
+from models.llama.sampling import Mask, Sampler, StopTexts, TokenTexts, logits_of
 from models.llama.weights import LlamaWeights
 from models.model import LocalModelInfo, Timing
 from state.errors import DecisionError
@@ -95,10 +94,6 @@ class LlamaEngine:
         future = self._worker.submit(self._answer, request)
         _cancel_at_exit(future, request.cancelled)
         return future
-
-    def count_tokens(self, text: str) -> int:
-        """Return how many tokens of the model's vocabulary the text takes, read as plain text. For any thread."""
-        return len(self.weights.tokenize(text, special=False))
 
     def prompt_length(self, chat: Chat) -> int:
         """Return how many tokens the messages take as a prompt.

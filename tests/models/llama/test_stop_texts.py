@@ -3,7 +3,7 @@ from itertools import combinations
 
 import pytest
 
-from models.llama.stop_texts import StopTexts
+from models.llama.sampling import StopTexts
 
 
 @dataclass(frozen=True)

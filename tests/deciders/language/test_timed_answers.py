@@ -7,10 +7,10 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.gguf_model import CONTEXT, write_tiny_gguf
 
+from deciders.language.probe import TimedAnswer, WatchedModel, load
 from models.forms import AnswerForm, Choice, obj
 from models.model import FormAnswer, Model, Timing
 from models.pool import ModelPool
-from models.probe import TimedAnswer, WatchedModel, load
 from state.base import TokenUsage
 from state.errors import DecisionError, ModelError
 
