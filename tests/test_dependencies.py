@@ -16,6 +16,7 @@ EXTRAS = {
     "models/llama/": "local",
     "connectors/discord/": "discord",
     "connectors/studio.py": "studio",
+    "graph/claims.py": "postgres",
     "graph/http.py": "studio",
     "graph/storage.py": "postgres",
 }
