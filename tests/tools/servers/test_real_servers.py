@@ -12,6 +12,7 @@ import pytest
 from support.mcp_servers import until
 from support.programs import descendants, require
 
+from state.errors import LostCallError
 from state.routing import Risk
 from tools.servers.config import load_config
 from tools.servers.connection import configured
