@@ -3,7 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from langgraph.errors import GraphBubbleUp, NodeError
 from langgraph.runtime import Runtime
@@ -51,7 +51,14 @@ def instrumented(
                 update = await stage(state, runtime)
             except Exception as error:
                 with guarded(ids["packet_id"]):
-                    stopped = StageStopped(stage=name, **ids, **_how(error), duration_ms=ms_since(started))
+                    stopped = StageStopped(
+                        stage=name,
+                        **ids,
+                        reason="interrupt" if isinstance(error, GraphBubbleUp) else "error",
+                        error=type(error).__qualname__,
+                        usage=_spent(error),
+                        duration_ms=ms_since(started),
+                    )
                     runtime.stream_writer(stopped)
                     record_break(span, stopped, error, await of_model(model, stopped.usage))
                 raise
@@ -101,15 +108,6 @@ def _ids(packet: CognitionPacket) -> dict[str, str]:
     if isinstance(packet, OpeningPacket):
         return {"session_id": "", "packet_id": ""}
     return {"session_id": packet.header.session_id, "packet_id": packet.header.packet_id}
-
-
-def _how(error: Exception) -> dict[str, Any]:
-    """Return how a stage stopped: with a question, or with an error, which may have cost tokens."""
-    return {
-        "reason": "interrupt" if isinstance(error, GraphBubbleUp) else "error",
-        "error": type(error).__qualname__,
-        "usage": _spent(error),
-    }
 
 
 def _spent(error: BaseException) -> TokenUsage:

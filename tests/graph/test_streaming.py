@@ -20,7 +20,7 @@ from support.streams import stream
 from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
 from models.endpoint import Endpoint
-from models.llama.chat import LlamaCppChat
+from models.llama.model import LlamaCppChat
 from models.markup.stripping import NOTHING_LEFT
 from models.model import Model
 from models.openai.connect import connect

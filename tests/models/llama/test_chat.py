@@ -10,9 +10,8 @@ from pydantic import BaseModel
 from support.gguf_model import write_tiny_gguf
 
 from models.forms import CONFIDENCE, AnswerForm, Choice, obj
-from models.llama.chat import LlamaCppChat
 from models.llama.engine import Request
-from models.llama.model import LlamaCppModel
+from models.llama.model import LlamaCppChat, LlamaCppModel
 from models.structured import decide
 from state.errors import DecisionError, ModelError
 
@@ -167,7 +166,7 @@ def test_loading_writes_nothing_and_swallows_nothing(tiny_gguf: Path):
     """Another thread's output must survive a load: it may be an MCP reply."""
     script = (
         "import os, sys, threading\n"
-        "from models.llama.chat import LlamaCppChat\n"
+        "from models.llama.model import LlamaCppChat\n"
         "stop = threading.Event()\n"
         "written = []\n"
         "def write():\n"

@@ -6,8 +6,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.gguf_model import ROLES, write_tiny_gguf
 
-from models.llama.chat import LlamaCppChat
-from models.llama.model import COUNTS, LlamaCppModel
+from models.llama.model import COUNTS, LlamaCppChat, LlamaCppModel
 
 PHRASES = ("description", '":{"type":"', "string", '"},"')
 TEXTS = {

@@ -12,9 +12,9 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from models.forms import AnswerForm, Choice, obj, text
-from models.llama.chat import LlamaCppChat
 from models.llama.context import LlamaContext
 from models.llama.engine import LlamaEngine, Request
+from models.llama.model import LlamaCppChat
 from models.llama.weights import LlamaWeights
 
 FORM = AnswerForm(
@@ -52,7 +52,7 @@ ENDINGS = {
     "nothing was asked": "",
     "the model is gone": "engine.submit(request(max_tokens=3)).result(); del engine",
     "the program failed": "engine.submit(request()); started.wait(); raise SystemExit(0)",
-    "a loop was left": "import asyncio; from models.llama.chat import LlamaCppChat\n"
+    "a loop was left": "import asyncio; from models.llama.model import LlamaCppChat\n"
     "async def leave():\n"
     "    task = asyncio.create_task(LlamaCppChat(engine).ainvoke('Hello', max_tokens=32_000))\n"
     "    await asyncio.sleep(0)\n"
