@@ -12,7 +12,7 @@ from state.context import RoutingContext
 from state.errors import DecisionError
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
-from state.sections import Access, DecidedBy, StageError
+from state.sections import Access, DecidedBy, Reflection, StageError
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.checks.checking import CheckedCall
@@ -39,6 +39,17 @@ class Decision(Section):
     def errors(self, stage: str) -> tuple[StageError, ...]:
         """Return what kept the model from deciding, for the packet's record."""
         return (StageError(stage=stage, message=self.fallback_reason),) if self.is_fallback else ()
+
+    def reflection(self, stage: str, summary: str) -> Reflection:
+        """Return the line of the packet's log that tells of the decision."""
+        return Reflection(
+            step=stage,
+            summary=summary,
+            confidence=self.confidence,
+            confidence_source=self.confidence_source,
+            decided_by=self.decided_by,
+            is_fallback=self.is_fallback,
+        )
 
 
 class IntentDecision(Decision):

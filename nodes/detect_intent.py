@@ -7,7 +7,7 @@ from deciders.reflex.reading import is_small_talk
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolRouting
-from state.sections import Intent, Reflection, SystemTask
+from state.sections import Intent, SystemTask
 from tools.catalogue.toolbox import Toolbox
 
 STAGE = "detect_intent"
@@ -42,14 +42,7 @@ async def detect_intent(
         .failed(*decision.errors(STAGE))
         .unreached(STAGE, servers),
         "reasoning": packet.reasoning.noted(
-            Reflection(
-                step=STAGE,
-                summary=f"{wants}: {decision.reasoning or decision.user_intent}",
-                confidence=decision.confidence,
-                confidence_source=decision.confidence_source,
-                decided_by=decision.decided_by,
-                is_fallback=decision.is_fallback,
-            )
+            decision.reflection(STAGE, f"{wants}: {decision.reasoning or decision.user_intent}")
         ),
     }
 

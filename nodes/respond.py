@@ -8,7 +8,7 @@ from models.markup.links import inert
 from models.markup.stripping import NOTHING_LEFT, Cleaned, strip_markup
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
-from state.sections import PacketState, Reflection, Response, Status
+from state.sections import PacketState, Response, Status
 from tools.catalogue.toolbox import Toolbox
 
 STAGE = "respond"
@@ -30,14 +30,5 @@ async def respond(
         "messages": [AIMessage(shown, id=answer.message_id)],
         "metrics": packet.metrics.spent(STAGE, answer.usage).failed(*answer.errors(STAGE)).violated(violations),
         "status": Status(state=PacketState.COMPLETED),
-        "reasoning": packet.reasoning.noted(
-            Reflection(
-                step=STAGE,
-                summary=f"{len(shown):,} characters{cut}",
-                confidence=answer.confidence,
-                confidence_source=answer.confidence_source,
-                decided_by=answer.decided_by,
-                is_fallback=answer.is_fallback,
-            )
-        ),
+        "reasoning": packet.reasoning.noted(answer.reflection(STAGE, f"{len(shown):,} characters{cut}")),
     }

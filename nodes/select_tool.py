@@ -32,16 +32,7 @@ async def select_tool(
         "tool_routing": routing,
         **asking(packet, asks=routing.outcome == "clarify"),
         "metrics": packet.metrics.spent(STAGE, selection.usage).failed(*selection.errors(STAGE)),
-        "reasoning": packet.reasoning.noted(
-            Reflection(
-                step=STAGE,
-                summary=_summary(routing, selection.only_validated),
-                confidence=selection.confidence,
-                confidence_source=selection.confidence_source,
-                decided_by=selection.decided_by,
-                is_fallback=selection.is_fallback,
-            )
-        ),
+        "reasoning": packet.reasoning.noted(selection.reflection(STAGE, _summary(routing, selection.only_validated))),
     }
 
 
