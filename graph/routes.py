@@ -46,5 +46,6 @@ def after_asking(
 
 
 def _run_or_respond(packet: CognitionPacket) -> Literal["execute_tool", "respond"]:
-    approved = any(call.status is ToolExecutionStatus.APPROVED for call in packet.routing.calls)
-    return "execute_tool" if approved else "respond"
+    """What failed in a dry run goes on as what fails in earnest does."""
+    goes_on = {ToolExecutionStatus.APPROVED, ToolExecutionStatus.FAILED}
+    return "execute_tool" if any(call.status in goes_on for call in packet.routing.calls) else "respond"

@@ -32,7 +32,7 @@ async def execute_tool(
         "tool_routing": packet.routing.with_calls(calls),
         "governance": packet.governance.audited(*trail),
         "reasoning": packet.reasoning.noted(
-            Reflection(step=STAGE, summary="; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done))
+            Reflection(step=STAGE, summary="; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done or calls))
         ),
     }
 

@@ -6,10 +6,12 @@ from deciders.gate import gated, passes
 from deciders.protocols import Review, Reviewer
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
+from state.routing import ToolCall
 from state.sections import Evaluation, Reflection
 from tools.approval.waiting import asking_about, nobody_to_ask
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.claims import Claim
+from tools.execution.running import rehearse
 
 STAGE = "review_selection"
 
@@ -27,7 +29,9 @@ async def reviewed(
 ) -> PacketUpdate:
     """Return what a review changes, with the question to the user that it may call for."""
     context, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
-    calls = gated(packet.routing.calls, review, context, can_ask=can_ask)
+    catalogue = await toolbox.catalogue()
+    gate = gated(packet.routing.calls, review, context, can_ask=can_ask)
+    calls = await rehearse(gate, catalogue, toolbox)
     judgements = [
         Evaluation(
             name="selection_review",
@@ -40,17 +44,20 @@ async def reviewed(
     ]
     return {
         "tool_routing": packet.routing.with_calls(calls),
-        **await asking_about(calls, packet, await toolbox.catalogue(), toolbox, claim),
+        **await asking_about(calls, packet, catalogue, toolbox, claim),
         "metrics": packet.metrics.spent(STAGE, review.usage),
         "reasoning": packet.reasoning.evaluated(*judgements).noted(
             Reflection(
                 step=STAGE,
-                summary="; ".join(
-                    f"{call.tool_name}: {call.status.replace('_', ' ')}, {call.review_reasoning}" for call in calls
-                ),
+                summary="; ".join(f"{call.tool_name}: {_standing(call)}, {call.review_reasoning}" for call in calls),
                 confidence=min((call.review_confidence for call in calls), default=0.0),
                 confidence_source=review.confidence_source,
                 decided_by=review.decided_by,
             )
         ),
     }
+
+
+def _standing(call: ToolCall) -> str:
+    failed = f" in a dry run ({call.result.error})" if call.result else ""
+    return f"{call.status.replace('_', ' ')}{failed}"

@@ -34,9 +34,9 @@ _S = ToolExecutionStatus
 STATUSES: dict[ToolExecutionStatus, frozenset[ToolExecutionStatus]] = {
     # the review
     _S.PENDING: frozenset({_S.APPROVED, _S.AWAITING_CONFIDENCE, _S.AWAITING_APPROVAL, _S.SKIPPED}),
-    # the user; what has changed since the question was put is judged anew
-    _S.AWAITING_CONFIDENCE: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.PENDING}),
-    _S.AWAITING_APPROVAL: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.PENDING}),
+    # the user, unless a dry run fails; what has changed since the question was put is judged anew
+    _S.AWAITING_CONFIDENCE: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING}),
+    _S.AWAITING_APPROVAL: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING}),
     # the execution; a dry run ends skipped
     _S.APPROVED: frozenset({_S.EXECUTED, _S.FAILED, _S.SKIPPED, _S.UNKNOWN}),
     _S.EXECUTED: frozenset(),

@@ -79,6 +79,16 @@ def test_a_write_waits_for_the_user_and_the_question_survives_the_process(cli: C
     assert "no pending question" in again.err
 
 
+def test_nobody_is_asked_about_a_write_that_can_only_fail(cli: CommandLine) -> None:
+    for path in ("plan.txt", "../outside.txt"):  # one is there already, the other lies outside the working folder
+        done = cli.run("ask", "--allow-writes", f'Write "hello" to {path}')
+        assert done.status == 1
+        assert "ai.write" in done.out
+        assert "failed" in done.out
+        assert "packetgate answer" not in done.out
+    assert (cli.folder / "plan.txt").read_text() == "The gate opens at seven.\n"
+
+
 def test_a_denied_write_is_not_done(cli: CommandLine) -> None:
     cli.run("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
     denied = cli.run("answer", "no", "--session", "s", "--json")

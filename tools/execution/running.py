@@ -15,6 +15,9 @@ from tools.execution.permission import grant_for, refusal
 
 log = logging.getLogger(__name__)
 
+PATIENCE_S = 3.0
+"""Longest that a question waits for a dry run."""
+
 
 async def execute_all(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
@@ -62,6 +65,23 @@ async def execute(
     if not switched_on:
         return _ended(call, ToolExecutionStatus.SKIPPED, result.as_dry_run())
     return _ended(call, ToolExecutionStatus.EXECUTED, result)
+
+
+async def rehearse(calls: Sequence[ToolCall], catalogue: Catalogue, toolbox: Toolbox) -> tuple[ToolCall, ...]:
+    """Return the calls; one that waits for the user, and of which a dry run says that it can only fail, has failed."""
+    return tuple(await asyncio.gather(*(_rehearsed(call, catalogue, toolbox) for call in calls)))
+
+
+async def _rehearsed(call: ToolCall, catalogue: Catalogue, toolbox: Toolbox) -> ToolCall:
+    spec = catalogue.get(call.tool_name)
+    if not call.status.awaits_user or spec is None or not spec.has_dry_run:
+        return call
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            result = await toolbox.call(call.tool_name, {**call.params, "dry_run": True})
+    except (ToolCallError, TimeoutError):  # what that says of the call in earnest is not known
+        return call
+    return call if result.success else _ended(call, ToolExecutionStatus.FAILED, result)
 
 
 def _broken(call: ToolCall, error: BaseException) -> ToolCall:
