@@ -150,8 +150,9 @@ class _JsonPaths:
         level = self._levels[-1] if self._levels else None
         if char in b",}]:":
             self._in_value = False
-            if char == b",":
-                self._next(level)
+            if char == b"," and level is not None:
+                level.index += 1
+                level.wants_key = True
             elif char in b"}]" and self._levels:
                 self._levels.pop()
             return None
@@ -177,13 +178,6 @@ class _JsonPaths:
         if level is not None and level.in_object and level.wants_key:
             level.key, level.wants_key = string.decode("utf-8", "replace"), False
         self._string = None
-
-    @staticmethod
-    def _next(level: _Level | None) -> None:
-        if level is None:
-            return
-        level.index += 1
-        level.wants_key = True
 
     def _path(self) -> Path:
         return tuple(level.key if level.in_object else level.index for level in self._levels)

@@ -63,11 +63,8 @@ def _key(role: Role) -> str | None:
 
 
 def _read(role: Role, name: str) -> str | None:
-    for variable in (f"PACKETGATE_{role.upper()}_{name}", f"OPENAI_{name}"):
-        value = os.environ.get(variable, "").strip()
-        if value:
-            return value
-    return None
+    variables = (f"PACKETGATE_{role.upper()}_{name}", f"OPENAI_{name}")
+    return next(filter(None, (os.environ.get(one, "").strip() for one in variables)), None)
 
 
 def _timeout() -> float:

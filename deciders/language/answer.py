@@ -53,14 +53,11 @@ def _outcome(packet: CognitionPacket) -> str:
     if routing is None:
         return ""
     notes = [
-        f"{call.tool_name} did not run to an end: it is {call.status.replace('_', ' ')}. {_why(call.review_reasoning)}"
+        f"{call.tool_name} did not run to an end: it is {call.status.replace('_', ' ')}. "
+        f"{call.review_reasoning and f'({call.review_reasoning})'}"
         for call in routing.all_calls
         if call.status not in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}
     ]
     if routing.note:
         notes.append(f"{routing.note}." if routing.all_calls else f"No tool was called: {routing.note}.")
     return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""
-
-
-def _why(reasoning: str) -> str:
-    return f"({reasoning})" if reasoning else ""

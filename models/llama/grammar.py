@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from models.forms import AnswerForm
@@ -71,7 +71,8 @@ class _Compiler:
             DecisionError: the form itself, not one of its parts, cannot be held.
         """
         name, body, parts = json.loads(key)
-        form = AnswerForm(name, _bounded(body), {part: _bounded(schema) for part, schema in parts.items()})
+        narrow = partial(bounded, items=MAX_ITEMS, characters=MAX_CHARACTERS)
+        form = AnswerForm(name, narrow(body), {part: narrow(schema) for part, schema in parts.items()})
         alone = {part: AnswerForm(part, {"$ref": f"#/$defs/{part}"}, {part: form.parts[part]}) for part in parts}
         widened = tuple(part for part, one in alone.items() if self._refused(one.schema(), _COMPACT))
         hopeless = tuple(part for part in widened if self._refused(alone[part].schema(), _LENIENT))
@@ -93,8 +94,3 @@ class _Compiler:
             return str(error)
         matcher = LLMatcher(self.tokenizer, grammar, log_level=0)
         return matcher.get_error() or matcher
-
-
-def _bounded(schema: Schema) -> Schema:
-    narrowed: Schema = bounded(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
-    return narrowed
