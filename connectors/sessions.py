@@ -28,6 +28,9 @@ STRICT_RESUME = "__pregel_strict_resume"
 Given = TurnInput | Command[Any] | None
 """What a run starts from: something new, a reply, or, to go on with a turn that was stopped, nothing."""
 
+PAGE = 50
+"""Checkpoints read at once: some five turns."""
+
 
 @dataclass(frozen=True)
 class AnswerPiece:
@@ -94,6 +97,17 @@ class Sessions:
             PacketError: what is kept is no packet, or a newer Packetgate's.
         """
         return SessionState.of(await self.graph.aget_state(self.config(session)))
+
+    async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
+        """Yield the states of a session, the newest first."""
+        config, before = self.config(session), None
+        while True:
+            states = [one async for one in self.graph.aget_state_history(config, before=before, limit=PAGE)]
+            for state in states:
+                yield state
+            if len(states) < PAGE:
+                return
+            before = states[-1].config
 
     async def stream(
         self, given: Given, session: str, context: RoutingContext

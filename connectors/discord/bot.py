@@ -1,11 +1,13 @@
-"""The client: what Discord tells it, and to whom of the other modules it hands that on."""
+"""The client: what Discord tells it, to whom of the other modules it hands that on, and how it runs until stopped."""
 
 import asyncio
 import logging
 import math
+import signal
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
+import aiohttp
 import discord
 from discord import app_commands
 from discord.ext import commands
@@ -18,14 +20,18 @@ from connectors.discord.incoming import is_addressed
 from connectors.discord.presenting import Press
 from connectors.discord.questions import OpenQuestion, OpenQuestions
 from connectors.discord.slash import add_commands
+from connectors.opening import open_sessions
 from connectors.sessions import Sessions
 from graph.settings import Settings
+from state.errors import ConfigError
 from state.printing import counted
 
 log = logging.getLogger(__name__)
 
 INTENTS = discord.Intents(guilds=True, messages=True, message_content=True)
 """The content of messages is needed for replies that do not mention the bot, and for what they reply to."""
+
+PORTAL = "https://discord.com/developers/applications"
 
 
 class PacketBot(discord.Client):
@@ -100,3 +106,34 @@ class PacketBot(discord.Client):
             await message.edit(content=line, view=None)
         except UNSENT as error:
             log.warning("question %d in channel %d cannot be marked: %s", message.id, question.channel, error)
+
+
+async def serve(settings: Settings, config: DiscordConfig, token: str) -> int:
+    """Answer on Discord until the process is told to end; return the exit status.
+
+    Raises:
+        ConfigError: Discord does not let the bot in.
+        ConfigError, ModelError: something in the settings cannot be used.
+    """
+    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # it does not speak
+    _log_plainly()
+    async with open_sessions(settings) as sessions, PacketBot(sessions, settings, config) as bot:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, lambda: loop.create_task(bot.close()))
+        try:
+            await bot.login(token)
+            await bot.connect()
+        except discord.LoginFailure as error:
+            raise ConfigError(f"DISCORD_TOKEN: Discord does not know it: copy it anew at {PORTAL}") from error
+        except discord.PrivilegedIntentsRequired as error:
+            raise ConfigError(f"switch on the bot's Message Content Intent at {PORTAL}, under Bot") from error
+        except (aiohttp.ClientConnectionError, discord.DiscordServerError) as error:
+            raise ConfigError(f"Discord cannot be reached ({type(error).__name__}): try again later") from error
+    return 0
+
+
+def _log_plainly() -> None:
+    """Log what happens, never what is said."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for name in ("connectors", "discord"):
+        logging.getLogger(name).setLevel(logging.INFO)

@@ -27,7 +27,7 @@ def discord(
         config = load_discord_config(settings.preferences_path)
         if find_spec("discord") is None:
             raise ConfigError("discord.py is not installed: pip install 'packetgate[discord]'")
-        from connectors.discord.serving import serve
+        from connectors.discord.bot import serve
 
         return await serve(settings, config, token)
 

@@ -8,11 +8,11 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from httpx import HTTPStatusError
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel.remote import RemoteGraph
+from langgraph.types import StateSnapshot
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import NotFoundError
 
-from connectors.remote.client import client_of, find_assistant
-from connectors.remote.errors import translated_errors
+from connectors.remote.client import client_of, find_assistant, translated_errors
 from connectors.remote.store import RemoteStore
 from connectors.sessions import AnswerPiece, Given, Sessions, SessionState
 from models.endpoint import shown
@@ -55,6 +55,12 @@ class RemoteSessions(Sessions):
                 return await super().state(session)
             except NotFoundError:
                 return SessionState(CognitionPacket(), None, is_unfinished=False)
+
+    async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
+        """Yield the states of a session, the newest first; none where the server knows no such thread."""
+        with suppress(NotFoundError):
+            async for state in super().history(session):
+                yield state
 
     async def stream(
         self, given: Given, session: str, context: RoutingContext

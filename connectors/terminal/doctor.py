@@ -9,7 +9,7 @@ from pathlib import Path
 
 from connectors.opening import open_sessions
 from connectors.terminal.findings import Finding, exit_status, show, show_json
-from connectors.terminal.patterns import unfitting
+from connectors.terminal.listing import unfitting
 from graph.composition import open_tools
 from graph.settings import Settings
 from graph.storage import open_checkpointer

@@ -4,13 +4,13 @@ import json
 import sys
 from dataclasses import asdict
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from connectors import rendering
-from connectors.terminal.patterns import unfitting
 from graph.composition import open_tools
 from graph.settings import Settings
 from state.errors import RequestError
@@ -41,6 +41,19 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
     for problem in [*amiss, *(unfitting(catalogue, settings.preferences_path) if name is None else [])]:
         out.print(Text(f"! {printable(problem)}", style="yellow"))
     return 0
+
+
+def unfitting(catalogue: Catalogue, path: Path | None) -> list[str]:
+    """Return a line for each of the user's patterns that fits no tool: no error, the tool's server may be down."""
+    return [
+        f"{path}: {where}: {pattern!r} fits no tool{_nearest(catalogue, pattern)}"
+        for where, pattern in catalogue.preferences.without_a_tool(catalogue)
+    ]
+
+
+def _nearest(catalogue: Catalogue, pattern: str) -> str:
+    nearest = catalogue.nearest(pattern, limit=3)
+    return f"; nearest: {', '.join(nearest)}" if nearest else ""
 
 
 def _listed(catalogue: Catalogue, group: str | None) -> list[ToolSpec]:

@@ -1,14 +1,17 @@
 """Finding a past packet: by the record of turns, then in its conversation's checkpoints."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
-from connectors.sessions import SessionState
-from connectors.trace.archive import Archive
+from connectors.sessions import Sessions, SessionState
 from graph.records.prompts import StagePrompts, read_prompts, recorded_turns
+from graph.settings import Settings
 from state.errors import PacketError, SessionError
 from state.packet import CognitionPacket
 from tools.usage.record import UsageRecord
@@ -26,6 +29,14 @@ _OPENING = {"__start__", "open_packet"}
 
 
 @dataclass(frozen=True)
+class Archive:
+    """Conversations, and the record of their turns."""
+
+    sessions: Sessions
+    store: BaseStore
+
+
+@dataclass(frozen=True)
 class Past:
     """A packet, and what is known beside it."""
 
@@ -34,6 +45,32 @@ class Past:
     """What it waits with."""
     prompts: tuple[StagePrompts, ...] | None = None
     """What its stages said to models; None where that was not looked up."""
+
+
+@asynccontextmanager
+async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
+    """Open what the settings name: a server's where `url` is set, this machine's where not; no model, no MCP server.
+
+    Raises:
+        ConfigError: it cannot be opened, or the server cannot be used.
+    """
+    if settings.url:
+        from connectors.remote.client import translated_errors
+        from connectors.remote.sessions import open_remote
+        from models.endpoint import shown
+
+        async with open_remote(settings.url, settings.assistant) as remote:
+            with translated_errors(shown(settings.url)):
+                yield Archive(remote, remote.store)
+        return
+    from deciders.choosing import reflex_deciders
+    from graph.building import build_graph
+    from graph.storage import open_checkpointer, open_store
+    from tools.servers.hub import McpHub
+
+    async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
+        graph = build_graph(reflex_deciders(), McpHub([])).compile(checkpointer=checkpointer, store=store)
+        yield Archive(Sessions(graph), store)
 
 
 def is_packet_id(text: str) -> bool:
@@ -88,7 +125,7 @@ async def _in_session(archive: Archive, wanted: str, session: str) -> SessionSta
     """Return the newest state of the packet whose id begins so."""
     found: dict[str, StateSnapshot] = {}
     others: dict[str, None] = {}
-    async for snapshot in archive.history(session):
+    async for snapshot in archive.sessions.history(session):
         packet_id = _packet_id(snapshot)
         if not packet_id or _OPENING & set(snapshot.next):
             continue

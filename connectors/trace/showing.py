@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.text import Text
 
 from connectors import rendering
-from connectors.trace.finding import LAST, SHORTEST, Past, find, is_packet_id
+from connectors.trace.finding import LAST, SHORTEST, Past, find, is_packet_id, open_archive
 from graph.settings import Settings
 from state.errors import ConfigError, PacketError
 from state.packet import read_packet
@@ -44,8 +44,6 @@ async def _past(settings: Settings, wanted: str, session: str | None) -> Past:
             f"{printable(wanted)[:200]}: neither a file nor a packet's id: give {SHORTEST} or more of its characters, "
             "or `last`"
         )
-    from connectors.trace.opening import open_archive
-
     async with open_archive(settings) as archive:
         return await find(archive, wanted, session)
 

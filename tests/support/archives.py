@@ -11,8 +11,7 @@ from support.graphs import Session
 from support.notebook import Notebook
 
 from connectors.sessions import Sessions
-from connectors.trace.archive import Archive
-from connectors.trace.finding import Past, find
+from connectors.trace.finding import Archive, Past, find
 from deciders.protocols import Deciders
 from graph.building import build_graph
 from graph.settings import Settings

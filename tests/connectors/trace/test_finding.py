@@ -115,7 +115,7 @@ async def _rename(talk: Session, ids: list[str]) -> None:
 async def test_a_long_conversation_is_looked_through_to_its_beginning(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connectors.trace.archive.PAGE", 3)
+    monkeypatch.setattr("connectors.sessions.PAGE", 3)
     first = await kept.talk.say("Hello")
     for _ in range(3):
         await kept.talk.say("Hello again")

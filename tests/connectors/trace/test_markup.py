@@ -8,8 +8,7 @@ from support.hostile_packet import HARMLESS, HIDDEN, HOSTILE, packet_saying
 from support.html_reading import Page, read_html
 
 from connectors.trace.finding import Past
-from connectors.trace.page import page
-from connectors.trace.prompts import GONE, REFLEX, SILENT, UNKNOWN
+from connectors.trace.page import GONE, REFLEX, SILENT, UNKNOWN, page
 from graph.records.prompts import StagePrompts
 from models.requests import ModelRequest, SentMessage
 from state.packet import CognitionPacket

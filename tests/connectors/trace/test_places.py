@@ -5,8 +5,7 @@ from support.prompts import sent
 from support.turn_places import Place, answering, wanting
 
 from connectors.asking import Reply, Say
-from connectors.trace.finding import find
-from connectors.trace.opening import open_archive
+from connectors.trace.finding import find, open_archive
 from state.errors import PacketError
 from state.sections import PacketState
 

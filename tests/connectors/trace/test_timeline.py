@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from connectors.trace.prompts import by_visit
+from connectors.trace.page import by_visit
 from connectors.trace.timeline import BREAKS, chart, visits
 from graph.records.prompts import StagePrompts
 from state.sections import Reflection
