@@ -15,6 +15,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     if request.param == "remote":
         server, model = request.getfixturevalue("langgraph_server_with_model")
         made = Place(Settings(url=server.url), model, server.clock, server.root)
+        for file in made.root.iterdir():  # of an earlier test on the same server
+            file.unlink()
     else:
         made = _here(request.getfixturevalue("scripted_openai"), tmp_path, monkeypatch)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
