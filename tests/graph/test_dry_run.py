@@ -65,7 +65,8 @@ async def test_switched_on_and_approved_it_is_done(notebook: Notebook):
         asked = await talk.ask("Save avocado as a")
         assert asked.question["action_requests"][0]["args"] == {"name": "a", "text": "avocado"}
         packet = await talk.reply("yes")
-    assert notebook.calls == [("save_note", {"name": "a", "text": "avocado", "dry_run": False})]
+    rehearsed, done = ({"name": "a", "text": "avocado", "dry_run": dry_run} for dry_run in (True, False))
+    assert notebook.calls == [("save_note", rehearsed), ("save_note", done)]
     assert notebook.notes["a"] == "avocado"
     assert packet.routing.all_calls[0].status is ToolExecutionStatus.EXECUTED
     assert not packet.governance.dry_run
@@ -93,6 +94,6 @@ async def test_approval_holds_for_exactly_these_arguments(notebook: Notebook):
         )
         await talk.graph.ainvoke(None, talk.config, context=talk.context)
         after = (await talk.graph.aget_state(talk.config)).values["tool_routing"]
-    assert notebook.calls == []
+    assert [params["dry_run"] for _, params in notebook.calls] == [True]
     assert after.calls[0].status is ToolExecutionStatus.FAILED
     assert "no approval is on record" in after.calls[0].result.error
