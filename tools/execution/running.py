@@ -47,10 +47,14 @@ async def execute(
     if not switched_on and not spec.has_dry_run:
         nothing = f"it was not called, because {spec.risk} tools are switched off"
         return _ended(call, ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=nothing, dry_run=True))
-    grant = grant_for(call, packet, spec) if switched_on and spec.risk is not Risk.READ else None
-    if grant and not await claim(f"{grant.question_id}:{call.call_id}"):
-        error = "its approval was used before, so it is not run again; ask for it anew if it is to be"
-        return _ended(call, ToolExecutionStatus.UNKNOWN, ToolResult(success=False, error=error))
+    if switched_on and spec.risk is not Risk.READ:
+        grant = grant_for(call, packet, spec)
+        if grant is None:  # it has lapsed since it was looked at
+            error = "its approval has lapsed, so it was not run; ask for it anew"
+            return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=error))
+        if not await claim(f"{grant.question_id}:{call.call_id}"):
+            error = "its approval was used before, so it is not run again; ask for it anew if it is to be"
+            return _ended(call, ToolExecutionStatus.UNKNOWN, ToolResult(success=False, error=error))
     params = {**call.params, "dry_run": not switched_on} if spec.has_dry_run else dict(call.params)
     try:
         result = await toolbox.call(call.tool_name, params)
