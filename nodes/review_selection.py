@@ -31,7 +31,7 @@ async def reviewed(
     context, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
     catalogue = await toolbox.catalogue()
     gate = gated(packet.routing.calls, review, context, can_ask=can_ask)
-    calls = await rehearse(gate, catalogue, toolbox)
+    packet, calls = await rehearse(gate, packet, catalogue, toolbox, claim)
     judgements = [
         Evaluation(
             name="selection_review",

@@ -419,6 +419,11 @@ class Governance(Section):
         """Return the section with this question waiting, or none."""
         return self._changed(question=question)
 
+    def rehearsing(self) -> "Governance":
+        """Return the section with everything above read switched off."""
+        off = self.settings.model_copy(update={"allow_write_tools": False, "allow_execute_tools": False})
+        return self._changed(settings=off)
+
     def audited(self, *entries: AuditEntry) -> "Governance":
         """Return the section with more entries in its trail."""
         return self._changed(audit=self.audit + entries)

@@ -68,6 +68,7 @@ async def test_switched_on_and_approved_it_is_done(notebook: Notebook):
     rehearsed, done = ({"name": "a", "text": "avocado", "dry_run": dry_run} for dry_run in (True, False))
     assert notebook.calls == [("save_note", rehearsed), ("save_note", done)]
     assert notebook.notes["a"] == "avocado"
+    assert [one.event for one in packet.governance.audit] == ["dry_run_passed", "call_approved", "call_executed"]
     assert packet.routing.all_calls[0].status is ToolExecutionStatus.EXECUTED
     assert not packet.governance.dry_run
 

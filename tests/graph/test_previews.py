@@ -31,7 +31,8 @@ async def test_the_question_shows_it_and_only_what_was_approved_is_done(files: B
     assert (tmp_path / "plan.txt").read_text() == "new\n"
     assert [one.params for one in packet.routing.all_calls] == [request["args"]]
     assert "@@" not in packet.model_dump_json()
-    assert [one.event for one in packet.governance.audit] == ["preview_executed", "call_approved", "call_executed"]
+    trail = ["dry_run_passed", "preview_executed", "call_approved", "call_executed"]
+    assert [one.event for one in packet.governance.audit] == trail
 
 
 async def test_each_request_of_a_question_has_one_though_it_be_empty(files: BuiltinServer):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from state.errors import LostCallError, ToolCallError
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall, ToolResult
+from state.sections import AuditEntry
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
@@ -71,21 +72,43 @@ async def execute(
     return _ended(call, ToolExecutionStatus.EXECUTED, result)
 
 
-async def rehearse(calls: Sequence[ToolCall], catalogue: Catalogue, toolbox: Toolbox) -> tuple[ToolCall, ...]:
-    """Return the calls; one that waits for the user, and of which a dry run says that it can only fail, has failed."""
-    return tuple(await asyncio.gather(*(_rehearsed(call, catalogue, toolbox) for call in calls)))
+async def rehearse(
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
+) -> tuple[CognitionPacket, tuple[ToolCall, ...]]:
+    """Try in a dry run the calls that wait for the user: one that can only fail has failed, and is not asked about.
 
+    They are executed like any other call, with everything above read switched off; the packet that is returned has
+    them in its trail. A dry run that takes longer than `PATIENCE_S` says nothing of the call in earnest.
+    """
+    dry = packet.merged({"governance": packet.governance.rehearsing()})
+    ends: dict[str, ToolCall] = {}
 
-async def _rehearsed(call: ToolCall, catalogue: Catalogue, toolbox: Toolbox) -> ToolCall:
-    spec = catalogue.get(call.tool_name)
-    if not call.status.awaits_user or spec is None or not spec.has_dry_run:
-        return call
+    async def rehearsed(call: ToolCall) -> None:
+        (ends[call.call_id],) = await execute_all([call], dry, catalogue, toolbox, claim)
+
+    waiting = [call for call in calls if call.status.awaits_user and _has_dry_run(call, catalogue)]
     try:
         async with asyncio.timeout(PATIENCE_S):
-            result = await toolbox.call(call.tool_name, {**call.params, "dry_run": True})
-    except (ToolCallError, TimeoutError):  # what that says of the call in earnest is not known
-        return call
-    return call if result.success else _ended(call, ToolExecutionStatus.FAILED, result)
+            await asyncio.gather(*(rehearsed(call) for call in waiting))
+    except TimeoutError:
+        pass  # those that came in time are known
+    failed = {name: end for name, end in ends.items() if end.status is ToolExecutionStatus.FAILED}
+    trail = (
+        AuditEntry(
+            event=f"dry_run_{'failed' if name in failed else 'passed' if name in ends else 'timed_out'}",
+            detail=call.tool_name,
+            call_id=name,
+        )
+        for call in waiting
+        for name in [call.call_id]
+    )
+    kept = tuple(failed.get(call.call_id, call) for call in calls)
+    return packet.merged({"governance": packet.governance.audited(*trail)}), kept
+
+
+def _has_dry_run(call: ToolCall, catalogue: Catalogue) -> bool:
+    spec = catalogue.get(call.tool_name)
+    return spec is not None and spec.has_dry_run
 
 
 def _broken(call: ToolCall, error: BaseException) -> ToolCall:
