@@ -11,6 +11,7 @@ from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import CheckedCall, checked_call
 from tools.checks.provenance import trace_params
 from tools.checks.wrong_kind import wrong_kind
+from tools.risk.call import rated
 
 ALL = "*"
 """A wish for the descriptions of all tools."""
@@ -127,15 +128,15 @@ def _tool_call(
     confidence, source = wanted.confidence, ConfidenceSource.MEASURED
     if confidence is None:
         confidence, source = selection.confidence, selection.confidence_source
-    return ToolCall(
+    made = ToolCall(
         tool_name=call.tool_name,
         params=call.params,
-        risk=spec.risk,
         provenance=trace_params(call.params, spec, packet.spoken, _tool_outputs(packet)),
         selection_reasoning=wanted.reasoning or selection.reasoning,
         selection_confidence=confidence,
         selection_confidence_source=source,
     )
+    return rated(made, spec)
 
 
 def _tool_outputs(packet: CognitionPacket) -> list[tuple[str, str]]:

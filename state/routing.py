@@ -49,6 +49,11 @@ class ToolCall(Section):
     """Canonical name: `server.tool`."""
     params: dict[str, JsonValue] = {}
     risk: Risk = Risk.WRITE
+    """What this very call may do: judged of its tool and of its arguments, the worse of the two."""
+    open_world: bool = False
+    """Whether it reaches out of the user's own machine and servers."""
+    risk_why: tuple[str, ...] = ()
+    """Why its risk is what it is, in words."""
     provenance: dict[str, str] = {}
     """Where each argument came from: `user`, `default`, `model`, or `tool:NAME`."""
     selection_reasoning: str = ""
@@ -76,17 +81,17 @@ class ToolCall(Section):
         """Return the call with what came of asking the user; `why` stands in place of the review's reasoning."""
         return self._moved(status, review_reasoning=why or self.review_reasoning)
 
-    def reopened(self, risk: Risk) -> "ToolCall":
-        """Return the call to be judged anew: it, its tool or its server is not what the user was asked about."""
-        return self._moved(ToolExecutionStatus.PENDING, risk=risk)
+    def rated(self, risk: Risk, *, open_world: bool, why: tuple[str, ...]) -> "ToolCall":
+        """Return the call with what it may do, and why that is thought."""
+        return self._changed(risk=risk, open_world=open_world, risk_why=why)
 
-    def edited(
-        self, tool_name: str, params: dict[str, JsonValue], risk: Risk, provenance: dict[str, str]
-    ) -> "ToolCall":
+    def reopened(self) -> "ToolCall":
+        """Return the call to be judged anew: it, its tool or its server is not what the user was asked about."""
+        return self._moved(ToolExecutionStatus.PENDING)
+
+    def edited(self, tool_name: str, params: dict[str, JsonValue], provenance: dict[str, str]) -> "ToolCall":
         """Return the call as the user would have it, and approves it by that."""
-        return self._moved(
-            ToolExecutionStatus.APPROVED, tool_name=tool_name, params=params, risk=risk, provenance=provenance
-        )
+        return self._moved(ToolExecutionStatus.APPROVED, tool_name=tool_name, params=params, provenance=provenance)
 
     def ended(self, status: ToolExecutionStatus, result: ToolResult) -> "ToolCall":
         """Return the call with what it came to."""

@@ -9,7 +9,7 @@ import pytest
 
 from state.base import ConfidenceSource
 from state.errors import PacketError
-from state.routing import Risk, ToolCall, ToolResult, ToolRouting
+from state.routing import ToolCall, ToolResult, ToolRouting
 from state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
 
 S = ToolExecutionStatus
@@ -71,10 +71,10 @@ def test_a_call_moves_only_as_the_table_says(move: str, before: S, after: S):
 def test_only_a_waiting_call_is_edited(before: S):
     call = ToolCall(tool_name="a.b", status=before)
     if before.awaits_user:
-        assert call.edited("a.c", {"x": 1}, Risk.READ, {"x": "user"}).tool_name == "a.c"
+        assert call.edited("a.c", {"x": 1}, {"x": "user"}).tool_name == "a.c"
     elif before not in {S.PENDING, S.APPROVED}:
         with pytest.raises(PacketError):
-            call.edited("a.c", {"x": 1}, Risk.READ, {"x": "user"})
+            call.edited("a.c", {"x": 1}, {"x": "user"})
 
 
 @pytest.mark.parametrize(("before", "after"), [*product(OUTCOMES, OUTCOMES)])

@@ -12,6 +12,7 @@ from tools.catalogue.catalogue import Catalogue
 from tools.checks.provenance import USER
 from tools.checks.validation import check_call
 from tools.execution.permission import call_digest
+from tools.risk.call import rated
 
 _STATUS = {
     ApprovalOutcome.APPROVED: ToolExecutionStatus.APPROVED,
@@ -58,9 +59,8 @@ def changed_since(
 
 def reopened(packet: CognitionPacket, catalogue: Catalogue) -> PacketUpdate:
     """Return what it changes that the calls asked about must be judged anew."""
-    risks = {name: spec.risk for name, spec in catalogue.items()}
     calls = (
-        call.reopened(risks.get(call.tool_name, call.risk)) if call.status.awaits_user else call
+        rated(call.reopened(), catalogue.get(call.tool_name)) if call.status.awaits_user else call
         for call in packet.routing.calls
     )
     return {"tool_routing": packet.routing.with_calls(tuple(calls))}
@@ -126,5 +126,5 @@ def _after(call: ToolCall, reply: Reply, packet: CognitionPacket, catalogue: Cat
             raise RequestError("the edited call is not valid: " + " ".join(problem.message for problem in problems))
         changed = {key for key, value in params.items() if call.params.get(key) != value}
         origins = {key: USER if key in changed else call.provenance.get(key, USER) for key in params}
-        return call.edited(name, params, catalogue[name].risk, origins)
+        return rated(call.edited(name, params, origins), catalogue[name])
     return call.decided(_STATUS[reply.outcome], _WHY.get(reply.outcome, ""))

@@ -20,6 +20,7 @@ from tools.catalogue.toolbox import Toolbox
 from tools.checks.validation import canonical_json
 from tools.execution.claims import Claim
 from tools.execution.running import execute_all
+from tools.risk.call import rated
 from tools.spec.tool_spec import ToolSpec
 from tools.text.differences import difference
 
@@ -75,7 +76,7 @@ def _reading(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> T
     """Return the call that reads what `call` would replace, None where that is not clear."""
     spec = catalogue.get(call.tool_name)
     reader = catalogue.get(spec.preview) if spec else None
-    if spec is None or reader is None or reader.server != spec.server or reader.risk is not Risk.READ:
+    if spec is None or reader is None or reader.server != spec.server:
         return None
     if not packet.governance.settings.allows_tool(reader.name):
         return None
@@ -85,7 +86,8 @@ def _reading(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> T
         return None
     whole = {name: value for name, value in _ALL_LINES.items() if name in reader.parameters}
     params = {**whole, **shared}
-    return ToolCall(tool_name=reader.name, params=params, risk=reader.risk, status=ToolExecutionStatus.APPROVED)
+    read = rated(ToolCall(tool_name=reader.name, params=params, status=ToolExecutionStatus.APPROVED), reader)
+    return read if read.risk is Risk.READ else None
 
 
 def _difference(call: ToolCall, catalogue: Catalogue, read: ToolCall | None) -> str:

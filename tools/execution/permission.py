@@ -6,6 +6,7 @@ from state.routing import Risk, ToolCall
 from state.sections import Approval, ApprovalOutcome
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.validation import check_call
+from tools.risk.call import judge_call
 from tools.spec.tool_spec import ToolSpec, digest_of
 
 _GRANTED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED})
@@ -25,9 +26,10 @@ def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> st
     if corrections:
         return " ".join(correction.message for correction in corrections)
     spec = catalogue[call.tool_name]
-    if spec.risk is not Risk.READ and context.allows(spec.risk) and grant_for(call, packet, spec) is None:
+    risk = judge_call(spec, call.params).risk
+    if risk is not Risk.READ and context.allows(risk) and grant_for(call, packet, spec) is None:
         return (
-            f"{call.tool_name} may {spec.risk}, and no approval is on record for exactly these arguments, this "
+            f"{call.tool_name} may {risk}, and no approval is on record for exactly these arguments, this "
             "definition of the tool and this server, or it has lapsed."
         )
     return None

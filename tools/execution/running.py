@@ -13,6 +13,7 @@ from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.claims import Claim
 from tools.execution.permission import grant_for, refusal
+from tools.risk.call import rated
 
 log = logging.getLogger(__name__)
 
@@ -44,11 +45,12 @@ async def execute(
     if why_not:
         return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=why_not))
     spec = catalogue[call.tool_name]
-    switched_on = packet.governance.settings.allows(spec.risk)
+    call = await asyncio.to_thread(rated, call, spec)
+    switched_on = packet.governance.settings.allows(call.risk)
     if not switched_on and not spec.has_dry_run:
-        nothing = f"it was not called, because {spec.risk} tools are switched off"
+        nothing = f"it was not called, because {call.risk} tools are switched off"
         return _ended(call, ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=nothing, dry_run=True))
-    if switched_on and spec.risk is not Risk.READ:
+    if switched_on and call.risk is not Risk.READ:
         grant = grant_for(call, packet, spec)
         if grant is None:  # it has lapsed since it was looked at
             error = "its approval has lapsed, so it was not run; ask for it anew"
@@ -60,7 +62,7 @@ async def execute(
     try:
         result = await toolbox.call(call.tool_name, params)
     except LostCallError as error:
-        doubt = switched_on and spec.risk is not Risk.READ
+        doubt = switched_on and call.risk is not Risk.READ
         status = ToolExecutionStatus.UNKNOWN if doubt else ToolExecutionStatus.FAILED
         return _ended(call, status, ToolResult(success=False, error=str(error)))
     except ToolCallError as error:

@@ -11,6 +11,7 @@ from state.routing import Risk, ToolResult
 from state.sections import ServerHealth
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import Preferences
+from tools.risk.call import judge_call
 from tools.servers.server import Server
 from tools.spec.tool_spec import ToolSpec
 
@@ -100,7 +101,7 @@ class McpHub:
             return await connection.call(spec.upstream_name, params)
         except LostCallError:
             still_there = connection.session == session and connection.state == "ready"
-            if not spec.repeatable or still_there:
+            if not spec.repeatable or still_there or judge_call(spec, params).risk is not Risk.READ:
                 raise
             await connection.connect(instead_of=session)
             return await connection.call(spec.upstream_name, params)

@@ -34,6 +34,9 @@ class ToolSpec:
     input_schema: dict[str, Any]
     """JSON Schema of the arguments, as models and users see it."""
     risk: Risk
+    """The worst that it may do; what one call may do is `judge_call` of `tools.risk.call` to say."""
+    risk_why: tuple[str, ...] = ()
+    """Why, in words, the strongest reason first."""
     has_dry_run: bool = False
     """Whether a trusted server's tool can be asked what it would do. The gate sets that argument, nobody else."""
     repeatable: bool = False
@@ -72,6 +75,11 @@ class ToolSpec:
     def is_external(self) -> bool:
         """Whether it reaches out of the user's own servers, such as to the web."""
         return self.category in EXTERNAL if self.open_world is None else self.open_world
+
+    @property
+    def reaches_outside(self) -> bool:
+        """Whether any call of it reaches out of the user's own machine and servers."""
+        return self.is_external
 
     @cached_property
     def parameters(self) -> dict[str, dict[str, Any]]:
