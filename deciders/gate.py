@@ -2,8 +2,9 @@
 
 from deciders.protocols import CallReview, Review
 from state.context import RoutingContext
-from state.routing import Risk, ToolCall
+from state.routing import ToolCall
 from state.transitions import ToolExecutionStatus
+from tools.execution.permission import needs_approval
 
 NOT_APPROVED_CAP = 0.5
 
@@ -38,11 +39,13 @@ def _judged(call: ToolCall, judgement: CallReview, context: RoutingContext, *, c
 
 
 def _passed(call: ToolCall, context: RoutingContext, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:
-    if call.risk is Risk.READ or not context.allows(call.risk):
+    if not needs_approval(call, call.risk, context):
         return ToolExecutionStatus.APPROVED, ""
+    loud = [f"`{name}`: {origin.why}" for name, origin in call.provenance.items() if origin.loud]
+    what = "; ".join(loud) or f"{call.risk} tools need approval"
     if can_ask:
-        return ToolExecutionStatus.AWAITING_APPROVAL, f"{call.risk} tools need your approval"
-    return ToolExecutionStatus.SKIPPED, f"{call.risk} tools need approval, and nobody can be asked"
+        return ToolExecutionStatus.AWAITING_APPROVAL, what
+    return ToolExecutionStatus.SKIPPED, f"{what}, and nobody can be asked"
 
 
 def _stopped(call: ToolCall, short: str, context: RoutingContext, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:

@@ -7,7 +7,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from state import base, routing, sections, transitions
+from state import base, origins, routing, sections, transitions
 from state.errors import PacketError, RequestError, first_problem
 from state.request import TurnRequest
 from state.routing import ToolRouting
@@ -119,7 +119,7 @@ def check_update(values: Any) -> None:
 def checkpoint_types() -> list[tuple[str, str]]:
     """Return (module, name) of every type of ours that a checkpoint may hold."""
     found: set[tuple[str, str]] = {(TurnRequest.__module__, TurnRequest.__name__)}
-    for module in (base, routing, sections, transitions):
+    for module in (base, origins, routing, sections, transitions):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, BaseModel | Enum) and value.__module__ == module.__name__:
                 found.add((value.__module__, value.__name__))

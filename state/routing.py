@@ -3,9 +3,10 @@
 from enum import StrEnum
 from typing import Any, Self
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
 from state.base import Confidence, ConfidenceSource, Section, new_id
+from state.origins import Origin, origins_of_version_2
 from state.transitions import Outcome, ToolExecutionStatus, check_outcome, check_status
 
 
@@ -54,8 +55,8 @@ class ToolCall(Section):
     """Whether it reaches out of the user's own machine and servers."""
     risk_why: tuple[str, ...] = ()
     """Why its risk is what it is, in words."""
-    provenance: dict[str, str] = {}
-    """Where each argument came from: `user`, `default`, `model`, or `tool:NAME`."""
+    provenance: dict[str, Origin] = {}
+    """Where each argument came from."""
     selection_reasoning: str = ""
     selection_confidence: Confidence = 0.0
     selection_confidence_source: ConfidenceSource = ConfidenceSource.RULE
@@ -64,6 +65,16 @@ class ToolCall(Section):
     review_reasoning: str = ""
     status: ToolExecutionStatus = ToolExecutionStatus.PENDING
     result: ToolResult | None = None
+
+    @field_validator("provenance", mode="before")
+    @classmethod
+    def _from_version_2(cls, kept: Any) -> Any:
+        return origins_of_version_2(kept)
+
+    @property
+    def is_loud(self) -> bool:
+        """Whether an argument is such that the user must see this very call before it runs, even a read."""
+        return any(origin.loud for origin in self.provenance.values())
 
     def same_call(self, other: "ToolCall") -> bool:
         """Whether both would do the same thing."""
@@ -89,7 +100,7 @@ class ToolCall(Section):
         """Return the call to be judged anew: it, its tool or its server is not what the user was asked about."""
         return self._moved(ToolExecutionStatus.PENDING)
 
-    def edited(self, tool_name: str, params: dict[str, JsonValue], provenance: dict[str, str]) -> "ToolCall":
+    def edited(self, tool_name: str, params: dict[str, JsonValue], provenance: dict[str, Origin]) -> "ToolCall":
         """Return the call as the user would have it, and approves it by that."""
         return self._moved(ToolExecutionStatus.APPROVED, tool_name=tool_name, params=params, provenance=provenance)
 

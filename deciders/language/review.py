@@ -100,10 +100,13 @@ def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> 
 def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     spec = catalogue.get(call.tool_name)
     foreign = untrusted_params(call.provenance)
-    origin = ", ".join(f"{name} from {source}" for name, source in foreign.items()) or "all from the user or a default"
+    origins = (
+        ", ".join(f"{name} from {origin.told}{' (loud)' if origin.loud else ''}" for name, origin in foreign.items())
+        or "all from the user or a default"
+    )
     return (
         f"{number}. {call.tool_name} ({call.risk}): {spec.brief if spec else 'the tool is gone'}\n"
         f"   arguments: {json.dumps(call.params, ensure_ascii=False)}\n"
-        f"   where the arguments come from: {origin}\n"
+        f"   where the arguments come from: {origins}\n"
         f"   why it was chosen: {call.selection_reasoning}"
     )

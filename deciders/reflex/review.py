@@ -53,7 +53,8 @@ class ReflexReviewer:
             (
                 not ungrounded,
                 NOT_GROUNDED,
-                "not in your words: " + ", ".join(f"`{name}` (from {origin})" for name, origin in ungrounded.items()),
+                "not in your words: "
+                + ", ".join(f"`{name}` (from {origin.told})" for name, origin in ungrounded.items()),
             ),
             (
                 bool(asked & does or terms) or (not asked and "read" in does),

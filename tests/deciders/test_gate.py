@@ -6,7 +6,8 @@ from support.packets import CONTEXT, done
 from deciders.gate import NOT_APPROVED_CAP, failed_review, gated
 from deciders.protocols import CallReview, Review
 from state.context import RoutingContext
-from state.routing import Risk
+from state.origins import Origin, OriginKind
+from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus
 
 S = ToolExecutionStatus
@@ -78,3 +79,23 @@ def test_the_selections_own_confidence_does_not_count():
     sure = done("x.y", S.PENDING).model_copy(update={"selection_confidence": 1.0})
     (call,) = gated((sure,), failed_review("boom"), CONTEXT, can_ask=False)
     assert (call.review_confidence, call.status) == (0.0, S.SKIPPED)
+
+
+def loud(**context) -> ToolCall:
+    origin = Origin(kind=OriginKind.TEXT, tool="mail.read", loud=True, why="it stands in a text only")
+    call = done("x.y", S.PENDING).model_copy(update={"risk": Risk.READ, "provenance": {"url": origin}})
+    one = CallReview(call_id=call.call_id, approved=True, confidence=1.0, reasoning="so")
+    (result,) = gated((call,), Review(reviews=(one,), confidence=1.0, decided_by="model"), RoutingContext(), **context)
+    return result
+
+
+def test_a_read_with_a_loud_argument_asks_and_says_why():
+    call = loud(can_ask=True)
+    assert call.status is S.AWAITING_APPROVAL
+    assert "`url`: it stands in a text only" in call.review_reasoning
+
+
+def test_a_read_with_a_loud_argument_is_refused_where_nobody_can_be_asked():
+    call = loud(can_ask=False)
+    assert call.status is S.SKIPPED
+    assert "it stands in a text only, and nobody can be asked" in call.review_reasoning

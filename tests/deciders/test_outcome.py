@@ -1,6 +1,7 @@
 """What is wanted is checked against palette, schema and what was done before; nothing unchecked gets through."""
 
 import pytest
+from support.origins import words
 from support.packets import CONTEXT, FILES, done, packet
 from support.scripted_deciders import call, calls, clarify, describe, none, wanted
 
@@ -24,7 +25,7 @@ def test_a_good_call():
     (made,) = routing.calls
     assert routing.outcome == "call"
     assert (made.tool_name, made.params, made.risk) == ("files.read_file", {"path": "a.txt"}, Risk.READ)
-    assert (made.provenance, made.selection_confidence) == ({"path": "user"}, 0.8)
+    assert (words(made.provenance), made.selection_confidence) == ({"path": "user"}, 0.8)
 
 
 def test_each_confidence_says_where_it_comes_from():
@@ -41,7 +42,11 @@ def test_each_confidence_says_where_it_comes_from():
 def test_a_call_is_mended_before_it_is_checked():
     routing = settled(call("call_tool", name="mcp__files__read_file", arguments={"pth": "a.txt"}))
     (made,) = routing.calls
-    assert (made.tool_name, made.params, made.provenance) == ("files.read_file", {"path": "a.txt"}, {"path": "user"})
+    assert (made.tool_name, made.params, words(made.provenance)) == (
+        "files.read_file",
+        {"path": "a.txt"},
+        {"path": "user"},
+    )
     assert [(one.problem, one.mended) for one in routing.corrections] == [
         ("wrapper", True),
         ("misspelt_parameter", True),

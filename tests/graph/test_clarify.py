@@ -3,6 +3,7 @@
 import pytest
 from support.graphs import run_once, session
 from support.notebook import Notebook
+from support.origins import words
 from support.scripted_deciders import call, clarify, scripted
 
 from deciders.choosing import reflex_deciders
@@ -33,7 +34,7 @@ async def test_the_answer_becomes_the_users_own_words(notebook: Notebook, reply:
         {"action_name": "A question for you", "allowed_decisions": ["respond", "reject"]}
     ]
     assert packet.content.clarifications == ("b",)
-    assert packet.routing.calls[0].provenance == {"name": "user"}
+    assert words(packet.routing.calls[0].provenance) == {"name": "user"}
     assert notebook.calls == [("read_note", {"name": "b"})]
     assert steps[3:6] == ["select_tool", "ask_user", "select_tool"]
     assert packet.routing.reinjection_count == 1

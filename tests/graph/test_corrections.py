@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from support.graphs import run_once
 from support.notebook import Notebook
+from support.origins import words
 from support.scripted_deciders import call, calls, none, scripted, wanted
 
 from state.transitions import ToolExecutionStatus
@@ -54,7 +55,7 @@ async def test_mended_and_run(notebook: Notebook, name: str, params: dict[str, A
     assert packet.routing.selected_tool == "notebook.read_note"
     assert [(one.problem, one.mended) for one in packet.routing.corrections] == [(problem, True)]
     assert packet.routing.corrections[0].message not in packet.response.candidate
-    assert packet.routing.calls[0].provenance == {"name": "user"}
+    assert words(packet.routing.calls[0].provenance) == {"name": "user"}
 
 
 async def test_a_mended_call_is_the_same_call_as_before(notebook: Notebook):

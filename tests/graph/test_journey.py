@@ -3,6 +3,7 @@
 import pytest
 from support.graphs import session, stages
 from support.notebook import Notebook
+from support.origins import words
 
 from connectors.turn import Asked, Finished, Say, StageFinished, StageStarted
 from deciders.choosing import reflex_deciders
@@ -23,7 +24,7 @@ async def test_a_read(notebook: Notebook):
     assert packet.response.candidate == "notebook.read_note (name=b):\nbread"
     assert packet.status.state is PacketState.COMPLETED
     (call,) = packet.routing.all_calls
-    assert (call.status, call.provenance) == (ToolExecutionStatus.EXECUTED, {"name": "user"})
+    assert (call.status, words(call.provenance)) == (ToolExecutionStatus.EXECUTED, {"name": "user"})
     assert call.review_confidence >= 0.7
     assert packet.routing.selected_tool == "notebook.read_note"
     assert packet.intent.access is Access.READ

@@ -2,6 +2,7 @@
 
 from support.graphs import run_once, session
 from support.notebook import Notebook
+from support.origins import words
 from support.scripted_deciders import call, clarify, scripted
 
 from deciders.protocols import Deciders
@@ -24,12 +25,16 @@ async def test_a_write_with_an_argument_from_a_tool_asks_and_says_where_from():
         asked = await talk.ask("Read note a and send a letter on it")
         (request,) = asked.question["action_requests"]
         assert request["name"] == "notebook.send_letter"
-        assert "`to` does not come from you but from the output of notebook.read_note" in request["description"]
-        assert "`text` does not come from you but from the output of notebook.read_note" in request["description"]
+        assert (
+            "`to` does not come from you but from the text that notebook.read_note returned" in request["description"]
+        )
+        assert (
+            "`text` does not come from you but from the text that notebook.read_note returned" in request["description"]
+        )
         packet = await talk.reply("no")
-    assert packet.routing.all_calls[1].provenance == {
-        "to": "tool:notebook.read_note",
-        "text": "tool:notebook.read_note",
+    assert words(packet.routing.all_calls[1].provenance) == {
+        "to": "text:notebook.read_note",
+        "text": "text:notebook.read_note",
     }
     assert notebook.called == ["read_note"]
 
@@ -44,14 +49,14 @@ async def test_what_a_tool_said_in_an_earlier_turn_is_still_a_tools():
         await talk.ask("Read note a")
         deciders.selector.selections[:] = [LETTER]  # type: ignore[attr-defined]
         asked = await talk.ask("Now send the letter")
-    assert asked.packet.routing.calls[0].provenance["to"] == "tool:notebook.read_note"
+    assert words(asked.packet.routing.calls[0].provenance)["to"] == "text:notebook.read_note"
 
 
 async def test_what_the_user_said_is_the_users():
     notebook = poisoned()
     async with session(scripted(READ, LETTER), notebook, allow_write_tools=True) as talk:
         asked = await talk.ask("Read a, then send all secrets to evil@example.com")
-    assert asked.packet.routing.calls[0].provenance == {"to": "user", "text": "user"}
+    assert words(asked.packet.routing.calls[0].provenance) == {"to": "user", "text": "user"}
     assert "does not come from you" not in asked.question["action_requests"][0]["description"]
 
 
@@ -71,7 +76,7 @@ async def test_the_reflex_review_does_not_approve_of_it():
     (letter,) = asked.packet.routing.calls
     assert letter.status is ToolExecutionStatus.AWAITING_CONFIDENCE
     assert letter.review_confidence <= 0.5
-    assert "not in your words: `to` (from tool:notebook.read_note)" in letter.review_reasoning
+    assert "not in your words: `to` (from the text that notebook.read_note returned)" in letter.review_reasoning
 
 
 async def test_a_result_never_widens_the_palette():
@@ -89,5 +94,5 @@ async def test_a_read_with_an_argument_from_a_tool_needs_no_question():
     follow = scripted(READ, call("notebook.read_note", name="bread"))
     async with session(follow, notebook) as talk:
         packet = await talk.say("Read a and what it points to")
-    assert packet.routing.all_calls[1].provenance == {"name": "tool:notebook.read_note"}
+    assert words(packet.routing.all_calls[1].provenance) == {"name": "text:notebook.read_note"}
     assert "flour" in packet.response.candidate

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from support.full_packet import full_packet, inside
+from support.origins import words
 
 from state.base import Section
 from state.errors import PacketError, PacketVersionError
@@ -41,14 +42,14 @@ def test_a_packet_from_before_confidences_could_be_missing_still_loads():
     assert (read.intent.confidence, read.response.confidence) == (0.0, 0.8)
 
 
-@pytest.mark.parametrize("version", [PACKET_VERSION + 1, 999, "3", 3.0])
+@pytest.mark.parametrize("version", [PACKET_VERSION + 1, 999, str(PACKET_VERSION + 1), float(PACKET_VERSION + 1)])
 @pytest.mark.parametrize("beside", [{}, {"not_known_here": 1}])
 def test_a_newer_packet_says_so_and_nothing_else(version: object, beside: dict[str, int]):
     packet: dict[str, Any] = full_packet().model_dump(mode="json")
     packet["header"] |= {"version": version, **beside}
     packet |= beside
     packet["intent"] |= {"access": "teleport", **beside}
-    with pytest.raises(PacketVersionError, match=r"version 3|version 999") as caught:
+    with pytest.raises(PacketVersionError, match=rf"version {PACKET_VERSION + 1}|version 999") as caught:
         read_packet(json.dumps(packet))
     assert "upgrade Packetgate" in str(caught.value)
 
@@ -65,6 +66,15 @@ def test_a_packet_of_version_1_is_read():
     old["header"] |= {"version": 1}
     old["governance"] = {"dry_run": False, "approvals": [], "ask_expires_at": "2026-03-01T01:00:00+02:00", "audit": []}
     assert read_packet(json.dumps(old)).governance.question is None
+
+
+def test_a_packet_of_version_2_is_read():
+    old = full_packet().model_dump(mode="json")
+    old["header"] |= {"version": 2}
+    old["tool_routing"]["calls"][0]["provenance"] = {"a": "user", "b": "default", "c": "model", "d": "tool:mail.read"}
+    (call,) = read_packet(json.dumps(old)).routing.calls
+    assert words(call.provenance) == {"a": "user", "b": "default", "c": "nobody", "d": "text:mail.read"}
+    assert not call.is_loud
 
 
 @pytest.mark.parametrize(

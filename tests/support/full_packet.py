@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from state import sections as s
 from state.base import ConfidenceSource, TokenUsage
 from state.context import RoutingContext
+from state.origins import Origin, OriginKind, Role
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction, Risk, ToolCall, ToolResult, ToolRouting
 from state.transitions import ToolExecutionStatus
@@ -30,6 +31,15 @@ RESULT = ToolResult(
     dry_run=True,
     truncated=True,
 )
+ORIGIN = Origin(
+    kind=OriginKind.TEXT,
+    tool="files.read_file",
+    role=Role.PAYLOAD,
+    loud=True,
+    why="it stands in a text only",
+    sentence="Say the text.",
+    marked="the text",
+)
 CALL = ToolCall(
     call_id="c1",
     tool_name="files.write_file",
@@ -37,7 +47,7 @@ CALL = ToolCall(
     risk=Risk.EXECUTE,
     open_world=True,
     risk_why=("its `argv` holds a command",),
-    provenance={"text": "tool:files.read_file"},
+    provenance={"text": ORIGIN},
     selection_reasoning="it writes",
     selection_confidence=0.1 + 0.2,
     selection_confidence_source=ConfidenceSource.MEASURED,

@@ -174,9 +174,5 @@ def _about(call: ToolCall) -> str:
     number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"
     lines = [f"{call.tool_name} ({call.risk}), review {number} {call.review_confidence:.2f}"]
     lines += [f"review: {call.review_reasoning}"] if call.review_reasoning else []
-    lines += [f"`{name}` does not come from you but from {_origin(origin)}" for name, origin in foreign.items()]
+    lines += [f"`{name}` does not come from you but from {origin.told}" for name, origin in foreign.items()]
     return "\n".join(lines)
-
-
-def _origin(origin: str) -> str:
-    return f"the output of {origin.removeprefix('tool:')}" if origin.startswith("tool:") else "the model"

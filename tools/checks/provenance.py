@@ -5,19 +5,20 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from state.origins import Origin, OriginKind
 from tools.spec.tool_spec import ToolSpec
 
-USER = "user"
-DEFAULT = "default"
-MODEL = "model"
+USER = Origin(kind=OriginKind.USER)
+DEFAULT = Origin(kind=OriginKind.DEFAULT)
+MODEL = Origin(kind=OriginKind.NOBODY)
 
 _ABSENT = object()
 
 
 def trace_params(
     params: Mapping[str, Any], spec: ToolSpec, user_words: str, tool_outputs: Iterable[tuple[str, str]]
-) -> dict[str, str]:
-    """Return the origin of each argument: `user`, `default`, `tool:NAME` or `model`.
+) -> dict[str, Origin]:
+    """Return the origin of each argument.
 
     Args:
         params: the arguments.
@@ -29,12 +30,12 @@ def trace_params(
     return {name: _origin(value, spec.parameters.get(name, {}), user_words, outputs) for name, value in params.items()}
 
 
-def untrusted_params(provenance: Mapping[str, str]) -> dict[str, str]:
+def untrusted_params(provenance: Mapping[str, Origin]) -> dict[str, Origin]:
     """Return the arguments that neither the user nor a trusted default gave."""
-    return {name: origin for name, origin in provenance.items() if origin not in {USER, DEFAULT}}
+    return {name: origin for name, origin in provenance.items() if not origin.is_trusted}
 
 
-def _origin(value: Any, schema: Mapping[str, Any], user_words: str, outputs: list[tuple[str, str]]) -> str:
+def _origin(value: Any, schema: Mapping[str, Any], user_words: str, outputs: list[tuple[str, str]]) -> Origin:
     leaves, flags = [leaf for leaf in _leaves(value) if leaf.strip()], _has_flag(value)
     if leaves and not flags and all(_said(leaf, user_words) for leaf in leaves):
         return USER
@@ -42,7 +43,7 @@ def _origin(value: Any, schema: Mapping[str, Any], user_words: str, outputs: lis
         return DEFAULT
     for tool, output in outputs:
         if any(_said(leaf, output) for leaf in leaves if not _said(leaf, user_words)):
-            return f"tool:{tool}"
+            return Origin(kind=OriginKind.TEXT, tool=tool)
     return MODEL
 
 

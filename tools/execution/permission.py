@@ -1,6 +1,7 @@
 """What may run, decided at execution, whatever any model said."""
 
 from state.base import now
+from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall
 from state.sections import Approval, ApprovalOutcome
@@ -16,8 +17,8 @@ def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> st
     """Return why `call` may not run, or None when it may.
 
     The name must be canonical, on this packet's palette and among the allowed tools, the arguments valid against the
-    tool's schema, and above read an approval on record for exactly this call. A risk that is switched off is not
-    refused: it is a dry run.
+    tool's schema, and above read, or with a loud argument, an approval on record for exactly this call. A risk that
+    is switched off is not refused: it is a dry run.
     """
     context = packet.governance.settings
     if not context.allows_tool(call.tool_name):
@@ -27,12 +28,18 @@ def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> st
         return " ".join(correction.message for correction in corrections)
     spec = catalogue[call.tool_name]
     risk = judge_call(spec, call.params).risk
-    if risk is not Risk.READ and context.allows(risk) and grant_for(call, packet, spec) is None:
+    if needs_approval(call, risk, context) and grant_for(call, packet, spec) is None:
+        what = f"may {risk}" if risk is not Risk.READ else "was to be called with what you have to see first"
         return (
-            f"{call.tool_name} may {risk}, and no approval is on record for exactly these arguments, this "
+            f"{call.tool_name} {what}, and no approval is on record for exactly these arguments, this "
             "definition of the tool and this server, or it has lapsed."
         )
     return None
+
+
+def needs_approval(call: ToolCall, risk: Risk, context: RoutingContext) -> bool:
+    """Whether a call really runs and only with the user's word: above read, or with an argument that is loud."""
+    return context.allows(risk) and (call.is_loud or risk is not Risk.READ)
 
 
 def grant_for(call: ToolCall, packet: CognitionPacket, spec: ToolSpec) -> Approval | None:

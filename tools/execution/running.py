@@ -12,7 +12,7 @@ from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.claims import Claim
-from tools.execution.permission import grant_for, refusal
+from tools.execution.permission import grant_for, needs_approval, refusal
 from tools.risk.call import rated
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ async def execute(
     if not switched_on and not spec.has_dry_run:
         nothing = f"it was not called, because {call.risk} tools are switched off"
         return _ended(call, ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=nothing, dry_run=True))
-    if switched_on and call.risk is not Risk.READ:
+    if needs_approval(call, call.risk, packet.governance.settings):
         grant = grant_for(call, packet, spec)
         if grant is None:  # it has lapsed since it was looked at
             error = "its approval has lapsed, so it was not run; ask for it anew"

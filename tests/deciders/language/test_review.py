@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.origins import origins
 from support.packets import CONTEXT, FILES, done, packet
 from support.prompts import last, review, sent, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
@@ -16,7 +17,9 @@ from state.errors import DecisionError
 READ = done("files.read_file", path="a.txt").model_copy(
     update={"selection_confidence": 0.99, "selection_reasoning": "it reads"}
 )
-DELETE = done("files.delete_file", path="evil.txt").model_copy(update={"provenance": {"path": "tool:files.read_file"}})
+DELETE = done("files.delete_file", path="evil.txt").model_copy(
+    update={"provenance": origins(path="text:files.read_file")}
+)
 
 
 async def judge(model: ModelSource, *calls, context: RoutingContext = CONTEXT):
@@ -56,7 +59,7 @@ async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI
     assert "why it was chosen: it reads" in text
     assert "all from the user or a default" in text
     assert "2. files.delete_file (write)" in text
-    assert "where the arguments come from: path from tool:files.read_file" in text
+    assert "where the arguments come from: path from the text that files.read_file returned" in text
     assert "a.txt" not in system(scripted_openai)
     assert "0.99" not in text
 

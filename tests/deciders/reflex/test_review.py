@@ -1,6 +1,7 @@
 """Review by checks: what does not hold lowers the confidence, and is said."""
 
 import pytest
+from support.origins import origins
 from support.packets import CONTEXT, FILES, done, packet
 
 from deciders.gate import gated
@@ -18,7 +19,7 @@ async def judge(request: str, call: ToolCall, catalogue: Catalogue = FILES) -> C
 
 
 READ = done("files.read_file", ToolExecutionStatus.PENDING, path="a.txt").model_copy(
-    update={"provenance": {"path": "user"}}
+    update={"provenance": origins(path="user")}
 )
 
 
@@ -50,11 +51,14 @@ async def test_not_approved(request_: str, call: ToolCall, confidence: float, sa
     assert says in review.reasoning
 
 
-@pytest.mark.parametrize("origin", ["model", "tool:files.read_file"])
-async def test_ungrounded(origin: str):
-    review = await judge("Read a.txt", READ.model_copy(update={"provenance": {"path": origin}}))
+@pytest.mark.parametrize(
+    ("origin", "told"),
+    [("nobody", "the model"), ("text:files.read_file", "the text that files.read_file returned")],
+)
+async def test_ungrounded(origin: str, told: str):
+    review = await judge("Read a.txt", READ.model_copy(update={"provenance": origins(path=origin)}))
     assert (review.approved, review.confidence) == (False, 0.4)
-    assert f"not in your words: `path` (from {origin})" in review.reasoning
+    assert f"not in your words: `path` (from {told})" in review.reasoning
 
 
 async def test_off_topic_is_doubted_not_refused():
@@ -64,7 +68,7 @@ async def test_off_topic_is_doubted_not_refused():
 
 
 async def test_worst_finding_counts_and_all_are_told():
-    call = done("files.delete_file", path="b").model_copy(update={"provenance": {"path": "model"}})
+    call = done("files.delete_file", path="b").model_copy(update={"provenance": origins(path="nobody")})
     review = await judge("Read a.txt", call)
     assert review.confidence == 0.3
     for told in ("write access", "not in your words"):

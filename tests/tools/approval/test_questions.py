@@ -2,6 +2,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from support.origins import origins
 
 from state.errors import RequestError
 from state.packet import CognitionPacket
@@ -142,7 +143,7 @@ def test_the_payload_of_an_approval_suits_both_front_ends():
         tool_name="a.write",
         params={"path": "a.txt", "text": "x"},
         risk=Risk.WRITE,
-        provenance={"path": "user", "text": "tool:mail.read"},
+        provenance=origins(path="user", text="text:mail.read"),
         review_confidence=0.66,
         review_reasoning="looks odd",
         status=ToolExecutionStatus.AWAITING_APPROVAL,
@@ -158,7 +159,14 @@ def test_the_payload_of_an_approval_suits_both_front_ends():
     assert (request["preview"], other["preview"]) == (diff, "")
     assert request["name"] == "a.write"
     assert request["args"] == request["arguments"] == call.params
-    for words in ("that was no reply", "a.write (write)", "0.66", "looks odd", "`text`", "the output of mail.read"):
+    for words in (
+        "that was no reply",
+        "a.write (write)",
+        "0.66",
+        "looks odd",
+        "`text`",
+        "the text that mail.read returned",
+    ):
         assert words in request["description"]
     assert request["description"].endswith(f"````diff\n{diff}\n````"), "front ends show the description alone"
     assert diff not in request["about"]

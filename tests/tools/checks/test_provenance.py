@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from support.origins import origins, words
 from support.tool_specs import a_tool
 
 from tools.checks.provenance import trace_params, untrusted_params
@@ -21,7 +22,7 @@ OUTPUTS = [
 
 
 def origin(value: Any, parameter: str = "text") -> str:
-    return trace_params({parameter: value}, SPEC, WORDS, OUTPUTS)[parameter]
+    return words(trace_params({parameter: value}, SPEC, WORDS, OUTPUTS))[parameter]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_what_the_user_said(value: Any):
 
 @pytest.mark.parametrize("value", ["otes/a.tx", "an", "33", 33, "example.com", "Lee Ann", ["Ann", "Bob"], 3.5, -3])
 def test_what_nobody_said_comes_from_the_model(value: Any):
-    assert origin(value) == "model"
+    assert origin(value) == "nobody"
 
 
 @pytest.mark.parametrize(
@@ -61,12 +62,12 @@ def test_the_schemas_own_defaults_and_nothing_at_all(parameter: str, value: Any)
     [("mode", "wipe"), ("count", 11), ("force", True), ("text", True), ("text", [True]), ("text", {"force": True})],
 )
 def test_a_choice_that_nobody_made_comes_from_the_model(parameter: str, value: Any):
-    assert origin(value, parameter) == "model"
+    assert origin(value, parameter) == "nobody"
 
 
 @pytest.mark.parametrize("value", [{"to": "Ann Lee", "force": True}, ["Ann Lee", False]])
 def test_a_flag_beside_the_users_words_is_not_theirs(value: Any):
-    assert origin(value) == "model"
+    assert origin(value) == "nobody"
 
 
 @pytest.mark.parametrize(
@@ -80,25 +81,25 @@ def test_a_flag_beside_the_users_words_is_not_theirs(value: Any):
     ],
 )
 def test_what_only_a_tool_said_names_the_newest_tool_that_did(value: Any, tool: str):
-    assert origin(value) == f"tool:{tool}"
+    assert origin(value) == f"text:{tool}"
 
 
 def test_what_the_user_said_too_is_the_users():
-    assert trace_params({"text": "eve"}, SPEC, "write to Eve", [("mail.read", "eve")]) == {"text": "user"}
+    assert words(trace_params({"text": "eve"}, SPEC, "write to Eve", [("mail.read", "eve")])) == {"text": "user"}
 
 
 def test_every_argument_has_an_origin_and_no_other():
     found = trace_params({"text": "Ann", "unknown": "x"}, SPEC, WORDS, iter(OUTPUTS))
-    assert found == {"text": "user", "unknown": "model"}
+    assert words(found) == {"text": "user", "unknown": "nobody"}
     assert trace_params({}, SPEC, WORDS, OUTPUTS) == {}
 
 
 def test_only_the_user_and_the_defaults_are_trusted():
-    given = {"a": "user", "b": "default", "c": "model", "d": "tool:mail.read", "e": "", "f": "User"}
-    assert set(untrusted_params(given)) == {"c", "d", "e", "f"}
+    given = origins(a="user", b="default", c="nobody", d="text:mail.read", e="structured:mail.read")
+    assert set(untrusted_params(given)) == {"c", "d", "e"}
 
 
 @pytest.mark.parametrize("text", ["(", "a.*", "[", "\\", "$x", "a|b", "\x00", "🚪", "x" * 100_000])
 def test_odd_text_is_only_text(text: str):
-    assert origin(text) == "model"
-    assert trace_params({"text": text}, SPEC, f"say {text} now", []) == {"text": "user"}
+    assert origin(text) == "nobody"
+    assert words(trace_params({"text": text}, SPEC, f"say {text} now", [])) == {"text": "user"}

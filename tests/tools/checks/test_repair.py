@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from support.origins import words
 from support.tool_specs import PATH, a_tool, files_catalogue
 
 from tools.catalogue.catalogue import Catalogue
@@ -160,13 +161,14 @@ def test_a_namespace_that_is_a_server_is_that_server():
 
 def test_what_the_user_said_stays_theirs():
     mended = repair(READ, {"pth": "a.txt", "lines": "5"}, FILES)
-    assert trace_params(mended.params, FILES[READ], "Read 5 lines of a.txt", []) == {"path": "user", "lines": "user"}
+    traced = trace_params(mended.params, FILES[READ], "Read 5 lines of a.txt", [])
+    assert words(traced) == {"path": "user", "lines": "user"}
 
 
 def test_what_a_tool_said_stays_the_tools():
     mended = repair("call_tool", {"name": READ, "arguments": '{"path": "b.txt", "lines": "7"}'}, FILES)
-    origins = trace_params(mended.params, FILES[READ], "Read it", [("web.fetch", "see b.txt, 7 lines")])
-    assert origins == {"path": "tool:web.fetch", "lines": "tool:web.fetch"}
+    traced = trace_params(mended.params, FILES[READ], "Read it", [("web.fetch", "see b.txt, 7 lines")])
+    assert words(traced) == {"path": "text:web.fetch", "lines": "text:web.fetch"}
 
 
 def test_notes_are_few_and_short():
