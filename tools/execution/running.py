@@ -109,8 +109,9 @@ async def rehearse(
 
 
 def _has_dry_run(call: ToolCall, catalogue: Catalogue) -> bool:
+    """Whether a call can be tried without effect; a read would not be switched off, but done."""
     spec = catalogue.get(call.tool_name)
-    return spec is not None and spec.has_dry_run
+    return spec is not None and spec.has_dry_run and call.risk is not Risk.READ
 
 
 def _broken(call: ToolCall, error: BaseException) -> ToolCall:
