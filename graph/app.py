@@ -7,8 +7,8 @@ from typing import Any
 from langgraph.checkpoint.serde import _msgpack
 
 from graph.building import build_graph
-from graph.claims import claims_in
 from graph.composition import deciders_for, make_hub
+from graph.journal.opening import journal_in
 from graph.served import ServedGraph
 from graph.settings import Settings
 from models.pool import ModelPool
@@ -80,6 +80,6 @@ graph = ServedGraph.of(
         ServerTools(_settings, load_config(_settings.config_path)),
         _settings.usage_days,
         _settings.prompt_days,
-        claims_in(_settings),
+        journal_in(_settings),
     ).compile(name="packetgate")
 )

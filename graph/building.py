@@ -26,7 +26,7 @@ from nodes.select_tool import select_tool
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, OpeningPacket, PacketUpdate, TurnInput
 from tools.catalogue.toolbox import AllowedTools, Toolbox
-from tools.execution.claims import Claim, claims_in_memory
+from tools.execution.journal import Journal, MemoryJournal
 
 Builder = StateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
 
@@ -39,14 +39,14 @@ def build_graph(
     toolbox: Toolbox,
     usage_days: int = USAGE_DAYS,
     prompt_days: int = PROMPT_DAYS,
-    claim: Claim | None = None,
+    journal: Journal | None = None,
 ) -> Builder:
     """Return the graph, not yet compiled: with a checkpointer it can ask the user, with a store it records turns.
 
-    Where sessions outlast the process, so must `claim`: it keeps an answer from being taken twice.
+    Where sessions outlast the process, so must `journal`: it keeps an answer from being taken twice.
     """
-    claim = claim or claims_in_memory()
-    closed = partial(review_failed, toolbox=toolbox, claim=claim)
+    journal = journal or MemoryJournal()
+    closed = partial(review_failed, toolbox=toolbox, journal=journal)
     special: dict[str, dict[str, Any]] = {
         "open_packet": {"input_schema": OpeningPacket},
         "review_selection": {"error_handler": recovering("review_selection", closed, after_review)},
@@ -68,9 +68,9 @@ def build_graph(
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
     add("build_palette", build_palette, toolbox=toolbox, tokens=deciders.tokens)
     add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
-    add("review_selection", review_selection, "prime", decider=deciders.reviewer, toolbox=toolbox, claim=claim)
-    add("ask_user", ask_user, toolbox=toolbox, claim=claim)
-    add("execute_tool", execute_tool, toolbox=toolbox, claim=claim)
+    add("review_selection", review_selection, "prime", decider=deciders.reviewer, toolbox=toolbox, journal=journal)
+    add("ask_user", ask_user, toolbox=toolbox, journal=journal)
+    add("execute_tool", execute_tool, toolbox=toolbox, journal=journal)
     add("inject_result", inject_result)
     add("respond", respond, "prime", decider=deciders.responder, toolbox=toolbox)
 

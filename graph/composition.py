@@ -11,7 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
 from graph.building import build_graph
-from graph.claims import claims_in
+from graph.journal.opening import journal_in
 from graph.private import private_folder
 from graph.records.prompts import prune_prompts
 from graph.settings import Settings
@@ -94,6 +94,6 @@ async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
         if settings.prompt_days:
             await prune_prompts(store, settings.prompt_days)
         graph = build_graph(
-            deciders_for(models, settings), hub, settings.usage_days, settings.prompt_days, claims_in(settings)
+            deciders_for(models, settings), hub, settings.usage_days, settings.prompt_days, journal_in(settings)
         )
         yield graph.compile(checkpointer=checkpointer, store=store, name="packetgate")

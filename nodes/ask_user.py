@@ -14,7 +14,7 @@ from tools.approval.decisions import apply_reply, changed_since, expired, reopen
 from tools.approval.questions import payload
 from tools.approval.waiting import asking
 from tools.catalogue.toolbox import Toolbox
-from tools.execution.claims import Claim
+from tools.execution.journal import Journal
 
 STAGE = "ask_user"
 
@@ -23,7 +23,7 @@ TAKEN = "an answer to this was taken already, and an answer counts once"
 
 
 async def ask_user(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, claim: Claim
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, journal: Journal
 ) -> PacketUpdate:
     """Interrupt with the pending question; a reply that cannot be read is asked for again, saying why."""
     question = packet.governance.question
@@ -44,7 +44,7 @@ async def ask_user(
     if changed:
         names = ", ".join(sorted({call.tool_name for call in changed}))
         return _anew(packet, reopened(packet, catalogue), question.again(f"{names}: {CHANGED}"))
-    if not await claim(question.question_id):
+    if not await journal.claim(question.question_id):
         # Of two who answer at once, the later ends here, and leaves no trace in the thread. In a fork or a replay
         # LangGraph hands the answer back that was taken, and here the new one, which nobody gave to a new question.
         if not typed:

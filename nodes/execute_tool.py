@@ -8,19 +8,19 @@ from state.routing import ToolCall
 from state.sections import AuditEntry, Reflection, SystemTask
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.toolbox import Toolbox
-from tools.execution.claims import Claim
+from tools.execution.journal import Journal
 from tools.execution.running import execute_all
 
 STAGE = "execute_tool"
 
 
 async def execute_tool(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, claim: Claim
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, journal: Journal
 ) -> PacketUpdate:
     """Execute the approved calls; each ends executed, failed, skipped (dry run) or unknown."""
     approved = [call for call in packet.routing.calls if call.status is ToolExecutionStatus.APPROVED]
     # The journal's place: a call is written down before this line, and its result after it.
-    done = await execute_all(approved, packet, await toolbox.catalogue(), toolbox, claim)
+    done = await execute_all(approved, packet, await toolbox.catalogue(), toolbox, journal)
     by_id = {call.call_id: call for call in done}
     calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
     trail = tuple(

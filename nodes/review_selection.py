@@ -10,28 +10,28 @@ from state.routing import ToolCall
 from state.sections import Evaluation, Reflection
 from tools.approval.waiting import asking_about, nobody_to_ask
 from tools.catalogue.toolbox import Toolbox
-from tools.execution.claims import Claim
+from tools.execution.journal import Journal
 from tools.execution.running import rehearse
 
 STAGE = "review_selection"
 
 
 async def review_selection(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Reviewer, toolbox: Toolbox, claim: Claim
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Reviewer, toolbox: Toolbox, journal: Journal
 ) -> PacketUpdate:
     """Have the calls reviewed, all in one go."""
     review = await decider.review(packet, await toolbox.catalogue(), packet.governance.settings)
-    return await reviewed(packet, runtime, review, toolbox=toolbox, claim=claim)
+    return await reviewed(packet, runtime, review, toolbox=toolbox, journal=journal)
 
 
 async def reviewed(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], review: Review, *, toolbox: Toolbox, claim: Claim
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], review: Review, *, toolbox: Toolbox, journal: Journal
 ) -> PacketUpdate:
     """Return what a review changes, with the question to the user that it may call for."""
     context, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
     catalogue = await toolbox.catalogue()
     gate = gated(packet.routing.calls, review, context, can_ask=can_ask)
-    packet, calls = await rehearse(gate, packet, catalogue, toolbox, claim)
+    packet, calls = await rehearse(gate, packet, catalogue, toolbox, journal)
     judgements = [
         Evaluation(
             name="selection_review",
@@ -44,7 +44,7 @@ async def reviewed(
     ]
     return {
         "tool_routing": packet.routing.with_calls(calls),
-        **await asking_about(calls, packet, catalogue, toolbox, claim),
+        **await asking_about(calls, packet, catalogue, toolbox, journal),
         "metrics": packet.metrics.spent(STAGE, review.usage),
         "reasoning": packet.reasoning.evaluated(*judgements).noted(
             Reflection(

@@ -16,7 +16,7 @@ EXTRAS = {
     "models/llama/": "local",
     "connectors/discord/": "discord",
     "connectors/studio.py": "studio",
-    "graph/claims.py": "postgres",
+    "graph/journal/postgres.py": "postgres",
     "graph/http.py": "studio",
     "graph/storage.py": "postgres",
 }

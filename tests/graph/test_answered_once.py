@@ -19,7 +19,7 @@ from connectors.asking import Reply
 from connectors.opening import open_sessions
 from connectors.sessions import Sessions
 from connectors.turn import Asked, Finished
-from graph.claims import claims_in
+from graph.journal.opening import journal_in
 from graph.settings import Settings
 from nodes.ask_user import TAKEN
 from state.base import now
@@ -169,7 +169,7 @@ async def test_a_fork_of_a_question_in_words_asks_again(notebook: Notebook) -> N
 async def test_what_was_taken_by_a_process_that_died_is_asked_again(settings: Settings) -> None:
     """Between the claim and the checkpoint: nobody knows of the answer, and nothing runs by it."""
     asked = await ask(settings, "s", APPEND)
-    assert await claims_in(settings)(asked.question["question_id"])
+    assert await journal_in(settings).claim(asked.question["question_id"])
     again = (await events(settings, "s", Reply("yes")))[-1]
     while isinstance(again, Asked):
         assert not (settings.root / "log.txt").exists()
@@ -180,13 +180,13 @@ async def test_what_was_taken_by_a_process_that_died_is_asked_again(settings: Se
 
 
 async def test_a_call_begun_by_a_process_that_died_does_not_run_again(settings: Settings, notebook: Notebook) -> None:
-    claim = claims_in(settings)
+    journal = journal_in(settings)
     async with session(
-        scripted(WRITE), notebook, claim=claim, interrupt_before=["execute_tool"], allow_write_tools=True
+        scripted(WRITE), notebook, journal=journal, interrupt_before=["execute_tool"], allow_write_tools=True
     ) as talk:
         question = (await talk.ask(ASK)).question
         packet = await talk.until_stopped(Reply("yes"))
-        assert await claim(f"{question['question_id']}:{packet.routing.calls[0].call_id}")
+        assert await journal.claim(f"{question['question_id']}:{packet.routing.calls[0].call_id}")
         out = await talk.graph.ainvoke(None, talk.config, context=talk.context)
     assert out["tool_routing"].all_calls[0].status is ToolExecutionStatus.UNKNOWN
     assert notebook.called == []
@@ -209,4 +209,4 @@ async def test_an_approval_lapses_before_the_call_begins(notebook: Notebook) -> 
 
 @pytest.mark.parametrize("key", ["a", "b:c"])
 async def test_a_claim_holds_for_every_process(settings: Settings, key: str) -> None:
-    assert [await claims_in(settings)(key) for _ in range(3)] == [True, False, False]
+    assert [await journal_in(settings).claim(key) for _ in range(3)] == [True, False, False]

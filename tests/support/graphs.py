@@ -20,7 +20,7 @@ from graph.storage import serializer
 from state.context import RoutingContext
 from state.errors import SessionError
 from state.packet import CognitionPacket, TurnInput
-from tools.execution.claims import Claim
+from tools.execution.journal import Journal
 from tools.servers.connection import Connection
 from tools.servers.hub import McpHub
 
@@ -82,13 +82,15 @@ async def session(
     *servers: Notebook | Connection,
     checkpointer: BaseCheckpointSaver[str] | None = None,
     interrupt_before: list[str] | None = None,
-    claim: Claim | None = None,
+    journal: Journal | None = None,
     **context: Any,
 ) -> AsyncIterator[Session]:
     """Open a session on the graph; `context` are fields of `RoutingContext`."""
     saver = checkpointer or InMemorySaver(serde=serializer())
     async with McpHub([_connection(server) for server in servers]) as hub:
-        graph = build_graph(deciders, hub, claim=claim).compile(checkpointer=saver, interrupt_before=interrupt_before)
+        graph = build_graph(deciders, hub, journal=journal).compile(
+            checkpointer=saver, interrupt_before=interrupt_before
+        )
         yield Session(graph, RoutingContext(**context))
 
 

@@ -18,7 +18,7 @@ from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.checks.validation import canonical_json
-from tools.execution.claims import Claim
+from tools.execution.journal import Journal
 from tools.execution.running import execute_all
 from tools.risk.call import rated
 from tools.spec.tool_spec import ToolSpec
@@ -39,7 +39,7 @@ _EMPTY = re.compile(r"\[[^\n]+ is empty\]")
 
 
 async def previews(
-    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> tuple[CognitionPacket, tuple[str, ...]]:
     """Return the unified diff of what each call would change, empty where there is none. At most `PATIENCE_S`.
 
@@ -53,7 +53,7 @@ async def previews(
     done: dict[str, ToolCall] = {}
 
     async def read(call_id: str, reading: ToolCall) -> None:
-        (done[call_id],) = await execute_all([reading], packet, catalogue, toolbox, claim)
+        (done[call_id],) = await execute_all([reading], packet, catalogue, toolbox, journal)
 
     try:
         async with asyncio.timeout(PATIENCE_S):

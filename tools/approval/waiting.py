@@ -12,7 +12,7 @@ from state.sections import AskedCall, PacketState, Question, Status
 from tools.approval.preview import previews
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
-from tools.execution.claims import Claim
+from tools.execution.journal import Journal
 from tools.execution.permission import call_digest
 
 
@@ -36,14 +36,14 @@ def asking(packet: CognitionPacket, *calls: AskedCall, asks: bool = True) -> Pac
 
 
 async def asking_about(
-    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> PacketUpdate:
     """Return the sections that say that the turn waits for the user's word on those of `calls` that need it.
 
     What these would change is read now, once: the question is the same whenever and wherever it is looked at.
     """
     waiting = [call for call in calls if call.status.awaits_user]
-    packet, shown = await previews(waiting, packet, catalogue, toolbox, claim)
+    packet, shown = await previews(waiting, packet, catalogue, toolbox, journal)
     asked = [
         AskedCall(call_id=call.call_id, digest=call_digest(call, catalogue[call.tool_name]), preview=preview)
         for call, preview in zip(waiting, shown, strict=True)

@@ -11,7 +11,7 @@ from state.sections import AuditEntry
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
-from tools.execution.claims import Claim
+from tools.execution.journal import Journal
 from tools.execution.permission import grant_for, needs_approval, refusal
 from tools.risk.call import rated
 
@@ -22,10 +22,10 @@ PATIENCE_S = 3.0
 
 
 async def execute_all(
-    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> list[ToolCall]:
     """Run calls at the same time. One that breaks in a way nobody foresaw ends itself and not the others."""
-    runs = [execute(call, packet, catalogue, toolbox, claim) for call in calls]
+    runs = [execute(call, packet, catalogue, toolbox, journal) for call in calls]
     ended = await asyncio.gather(*runs, return_exceptions=True)
     return [
         _broken(call, end) if isinstance(end, BaseException) else end for call, end in zip(calls, ended, strict=True)
@@ -33,7 +33,7 @@ async def execute_all(
 
 
 async def execute(
-    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
+    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> ToolCall:
     """Return the call with its result and final status.
 
@@ -55,7 +55,7 @@ async def execute(
         if grant is None:  # it has lapsed since it was looked at
             error = "its approval has lapsed, so it was not run; ask for it anew"
             return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=error))
-        if not await claim(f"{grant.question_id}:{call.call_id}"):
+        if not await journal.claim(f"{grant.question_id}:{call.call_id}"):
             error = "its approval was used before, so it is not run again; ask for it anew if it is to be"
             return _ended(call, ToolExecutionStatus.UNKNOWN, ToolResult(success=False, error=error))
     params = {**call.params, "dry_run": not switched_on} if spec.has_dry_run else dict(call.params)
@@ -75,7 +75,7 @@ async def execute(
 
 
 async def rehearse(
-    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, claim: Claim
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> tuple[CognitionPacket, tuple[ToolCall, ...]]:
     """Try in a dry run the calls that wait for the user: one that can only fail has failed, and is not asked about.
 
@@ -86,7 +86,7 @@ async def rehearse(
     ends: dict[str, ToolCall] = {}
 
     async def rehearsed(call: ToolCall) -> None:
-        (ends[call.call_id],) = await execute_all([call], dry, catalogue, toolbox, claim)
+        (ends[call.call_id],) = await execute_all([call], dry, catalogue, toolbox, journal)
 
     waiting = [call for call in calls if call.status.awaits_user and _has_dry_run(call, catalogue)]
     try:

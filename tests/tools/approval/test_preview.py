@@ -15,7 +15,7 @@ from state.routing import ToolCall
 from state.sections import Governance
 from tools.approval import preview
 from tools.catalogue.preferences import Preferences, ToolPreference
-from tools.execution.claims import claims_in_memory
+from tools.execution.journal import MemoryJournal
 from tools.servers.config import McpConfig
 from tools.servers.hub import McpHub
 from tools.servers.opening import open_hub
@@ -160,7 +160,7 @@ async def test_the_reads_are_on_the_palette_and_in_the_trail() -> None:
     notebook = Notebook()
     calls = [ToolCall(tool_name="notebook.write_note", params={"name": name, "text": "x"}) for name in ("a", "nowhere")]
     async with hub_of(notebook, reader="notebook.read_note") as hub:
-        packet, _ = await preview.previews(calls, CognitionPacket(), await hub.catalogue(), hub, claims_in_memory())
+        packet, _ = await preview.previews(calls, CognitionPacket(), await hub.catalogue(), hub, MemoryJournal())
     (entry,) = packet.context.palette
     assert (entry.tool_name, entry.reason) == ("notebook.read_note", "preview")
     assert [(one.event, one.detail, one.call_id) for one in packet.governance.audit] == [
@@ -172,7 +172,7 @@ async def test_the_reads_are_on_the_palette_and_in_the_trail() -> None:
 async def shown_of(hub: McpHub, *calls: ToolCall, settings: RoutingContext | None = None) -> tuple[str, ...]:
     """Return the previews of calls."""
     packet = CognitionPacket(governance=Governance(settings=settings or RoutingContext()))
-    _, shown = await preview.previews(calls, packet, await hub.catalogue(), hub, claims_in_memory())
+    _, shown = await preview.previews(calls, packet, await hub.catalogue(), hub, MemoryJournal())
     return shown
 
 

@@ -1,0 +1,1 @@
+"""The journal in the database: append-only, chained by hashes."""

@@ -1,0 +1,137 @@
+"""The journal in its database: written once, in one order, and seen to be changed."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.postgres import serve_postgres
+
+from graph.journal.chain import Chain
+from graph.journal.opening import journal_in
+from graph.journal.table import DatabaseJournal
+from graph.settings import Settings
+from tools.execution.journal import Entry, Journal, MemoryJournal
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with serve_postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    url = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    return Settings(home=tmp_path, database_url=url)
+
+
+async def verified(journal: DatabaseJournal) -> Chain:
+    chain = Chain()
+    async for row in journal.rows():
+        assert chain.breach(row) is None
+    assert chain.end(await journal.head()) is None
+    return chain
+
+
+async def written_to(journal: Journal) -> None:
+    entries = [
+        Entry("call_started", "s", "p", f"c{number}", {"tool": "a.b", "odd": "\x00\ud800é"}) for number in (1, 2)
+    ]
+    assert await journal.record(*entries)
+    assert [await journal.claim("k") for _ in range(3)] == [True, False, False]
+    assert not await journal.record(Entry("lost", "s", "p", "c1"), Entry("lost", key="k"))
+    (found,) = await journal.of_call("p", "c1")
+    assert found.entry == entries[0]
+    assert await journal.of_call("q", "c1") == ()
+
+
+async def test_in_memory() -> None:
+    await written_to(MemoryJournal())
+
+
+async def test_in_a_database(settings: Settings) -> None:
+    await written_to(journal_in(settings))
+    assert (await verified(journal_in(settings))).head.seq >= 3
+
+
+async def test_many_write_at_once(settings: Settings) -> None:
+    """Several connections, each with several writers: one chain, and of one key one row."""
+    journals = [journal_in(settings) for _ in range(3)]
+    before = (await journals[0].head()).seq
+    work = [journal.record(Entry("x", "many", detail={"n": n})) for journal in journals for n in range(20)]
+    claims = [journal.claim("contended") for journal in journals * 5]
+    done = await asyncio.gather(*work, *claims)
+    assert sum(done[len(work) :]) == 1
+    assert (await verified(journals[0])).head.seq == before + len(work) + 1
+    assert len([row async for row in journals[1].rows("many")]) == len(work)
+
+
+async def test_what_is_forgotten_leaves_the_chain_whole(settings: Settings) -> None:
+    journal = journal_in(settings)
+    await journal.record(Entry("x", "gone", detail={"secret": "avocado"}), Entry("x", "here", detail={"kept": 1}))
+    await journal.forget("gone")
+    assert [row.detail async for row in journal.rows("gone")] == [None]
+    assert [row.recorded.entry.detail async for row in journal.rows("here")] == [{"kept": 1}]
+    assert (await verified(journal)).erased == 1
+    await journal.record(Entry("x", "gone"))
+    await verified(journal)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["DELETE FROM journal", "UPDATE journal SET event = 'y'", "UPDATE journal SET detail = '{}'"],
+)
+async def test_rows_are_never_changed(settings: Settings, change: str) -> None:
+    journal = journal_in(settings)
+    await journal.record(Entry("x", "s"))
+    if settings.database_url:
+        import psycopg
+
+        with psycopg.connect(settings.database_url) as connection, pytest.raises(psycopg.Error, match="append-only"):
+            connection.execute(change)
+    else:
+        with (
+            closing(sqlite3.connect(settings.database)) as connection,
+            pytest.raises(sqlite3.Error, match="append-only"),
+        ):
+            connection.execute(change)
+    await verified(journal)
+
+
+FORGERIES = {
+    "UPDATE journal SET event = 'call_denied' WHERE seq = 2": "row 2 is not as it was written",
+    "UPDATE journal SET detail = '{}' WHERE seq = 2": "the detail of row 2 is not as it was written",
+    "DELETE FROM journal WHERE seq = 2": "row 2 is missing: row 3 follows",
+    "DELETE FROM journal WHERE seq = 1": "row 1 is missing: row 2 follows",
+    "UPDATE journal SET previous = 'x' WHERE seq = 2": "row 2 does not follow from row 1",
+    "DELETE FROM journal WHERE seq > 2": "the journal ended with row 4",
+    "DELETE FROM journal": "the journal ended with row 4",
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+async def test_whoever_gets_round_the_triggers_is_seen(tmp_path: Path, forgery: str) -> None:
+    journal = journal_in(Settings(home=tmp_path))
+    await journal.record(*(Entry("x", "s", detail={"n": n}) for n in range(4)))
+    with closing(sqlite3.connect(tmp_path / "packetgate.db")) as connection, connection:
+        connection.executescript("DROP TRIGGER journal_kept; DROP TRIGGER journal_unchanged;")
+        connection.execute(forgery)
+    chain = Chain()
+    breaches = [chain.breach(row) async for row in journal.rows()]
+    found = next((one for one in breaches if one), None) or chain.end(await journal.head())
+    assert found is not None
+    assert found.startswith(FORGERIES[forgery])
+
+
+async def test_a_tail_that_was_cut_off_does_not_grow_again_unseen(tmp_path: Path) -> None:
+    journal = journal_in(Settings(home=tmp_path))
+    await journal.record(*(Entry("x", "s") for _ in range(3)))
+    with closing(sqlite3.connect(tmp_path / "packetgate.db")) as connection, connection:
+        connection.executescript("DROP TRIGGER journal_kept; DELETE FROM journal WHERE seq = 3;")
+    await journal_in(Settings(home=tmp_path)).record(Entry("x", "s"))
+    chain = Chain()
+    breaches = [chain.breach(row) async for row in journal.rows()]
+    assert breaches == [None, None, "row 3 is missing: row 4 follows"]

@@ -1,0 +1,72 @@
+"""What was done, written down in one place and never changed: claims, calls, and the trail of every turn."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from state.base import now
+
+CLAIMED = "claimed"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something to be written down."""
+
+    event: str
+    session_id: str = ""
+    packet_id: str = ""
+    call_id: str = ""
+    detail: Mapping[str, JsonValue] = field(default_factory=dict)
+    key: str | None = None
+    """What may be written once and never again, by whatever process or history."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What is written down: an entry, its number and its time."""
+
+    seq: int
+    at: datetime
+    entry: Entry
+
+
+class Journal(ABC):
+    """Where everything is written down, for all sessions of a database."""
+
+    @abstractmethod
+    async def record(self, *entries: Entry) -> bool:
+        """Write entries down, all or, where the key of one was written before, none; return whether they are."""
+
+    @abstractmethod
+    async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
+        """Return what is written down of one call, oldest first."""
+
+    async def claim(self, key: str) -> bool:
+        """Return whether this is the first time ever that the key is claimed."""
+        return await self.record(Entry(CLAIMED, key=key))
+
+
+class MemoryJournal(Journal):
+    """A journal that lasts as long as this process: for a graph whose sessions do not last longer either."""
+
+    def __init__(self) -> None:
+        self.rows: list[Recorded] = []
+        self._keys: set[str] = set()
+
+    async def record(self, *entries: Entry) -> bool:
+        """Write entries down."""
+        keys = [entry.key for entry in entries if entry.key is not None]
+        if self._keys & {*keys}:
+            return False
+        self._keys.update(keys)
+        self.rows += [Recorded(len(self.rows) + place, now(), entry) for place, entry in enumerate(entries, start=1)]
+        return True
+
+    async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
+        """Return what is written down of one call."""
+        wanted = packet_id, call_id
+        return tuple(row for row in self.rows if (row.entry.packet_id, row.entry.call_id) == wanted)
