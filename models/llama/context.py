@@ -4,6 +4,7 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 from models.llama.loading import loading
 from models.llama.weights import LlamaWeights
 from state.errors import DecisionError
+
+with suppress(ImportError):  # where it is missing, `check_installed` has said so
+    import llama_cpp
 
 DEFAULT_CONTEXT = 8192
 DEFAULT_BATCH = 512
@@ -42,8 +46,6 @@ class LlamaContext:
         Raises:
             ModelError: there is not enough of it.
         """
-        import llama_cpp
-
         wanted = options.get("n_ctx", DEFAULT_CONTEXT)
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = min(wanted, weights.trained_context) if wanted else weights.trained_context
@@ -82,8 +84,6 @@ class LlamaContext:
         """
         if not prompt:
             raise DecisionError(f"the prompt for {self._weights.name} is empty: its chat template writes nothing")
-        import llama_cpp
-
         if len(prompt) >= self.size:
             raise DecisionError(
                 f"the prompt is too long for {self._weights.name}: {len(prompt)} tokens, its context holds "
@@ -119,8 +119,6 @@ class LlamaContext:
 
     def _evaluate(self, tokens: Sequence[int]) -> None:
         """Evaluate a batch, at the most: there is no memory for more."""
-        import llama_cpp
-
         batch, start = self._batch, len(self._slot.tokens)
         batch.n_tokens = len(tokens)
         for at, token in enumerate(tokens):
@@ -142,8 +140,6 @@ class LlamaContext:
 
         The last token is always evaluated anew: its logits are wanted.
         """
-        import llama_cpp
-
         self._clock += 1
         best = max(self._slots, key=lambda slot: slot.shared_with(prompt))
         shared = min(best.shared_with(prompt), len(prompt) - 1)
@@ -168,8 +164,6 @@ class LlamaContext:
 
     def _cut(self, slot: _Slot, length: int) -> None:
         """Keep the slot's first `length` tokens, or none where the model's memory cannot be cut there."""
-        import llama_cpp
-
         if not llama_cpp.llama_memory_seq_rm(self._memory, slot.number, length, -1):
             llama_cpp.llama_memory_seq_rm(self._memory, slot.number, -1, -1)
             length = 0
@@ -178,7 +172,5 @@ class LlamaContext:
 
 def _free(handle: Any, weights: LlamaWeights) -> None:
     """Free a context. The weights come along: they must outlive it, also where both end as garbage of one cycle."""
-    import llama_cpp
-
     llama_cpp.llama_free(handle)
     del weights

@@ -5,16 +5,17 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakSet
 
 from models.choices import ChoiceMeter, Measured
 from models.forms import AnswerForm
 from models.llama.context import LlamaContext
 from models.llama.grammar import Grammars
 from models.llama.prompt import Chat, PromptWriter
-from models.llama.sampling import Mask, Sampler, StopTexts, TokenTexts, logits_of
+from models.llama.sampling import Mask, Sampler, TokenTexts, logits_of
 from models.llama.weights import LlamaWeights
 from models.model import LocalModelInfo, Timing
 from state.errors import DecisionError
@@ -31,9 +32,7 @@ class Request:
 
     chat: Chat
     sampling: Mapping[str, Any]
-    """`max_tokens` and `temperature`, and what else llama.cpp's samplers take."""
-    stop: tuple[str, ...] = ()
-    """Texts that end the answer and are not part of it."""
+    """`max_tokens` and `temperature`; `top_p` and `seed` may be given."""
     form: AnswerForm | None = None
     """Hold the answer to this form."""
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -75,25 +74,22 @@ class LlamaEngine:
         self._prompts = PromptWriter(self.weights)
         self._grammars = Grammars(self.weights)
         self._texts = TokenTexts(self.weights)
+        self.local_info = LocalModelInfo(
+            self.weights.description,
+            self._context.size,
+            self.weights.trained_context,
+            own_template=self.weights.template is not None,
+        )
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"llamacpp-{self.name}")
 
     @cached_property
     def _mask(self) -> Mask:
         return Mask(self.weights)
 
-    @property
-    def local_info(self) -> LocalModelInfo:
-        """What the file and its context are."""
-        weights = self.weights
-        return LocalModelInfo(
-            weights.description, self._context.size, weights.trained_context, own_template=weights.template is not None
-        )
-
     def submit(self, request: Request) -> Future[Answer]:
         """Queue a request."""
-        future = self._worker.submit(self._answer, request)
-        _cancel_at_exit(future, request.cancelled)
-        return future
+        _asked.add(request.cancelled)
+        return self._worker.submit(self._answer, request)
 
     def prompt_length(self, chat: Chat) -> int:
         """Return how many tokens the messages take as a prompt.
@@ -111,10 +107,10 @@ class LlamaEngine:
         read = perf_counter()
         written = _Written(request)
         if prompt.opens_thought and request.form is None:
-            written.begin("<think>")  # its end will come, and who reads the answer must know where it began
+            written.emit("<think>")  # its end will come, and who reads the answer must know where it began
         reason: FinishReason = "length"
         seed = request.sampling.get("seed")
-        sampler = Sampler(self.weights, request.sampling, self._seed if seed is None else seed)
+        sampler = Sampler(request.sampling, self._seed if seed is None else seed)
         limit = min(request.sampling["max_tokens"], self._context.room)
         while written.tokens < limit:
             if request.cancelled.is_set():
@@ -129,7 +125,7 @@ class LlamaEngine:
         if grammar and grammar.matcher.is_error():
             raise DecisionError(f"{self.name} cannot be held to the answer's form: {grammar.matcher.get_error()}")
         return Answer(
-            text=written.finish(),
+            text=written.text,
             finish_reason=reason,
             input_tokens=len(prompt.tokens),
             cached_tokens=known,
@@ -149,18 +145,15 @@ class LlamaEngine:
         token = sampler.sample(self._context)
         if self.weights.is_end(token):
             return [], True
-        ended = written.add(self.weights.pieces[token], partial(self._texts.weigh, logits=logits))
-        tokens = [token]
-        if matcher is not None and not ended:
-            matcher.consume_token(token)
-            for forced in matcher.compute_ff_tokens()[: limit - written.tokens]:
-                matcher.consume_token(forced)
-                tokens.append(forced)
-                ended = written.add(self.weights.pieces[forced], None)
-                if ended:
-                    break
-            ended = ended or matcher.is_stopped()
-        return tokens, ended
+        written.add(self.weights.pieces[token], partial(self._texts.weigh, logits=logits))
+        if matcher is None:
+            return [token], False
+        matcher.consume_token(token)
+        forced = matcher.compute_ff_tokens()[: limit - written.tokens]
+        for one in forced:
+            matcher.consume_token(one)
+            written.add(self.weights.pieces[one], None)
+        return [token, *forced], matcher.is_stopped()
 
 
 class _Written:
@@ -170,48 +163,35 @@ class _Written:
         self.tokens = 0
         self.meter = ChoiceMeter(request.form.choices if request.form else ())
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._stop = StopTexts(request.stop)
         self._on_text = request.on_text
         self._pieces: list[str] = []
 
-    def begin(self, text: str) -> None:
-        """Begin the answer with what the prompt ends with."""
-        self._emit(text)
-
-    def add(self, piece: bytes, weights: Any) -> bool:
-        """Take a token's text; return whether a stop text is complete."""
-        self.tokens += 1
-        self.meter.feed(piece, weights)
-        self._emit(self._stop.feed(self._decoder.decode(piece)))
-        return self._stop.met
-
-    def finish(self) -> str:
-        """Return the whole text, without a character that is cut off in the middle."""
-        self._emit(self._stop.rest())
+    @property
+    def text(self) -> str:
+        """All of it, without a character that is cut off in the middle."""
         return "".join(self._pieces)
 
-    def _emit(self, text: str) -> None:
+    def add(self, piece: bytes, weights: Any) -> None:
+        """Take a token's text."""
+        self.tokens += 1
+        self.meter.feed(piece, weights)
+        self.emit(self._decoder.decode(piece))
+
+    def emit(self, text: str) -> None:
+        """Go on with a text."""
         if text:
             self._pieces.append(text)
             self._on_text(text)
 
 
-_unfinished: set[threading.Event] = set()
-
-
-def _cancel_at_exit(work: Future[Answer], cancelled: threading.Event) -> None:
-    """Set `cancelled` as soon as the program ends: Python waits for what threads still do, however long it takes."""
-    _watch()
-    _unfinished.add(cancelled)
-    work.add_done_callback(lambda _: _unfinished.discard(cancelled))
-
-
-@cache
-def _watch() -> None:
-    # What `atexit` calls comes too late, after that wait. This comes before it, last registered first.
-    threading._register_atexit(_cancel_all)  # type: ignore[attr-defined]
+_asked: WeakSet[threading.Event] = WeakSet()
 
 
 def _cancel_all() -> None:
-    for cancelled in list(_unfinished):
+    """End every answer with the program: Python waits for what threads still do, however long it takes."""
+    for cancelled in list(_asked):
         cancelled.set()
+
+
+# What `atexit` calls comes too late, after that wait. This comes before it, last registered first.
+threading._register_atexit(_cancel_all)  # type: ignore[attr-defined]

@@ -6,15 +6,15 @@ A grammar holds every token of an answer to its form, and the logits tell how su
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, convert_to_openai_messages
+from langchain_core.language_models.chat_models import agenerate_from_stream
+from langchain_core.messages import AIMessageChunk, BaseMessage, convert_to_openai_messages
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
 from models.forms import AnswerForm
@@ -23,10 +23,7 @@ from models.llama.prompt import Chat
 from models.model import FormAnswer, LocalModelInfo, Model, ask, was_cut_off
 from models.requests import usage_of
 
-SAMPLING = frozenset(
-    {"temperature", "top_p", "top_k", "min_p", "max_tokens", "seed"}
-    | {"repeat_penalty", "frequency_penalty", "presence_penalty"}
-)
+SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed"})
 """The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models.
 
 Beside them, `form`, an `AnswerForm`, holds the answer to that form.
@@ -50,48 +47,16 @@ class LlamaCppChat(BaseChatModel):
         super().__init__(**{"model_name": engine.name, **fields})
         self._engine = engine
 
-    @classmethod
-    def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppChat":
-        """Load a GGUF file. Blocking, for seconds.
-
-        Raises:
-            ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
-        """
-        return cls(LlamaEngine(path, options))
-
     @property
     def _llm_type(self) -> str:
         return "llamacpp"
-
-    @property
-    def local_info(self) -> LocalModelInfo:
-        """What the file and its context are."""
-        return self._engine.local_info
 
     def get_num_tokens(self, text: str) -> int:
         """Return how many tokens of the model's vocabulary the text takes, read as plain text. For any thread."""
         return len(self._engine.weights.tokenize(text, special=False))
 
-    def prompt_length(self, messages: Sequence[BaseMessage]) -> int:
-        """Return how many tokens the messages take as a prompt.
-
-        Raises:
-            DecisionError: the model's chat template refuses them.
-        """
-        return self._engine.prompt_length(_chat(messages))
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        request = self._request(messages, stop, kwargs)
-        try:
-            return _result(self._engine.submit(request).result())
-        finally:
-            request.cancelled.set()
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        raise NotImplementedError("call ainvoke: models are only asked on the event loop")
 
     async def _agenerate(
         self,
@@ -100,11 +65,7 @@ class LlamaCppChat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        request = self._request(messages, stop, kwargs)
-        try:
-            return _result(await asyncio.wrap_future(self._engine.submit(request)))
-        finally:
-            request.cancelled.set()
+        return await agenerate_from_stream(self._astream(messages, stop, **kwargs))
 
     async def _astream(
         self,
@@ -121,8 +82,11 @@ class LlamaCppChat(BaseChatModel):
             if not cancelled.is_set():
                 loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
-        request = replace(self._request(messages, stop, kwargs), cancelled=cancelled, on_text=put)
-        future = self._engine.submit(request)
+        if stop:
+            raise ValueError("llama.cpp models take no stop texts: hold the answer to a form instead")
+        given = {name: value for name, value in kwargs.items() if name in SAMPLING and value is not None}
+        sampling = {"max_tokens": self.max_tokens, "temperature": self.temperature, **given}
+        future = self._engine.submit(Request(_chat(messages), sampling, kwargs.get("form"), cancelled, put))
         future.add_done_callback(lambda _: put(None))
         try:
             while (piece := await pieces.get()) is not None:
@@ -134,17 +98,15 @@ class LlamaCppChat(BaseChatModel):
         finally:
             cancelled.set()
             future.cancel()
-        last = AIMessageChunk(content="", usage_metadata=_usage(answer), chunk_position="last")
-        yield ChatGenerationChunk(message=last, generation_info={"finish_reason": answer.finish_reason})
-
-    def _request(self, messages: Sequence[BaseMessage], stop: list[str] | None, kwargs: Mapping[str, Any]) -> Request:
-        given = {name: value for name, value in kwargs.items() if name in SAMPLING and value is not None}
-        return Request(
-            chat=_chat(messages),
-            sampling={"max_tokens": self.max_tokens, "temperature": self.temperature, **given},
-            stop=tuple(stop or ()),
-            form=kwargs.get("form"),
+        usage = UsageMetadata(
+            input_tokens=answer.input_tokens,
+            output_tokens=answer.output_tokens,
+            total_tokens=answer.input_tokens + answer.output_tokens,
+            input_token_details=InputTokenDetails(cache_read=answer.cached_tokens),
         )
+        last = AIMessageChunk(content="", usage_metadata=usage, chunk_position="last")
+        info = {"finish_reason": answer.finish_reason, "answer": answer}
+        yield ChatGenerationChunk(message=last, generation_info=info)
 
 
 class LlamaCppModel(Model):
@@ -163,12 +125,12 @@ class LlamaCppModel(Model):
         Raises:
             ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
         """
-        return cls(LlamaCppChat.load(path, options))
+        return cls(LlamaCppChat(LlamaEngine(path, options)))
 
     @property
     def local_info(self) -> LocalModelInfo:
         """What the file and its context are."""
-        return self.chat.local_info
+        return self.chat._engine.local_info
 
     @property
     def provider(self) -> str:
@@ -186,7 +148,8 @@ class LlamaCppModel(Model):
         Raises:
             DecisionError: the model's chat template refuses the messages.
         """
-        return await asyncio.to_thread(self.chat.prompt_length, messages) + max_tokens <= self.local_info.context_size
+        length = await asyncio.to_thread(self.chat._engine.prompt_length, _chat(messages))
+        return length + max_tokens <= self.local_info.context_size
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
@@ -197,38 +160,18 @@ class LlamaCppModel(Model):
             DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
         """
         message = await ask(self.chat, messages, {**sampling, "form": form})
-        known = message.response_metadata
+        known: Answer = message.response_metadata["answer"]
         return FormAnswer(
             message.text,
             usage_of(message),
             held_by="grammar",
             cut_off=was_cut_off(message),
-            choices=known["choices"],
-            widened=known["widened"],
-            timing=known["timing"],
+            choices=known.choices,
+            widened=known.widened,
+            timing=known.timing,
         )
 
 
 def _chat(messages: Sequence[BaseMessage]) -> Chat:
     chat: Chat = convert_to_openai_messages(messages, text_format="string")
     return chat
-
-
-def _result(answer: Answer) -> ChatResult:
-    message = AIMessage(content=answer.text, usage_metadata=_usage(answer))
-    info = {
-        "finish_reason": answer.finish_reason,
-        "choices": answer.choices,
-        "widened": answer.widened,
-        "timing": answer.timing,
-    }
-    return ChatResult(generations=[ChatGeneration(message=message, generation_info=info)])
-
-
-def _usage(answer: Answer) -> UsageMetadata:
-    return UsageMetadata(
-        input_tokens=answer.input_tokens,
-        output_tokens=answer.output_tokens,
-        total_tokens=answer.input_tokens + answer.output_tokens,
-        input_token_details=InputTokenDetails(cache_read=answer.cached_tokens),
-    )

@@ -1,27 +1,28 @@
 """From chat messages to the tokens of a prompt, by the model's own template."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
 from uuid import uuid4
+
+from jinja2 import TemplateError
 
 from models.llama.weights import LlamaWeights
 from state.errors import DecisionError
 
-if TYPE_CHECKING:
+with suppress(ImportError):  # where it is missing, `check_installed` has said so
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
-Chat = Sequence[Mapping[str, Any]]
-"""Messages with a `role` and a `content` of text."""
+Chat = Sequence[dict[str, str]]
+"""Messages with a `role` and a `content`."""
 
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 """For files without a template of their own."""
-
 
 THOUGHTS = ("<think>", "<thinking>", "[THINK]")
 """With what some templates begin the answer for the model."""
@@ -59,8 +60,7 @@ class PromptWriter:
             return f"{mark}{len(quoted) - 1}\ue001"
 
         if self._control is not None:
-            replace = partial(self._control.sub, quote)
-            chat = [{**_map_texts(one, replace), "role": one["role"]} for one in chat]
+            chat = [{"role": one["role"], "content": self._control.sub(quote, one["content"])} for one in chat]
         prompt = self._render(chat, thinking=thinking)
         tokens: list[int] = []
         for at, part in enumerate(re.split(f"{mark}(\\d+)\ue001", prompt)):
@@ -77,37 +77,21 @@ class PromptWriter:
 
     @cached_property
     def _formatter(self) -> "Jinja2ChatFormatter":
-        from llama_cpp.llama_chat_format import Jinja2ChatFormatter
-
         weights = self._weights
         return Jinja2ChatFormatter(weights.template or CHATML, weights.end_text, weights.begin_text)
 
     def _render(self, chat: Chat, *, thinking: bool) -> str:
-        from jinja2 import TemplateError  # comes with llama-cpp-python
-
-        refusals = (TemplateError, ValueError, TypeError, ArithmeticError, LookupError, RecursionError)
-        try:
-            return self._formatter(messages=list(chat), enable_thinking=thinking).prompt  # type: ignore[arg-type]
-        except refusals:  # many take no system message, or only turns that alternate
-            plain = _alternating(chat)
-        try:
-            return self._formatter(messages=plain, enable_thinking=thinking).prompt  # type: ignore[arg-type]
-        except refusals as error:
-            raise DecisionError(f"the chat template of {self._weights.name} refuses these messages: {error}") from error
+        for turns in (chat, _alternating(chat)):  # many take no system message, or only turns that alternate
+            try:
+                return self._formatter(messages=list(turns), enable_thinking=thinking).prompt  # type: ignore[arg-type]
+            except (TemplateError, ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+                refusal = error
+        raise DecisionError(f"the chat template of {self._weights.name} refuses these messages: {refusal}") from refusal
 
 
-def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return the value with `change` made to every text in it."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {key: _map_texts(one, change) for key, one in value.items()}
-    return [_map_texts(one, change) for one in value] if isinstance(value, list) else value
-
-
-def _alternating(chat: Chat) -> list[dict[str, Any]]:
+def _alternating(chat: Chat) -> Chat:
     """Return the same words as turns of user and assistant that alternate, the user's first."""
-    turns: list[dict[str, Any]] = []
+    turns: list[dict[str, str]] = []
     for message in chat:
         role = "assistant" if message["role"] == "assistant" and turns else "user"
         if turns and turns[-1]["role"] == role:

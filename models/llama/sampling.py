@@ -1,9 +1,10 @@
-"""Choosing the next token: llama.cpp's samplers, behind the grammar's mask, until a stop text is complete."""
+"""Choosing the next token: llama.cpp's samplers, behind the grammar's mask."""
 
 import random
 import weakref
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,49 +15,40 @@ from models.choices import continues
 from models.llama.context import LlamaContext
 from models.llama.weights import LlamaWeights
 
+with suppress(ImportError):  # where it is missing, `check_installed` has said so
+    import llama_cpp
+
 if TYPE_CHECKING:
     from llguidance import LLMatcher
 
 Logits = npt.NDArray[np.float32]
 
-LAST_TOKENS = 64
-"""How far back penalties for repetition look."""
+TOP_K, MIN_P = 40, 0.05
+"""llama.cpp's own, which no request changes."""
 
 
 class Sampler:
     """One request's samplers, in llama.cpp's usual order."""
 
-    def __init__(self, weights: LlamaWeights, sampling: Mapping[str, Any], seed: int | None) -> None:
-        import llama_cpp
-
+    def __init__(self, sampling: Mapping[str, Any], seed: int | None) -> None:
         self._chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
         weakref.finalize(self, llama_cpp.llama_sampler_free, self._chain)
-        for one in _samplers(weights, sampling, random.getrandbits(31) if seed is None else seed):
+        for one in _samplers(sampling, random.getrandbits(31) if seed is None else seed):
             llama_cpp.llama_sampler_chain_add(self._chain, one)
 
     def sample(self, context: LlamaContext) -> int:
         """Return the next token, by the logits in the context."""
-        import llama_cpp
-
         token: int = llama_cpp.llama_sampler_sample(self._chain, context.handle, -1)
         return token
 
 
-def _samplers(weights: LlamaWeights, sampling: Mapping[str, Any], seed: int) -> list[Any]:
-    import llama_cpp
-
-    penalties = [sampling.get(name, 0.0) for name in ("frequency_penalty", "presence_penalty")]
-    repeat = sampling.get("repeat_penalty", 1.0)
-    chain = []
-    if repeat != 1 or any(penalties):
-        chain.append(llama_cpp.llama_sampler_init_penalties(weights.size, LAST_TOKENS, repeat, *penalties))
+def _samplers(sampling: Mapping[str, Any], seed: int) -> list[Any]:
     if sampling["temperature"] <= 0:
-        return [*chain, llama_cpp.llama_sampler_init_greedy()]
+        return [llama_cpp.llama_sampler_init_greedy()]
     return [
-        *chain,
-        llama_cpp.llama_sampler_init_top_k(sampling.get("top_k", 40)),
+        llama_cpp.llama_sampler_init_top_k(TOP_K),
         llama_cpp.llama_sampler_init_top_p(sampling.get("top_p", 0.95), 1),
-        llama_cpp.llama_sampler_init_min_p(sampling.get("min_p", 0.05), 1),
+        llama_cpp.llama_sampler_init_min_p(MIN_P, 1),
         llama_cpp.llama_sampler_init_temp(sampling["temperature"]),
         llama_cpp.llama_sampler_init_dist(seed),
     ]
@@ -64,8 +56,6 @@ def _samplers(weights: LlamaWeights, sampling: Mapping[str, Any], seed: int) -> 
 
 def logits_of(context: LlamaContext, weights: LlamaWeights) -> Logits:
     """Return the logits of the next token, shape (vocabulary,): llama.cpp's own memory, until the next evaluation."""
-    import llama_cpp
-
     return np.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(context.handle, -1), shape=(weights.size,))
 
 
@@ -119,35 +109,3 @@ class TokenTexts:
     @cached_property
     def _sorted(self) -> list[bytes]:
         return sorted(self._by_text)
-
-
-class StopTexts:
-    """Lets text through, in pieces, up to the stop text that is complete first; holds back what may begin one."""
-
-    def __init__(self, stops: Sequence[str]) -> None:
-        self.met = False
-        self._stops = [stop for stop in stops if stop]
-        self._held = ""
-
-    def feed(self, piece: str) -> str:
-        """Take the next piece; return what is sure to stand before any stop text."""
-        if self.met:
-            return ""
-        held = self._held + piece
-        found = [(at + len(stop), at) for stop in self._stops if (at := held.find(stop)) >= 0]
-        if found:  # the one that ends first, so that nothing depends on how the text is cut into pieces
-            self.met, self._held = True, ""
-            return held[: min(found)[1]]
-        keep = max((_overlap(held, stop) for stop in self._stops), default=0)
-        self._held = held[len(held) - keep :]
-        return held[: len(held) - keep]
-
-    def rest(self) -> str:
-        """Return what was held back, now that no more comes."""
-        rest, self._held = self._held, ""
-        return rest
-
-
-def _overlap(text: str, stop: str) -> int:
-    """Return how much of the text's end is the beginning of `stop`."""
-    return next((size for size in range(min(len(stop) - 1, len(text)), 0, -1) if text.endswith(stop[:size])), 0)

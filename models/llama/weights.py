@@ -4,11 +4,15 @@ import ctypes
 import os
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from models.llama.loading import check_gguf, check_installed, loading
+
+with suppress(ImportError):  # where it is missing, `check_installed` has said so
+    import llama_cpp
 
 ALL_LAYERS = 0x7FFFFFFF
 
@@ -24,8 +28,6 @@ class LlamaWeights:
         """
         check_installed()
         check_gguf(path)
-        import llama_cpp
-
         self.path = path
         self.name = Path(path).name
         layers = options.get("n_gpu_layers", -1)
@@ -50,8 +52,6 @@ class LlamaWeights:
     @property
     def description(self) -> str:
         """The kind of model, its quantisation and its size, in llama.cpp's words."""
-        import llama_cpp
-
         buffer = ctypes.create_string_buffer(256)
         llama_cpp.llama_model_desc(self.handle, buffer, len(buffer))
         parameters = llama_cpp.llama_model_n_params(self.handle)
@@ -60,8 +60,6 @@ class LlamaWeights:
     @cached_property
     def template(self) -> str | None:
         """The chat template (Jinja) that the file carries."""
-        import llama_cpp
-
         template: bytes | None = llama_cpp.llama_model_chat_template(self.handle, None)
         return template.decode("utf-8", "replace") if template else None
 
@@ -79,21 +77,15 @@ class LlamaWeights:
     @property
     def begin_text(self) -> str:
         """The text that stands for the beginning of a prompt, for templates; empty where there is none."""
-        import llama_cpp
-
         return self._special_text(llama_cpp.llama_vocab_bos(self.vocab))
 
     @property
     def end_text(self) -> str:
         """The text that stands for the end of a turn, for templates; empty where there is none."""
-        import llama_cpp
-
         return self._special_text(llama_cpp.llama_vocab_eos(self.vocab))
 
     def is_end(self, token: int) -> bool:
         """Whether a token ends the answer."""
-        import llama_cpp
-
         return bool(llama_cpp.llama_vocab_is_eog(self.vocab, token))
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
@@ -101,8 +93,6 @@ class LlamaWeights:
 
         For any thread: llama.cpp only reads the vocabulary, and keeps what a text needs on the stack.
         """
-        import llama_cpp
-
         data = text.encode("utf-8", "replace")
         room = len(data) + 2
         while True:
@@ -116,8 +106,6 @@ class LlamaWeights:
         return self._text(token, special=True).decode("utf-8", "replace") if token >= 0 else ""
 
     def _text(self, token: int, *, special: bool) -> bytes:
-        import llama_cpp
-
         room = 64
         while True:
             buffer = ctypes.create_string_buffer(room)

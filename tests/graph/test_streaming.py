@@ -20,6 +20,7 @@ from support.streams import stream
 from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
 from models.endpoint import Endpoint
+from models.llama.engine import LlamaEngine
 from models.llama.model import LlamaCppChat
 from models.markup.stripping import NOTHING_LEFT
 from models.model import Model
@@ -58,7 +59,7 @@ def answering(request: pytest.FixtureRequest, tmp_path: Path) -> Answering:
             return request.getfixturevalue("scripted_chat")
         request.getfixturevalue("llama_cpp_installed")
         path = await asyncio.to_thread(write_tiny_gguf, tmp_path / "answer.gguf", text)
-        return await asyncio.to_thread(LlamaCppChat.load, str(path))
+        return LlamaCppChat(await asyncio.to_thread(LlamaEngine, str(path)))
 
     return make
 
@@ -155,7 +156,7 @@ async def test_a_server_that_cannot_stream_is_asked_at_once(
 
 async def test_a_cancelled_turn_cancels_the_models_stream(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
     """The nonsense model would write a thousand tokens."""
-    chat = await asyncio.to_thread(LlamaCppChat.load, str(tiny_gguf))
+    chat = LlamaCppChat(await asyncio.to_thread(LlamaEngine, str(tiny_gguf)))
     submit, answers, begun = chat._engine.submit, [], asyncio.Event()
     told = lambda request: answers.append(submit(request)) or begun.set() or answers[-1]  # noqa: E731
     monkeypatch.setattr(chat._engine, "submit", told)

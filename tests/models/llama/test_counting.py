@@ -6,6 +6,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.gguf_model import ROLES, write_tiny_gguf
 
+from models.llama.engine import Request
 from models.llama.model import COUNTS, LlamaCppChat, LlamaCppModel
 
 PHRASES = ("description", '":{"type":"', "string", '"},"')
@@ -51,7 +52,8 @@ def test_texts_of_control_tokens_are_plain_text(model: LlamaCppModel):
 async def test_counting_goes_on_while_the_model_is_busy(model: LlamaCppModel):
     texts = [f'{at}: "{{"type":"string"}}' * at for at in range(200)]
     alone = [len(model.chat._engine.weights.tokenize(text, special=False)) for text in texts]
-    answers = [model.chat._engine.submit(model.chat._request([HumanMessage("Hello")], None, {})) for _ in range(4)]
+    request = Request([{"role": "user", "content": "Hello"}], {"max_tokens": 1024, "temperature": 0.7})
+    answers = [model.chat._engine.submit(request) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         counted = [list(threads.map(model.token_counter, texts)) for _ in range(3)]
     assert not answers[-1].done()

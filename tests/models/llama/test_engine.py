@@ -71,7 +71,6 @@ ENDS = {
     "form": End({"form": const({"a": 5}), "max_tokens": 50}, "stop", 7),
     "form, just": End({"form": const({"a": 5}), "max_tokens": 7}, "stop", 7),
     "form, cut off": End({"form": const({"a": 5}), "max_tokens": 6}, "length", 6),
-    "stop text": End({"form": const({"a": 5}), "stop": ('a"',)}, "stop", 4),
 }
 
 

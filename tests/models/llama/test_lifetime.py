@@ -29,7 +29,7 @@ def request(content: str = "Hello", max_tokens: int = 12, form: AnswerForm | Non
 
 
 async def test_every_loop_gets_its_own_answers(tiny_gguf: Path):
-    model = LlamaCppChat.load(str(tiny_gguf), {"n_ctx": 512})
+    model = LlamaCppChat(LlamaEngine(str(tiny_gguf), {"n_ctx": 512}))
     prompts = [f"question {at}" for at in range(20)]
     alone = [(await model.ainvoke(prompt, max_tokens=16, seed=1)).text for prompt in prompts]
     assert len(set(alone)) == len(prompts)
@@ -128,7 +128,7 @@ def test_hundreds_of_answers_leave_nothing_behind(tiny_gguf: Path):
         "def peak_after(times):\n"
         "    for at in range(times):\n"
         "        chat = [{'role': 'user', 'content': f'question {at}'}]\n"
-        "        sampling = {'max_tokens': 20, 'temperature': 1.0, 'frequency_penalty': 0.5}\n"
+        "        sampling = {'max_tokens': 20, 'temperature': 1.0}\n"
         "        engine.submit(Request(chat, sampling, form=form if at % 2 else None)).result()\n"
         "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "before = peak_after(100)\n"
