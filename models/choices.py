@@ -119,21 +119,12 @@ class _OpenChoice:
         return len(self._written) >= len(text) + text[-1:].isdigit()
 
 
-@dataclass
-class _Level:
-    """An object or an array that is not closed yet."""
-
-    in_object: bool
-    key: str = ""
-    index: int = 0
-    wants_key: bool = True
-
-
 class _JsonPaths:
     """Follows a JSON text piece by piece: where each value begins. Of any text that is no JSON it may tell nonsense."""
 
     def __init__(self) -> None:
-        self._levels: list[_Level] = []
+        self._open: list[str | int | None] = []
+        """Of every object and array that is not closed yet the current key or index; None where a key comes next."""
         self._string: bytearray | None = None
         self._escaped = False
         self._in_value = False
@@ -147,25 +138,22 @@ class _JsonPaths:
             self._in_string(self._string, byte)
             return None
         char = bytes((byte,))
-        level = self._levels[-1] if self._levels else None
         if char in b",}]:":
             self._in_value = False
-            if char == b"," and level is not None:
-                level.index += 1
-                level.wants_key = True
-            elif char in b"}]" and self._levels:
-                self._levels.pop()
+            if char == b"," and self._open:
+                self._open[-1] = self._open[-1] + 1 if isinstance(self._open[-1], int) else None
+            elif char in b"}]":
+                del self._open[-1:]
             return None
         if char in _SPACE or self._in_value:
             return None
+        path = tuple(part for part in self._open if part is not None)
         if char == b'"':
             self._string = bytearray()
-            if level is not None and level.in_object and level.wants_key:
-                return None
-        path = self._path()
+            return None if self._wants_key else path
         if char in b"{[":
-            self._levels.append(_Level(in_object=char == b"{"))
-        elif char != b'"':
+            self._open.append(None if char == b"{" else 0)
+        else:
             self._in_value = True
         return path
 
@@ -174,10 +162,10 @@ class _JsonPaths:
             self._escaped = byte == ord("\\") and not self._escaped
             string.append(byte)
             return
-        level = self._levels[-1] if self._levels else None
-        if level is not None and level.in_object and level.wants_key:
-            level.key, level.wants_key = string.decode("utf-8", "replace"), False
+        if self._wants_key:
+            self._open[-1] = string.decode("utf-8", "replace")
         self._string = None
 
-    def _path(self) -> Path:
-        return tuple(level.key if level.in_object else level.index for level in self._levels)
+    @property
+    def _wants_key(self) -> bool:
+        return self._open[-1:] == [None]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from state.errors import ConfigError, ModelError
 
 Role = Literal["lite", "prime"]
@@ -27,8 +29,20 @@ class Endpoint:
         """Whether this is OpenAI itself and not a server that speaks the same protocol."""
         return urlsplit(self.base_url).hostname == urlsplit(OPENAI_URL).hostname
 
+    def key_for(self, model: str) -> SecretStr:
+        """Return what is sent as the key: servers of one's own may take any.
 
-def endpoint_of(role: Role) -> Endpoint:
+        Raises:
+            ModelError: OpenAI itself is meant and there is no key.
+        """
+        if self.is_openai and not self.api_key:
+            raise ModelError(
+                f"openai:{model} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that needs none"
+            )
+        return SecretStr(self.api_key or "none")
+
+
+def endpoint_of(role: Role | Literal["embeddings"]) -> Endpoint:
     """Read a role's endpoint from the environment; the role's own variables win over OPENAI_*.
 
     Raises:
@@ -55,14 +69,14 @@ def shown(base_url: str) -> str:
     return scheme + separator + rest.rpartition("@")[2]
 
 
-def _key(role: Role) -> str | None:
+def _key(role: str) -> str | None:
     """A server of the role's own never gets the key meant for another: it has its own key, or none."""
     if os.environ.get(f"PACKETGATE_{role.upper()}_BASE_URL", "").strip():
         return os.environ.get(f"PACKETGATE_{role.upper()}_API_KEY", "").strip() or None
     return _read(role, "API_KEY")
 
 
-def _read(role: Role, name: str) -> str | None:
+def _read(role: str, name: str) -> str | None:
     variables = (f"PACKETGATE_{role.upper()}_{name}", f"OPENAI_{name}")
     return next(filter(None, (os.environ.get(one, "").strip() for one in variables)), None)
 

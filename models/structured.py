@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from models.choices import Measured
 from models.decoding.decode import decode_json
 from models.forms import AnswerForm
-from models.model import FormAnswer, HeldBy, Model
+from models.model import FormAnswer, Model
 from state.base import TokenUsage
 from state.errors import DecisionError
 
@@ -23,12 +23,8 @@ class Structured(Generic[T]):
     """A model's answer as an object, and how it came about."""
 
     value: T
-    repaired: bool
-    """Whether it took the repair round."""
     usage: TokenUsage
     """Over both rounds."""
-    held_by: HeldBy = "prompt"
-    """What kept the answer in its form."""
     choices: tuple[Measured, ...] = ()
     """What could be measured of the form's choices, in the order they were written."""
     widened: tuple[str, ...] = ()
@@ -60,30 +56,26 @@ async def decide(
     Raises:
         DecisionError: the second answer is no better, or the model cannot be asked.
     """
-    sampling: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
-    if top_p is not None:
-        sampling["top_p"] = top_p
+    given = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
+    sampling: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     first = await model.answer(messages, form, sampling=sampling)
     try:
-        return await asyncio.to_thread(_read, first, schema, validate)
+        return await asyncio.to_thread(_read, first, schema, validate, first.usage)
     except DecisionError as error:
         problem = str(error)
     sendable = first.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
     again = [*messages, AIMessage(sendable), HumanMessage(repair_prompt(problem))]
     second = await model.answer(again, form, sampling=sampling)
+    usage = first.usage + second.usage
     try:
-        return await asyncio.to_thread(_read, second, schema, validate, first.usage)
+        return await asyncio.to_thread(_read, second, schema, validate, usage)
     except DecisionError as error:
-        raise DecisionError(
-            f"{model.label} gave no usable {schema.__name__}, asked twice: {error}", first.usage + second.usage
-        ) from error
+        problem = f"{model.label} gave no usable {schema.__name__}, asked twice: {error}"
+        raise DecisionError(problem, usage) from error
 
 
 def _read(
-    answer: FormAnswer,
-    schema: type[T],
-    validate: Callable[[T], str | None] | None,
-    first_round: TokenUsage | None = None,
+    answer: FormAnswer, schema: type[T], validate: Callable[[T], str | None] | None, usage: TokenUsage
 ) -> Structured[T]:
     try:
         value = schema.model_validate(decode_json(answer.text))
@@ -96,14 +88,7 @@ def _read(
     objection = validate(value) if validate else None
     if objection:
         raise DecisionError(objection)
-    return Structured(
-        value,
-        repaired=first_round is not None,
-        usage=answer.usage + first_round if first_round else answer.usage,
-        held_by=answer.held_by,
-        choices=answer.choices,
-        widened=answer.widened,
-    )
+    return Structured(value, usage, answer.choices, answer.widened)
 
 
 def _problems(error: ValidationError) -> str:

@@ -48,7 +48,7 @@ class CognitionPacket(BaseModel):
 
     def _repr_html_(self) -> str:
         """Return the packet as notebooks show it."""
-        from state.html.card import card
+        from state.html.rendering import card
 
         return card(self)
 

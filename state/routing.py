@@ -6,8 +6,9 @@ from typing import Any, Self
 from pydantic import Field, JsonValue, field_validator
 
 from state.base import Confidence, ConfidenceSource, Section, new_id
+from state.errors import PacketError
 from state.origins import Origin, origins_of_version_2
-from state.transitions import Outcome, ToolExecutionStatus, check_outcome, check_status
+from state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
 
 
 class Risk(StrEnum):
@@ -109,7 +110,8 @@ class ToolCall(Section):
         return self._moved(status, result=result)
 
     def _moved(self, status: ToolExecutionStatus, **fields: Any) -> "ToolCall":
-        check_status(self.status, status, f"the call of {self.tool_name}")
+        if status is not self.status and status not in STATUSES[self.status]:
+            raise PacketError(f"the call of {self.tool_name} is {self.status}: it cannot become {status}")
         return self._changed(status=status, **fields)
 
 
@@ -299,7 +301,8 @@ class ToolRouting(Section):
         return self._changed(reinjection_count=self.reinjection_count + 1)
 
     def _came_to(self, outcome: Outcome, **fields: Any) -> Self:
-        check_outcome(self.outcome, outcome)
+        if outcome not in OUTCOMES[self.outcome]:
+            raise PacketError(f"the outcome of this pass is {self.outcome!r}: it cannot become {outcome!r}")
         return self._changed(outcome=outcome, **fields)
 
 

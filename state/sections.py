@@ -80,12 +80,7 @@ class Access(StrEnum):
     @property
     def risks(self) -> frozenset[Risk]:
         """The risks such a request asks for; whatever it wants, it also needs to read."""
-        return {
-            Access.READ: frozenset({Risk.READ}),
-            Access.WRITE: frozenset({Risk.READ, Risk.WRITE}),
-            Access.EXECUTE: frozenset({Risk.READ, Risk.EXECUTE}),
-            Access.MIXED: frozenset(Risk),
-        }[self]
+        return frozenset(Risk) if self is Access.MIXED else frozenset({Risk.READ, Risk(self.value)})
 
 
 class Intent(Section):

@@ -3,8 +3,6 @@
 from enum import StrEnum
 from typing import Literal
 
-from state.errors import PacketError
-
 
 class ToolExecutionStatus(StrEnum):
     """Where a call stands. Only `EXECUTED` means that the tool did its work."""
@@ -60,15 +58,3 @@ OUTCOMES: dict[Outcome, frozenset[Outcome]] = {
     "none": frozenset(),
 }
 """The outcomes that may follow each within a pass."""
-
-
-def check_status(before: ToolExecutionStatus, after: ToolExecutionStatus, what: str) -> None:
-    """Raise `PacketError` where a call's status may not become another."""
-    if after is not before and after not in STATUSES[before]:
-        raise PacketError(f"{what} is {before}: it cannot become {after}")
-
-
-def check_outcome(before: Outcome, after: Outcome) -> None:
-    """Raise `PacketError` where a pass's outcome may not become another."""
-    if after not in OUTCOMES[before]:
-        raise PacketError(f"the outcome of this pass is {before!r}: it cannot become {after!r}")

@@ -8,8 +8,7 @@ from jinja2 import ChoiceLoader, PackageLoader
 from connectors.trace.finding import Past
 from connectors.trace.timeline import Span, Visit, chart, visits
 from graph.records.prompts import StagePrompts
-from state.html.card import facts
-from state.html.rendering import environment
+from state.html.rendering import environment, facts
 from state.routing import ToolRouting
 from state.sections import AuditEntry
 

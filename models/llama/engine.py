@@ -7,21 +7,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from weakref import WeakSet
 
 from models.choices import ChoiceMeter, Measured
 from models.forms import AnswerForm
 from models.llama.context import LlamaContext
-from models.llama.grammar import Grammars
+from models.llama.grammar import Grammar, Grammars
 from models.llama.prompt import Chat, PromptWriter
 from models.llama.sampling import Mask, Sampler, TokenTexts, logits_of
 from models.llama.weights import LlamaWeights
 from models.model import LocalModelInfo, Timing
 from state.errors import DecisionError
-
-if TYPE_CHECKING:
-    from llguidance import LLMatcher
 
 FinishReason = Literal["stop", "length", "cancelled"]
 
@@ -116,7 +113,7 @@ class LlamaEngine:
             if request.cancelled.is_set():
                 reason = "cancelled"
                 break
-            tokens, ended = self._next(sampler, grammar.matcher if grammar else None, written, limit)
+            tokens, ended = self._next(sampler, grammar, written, limit)
             if ended:
                 reason = "stop"
                 break
@@ -136,18 +133,19 @@ class LlamaEngine:
         )
 
     def _next(
-        self, sampler: Sampler, matcher: "LLMatcher | None", written: "_Written", limit: int
+        self, sampler: Sampler, grammar: Grammar | None, written: "_Written", limit: int
     ) -> tuple[list[int], bool]:
         """Write the next token and those the grammar then forces; return them, and whether the answer ended."""
         logits = logits_of(self._context, self.weights)
-        if matcher is not None:
-            self._mask.hold(matcher, logits)
+        if grammar:
+            self._mask.hold(grammar.matcher, logits)
         token = sampler.sample(self._context)
         if self.weights.is_end(token):
             return [], True
         written.add(self.weights.pieces[token], partial(self._texts.weigh, logits=logits))
-        if matcher is None:
+        if grammar is None:
             return [token], False
+        matcher = grammar.matcher
         matcher.consume_token(token)
         forced = matcher.compute_ff_tokens()[: limit - written.tokens]
         for one in forced:

@@ -1,8 +1,7 @@
 """Grammars that let a model write an answer's form and nothing else, for models that run in this process."""
 
-import json
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from models.forms import AnswerForm
@@ -39,7 +38,8 @@ class Grammars:
     """Compiles forms for one vocabulary. For one thread."""
 
     def __init__(self, weights: LlamaWeights) -> None:
-        self._compiled = lru_cache(maxsize=COMPILED)(_Compiler(weights).compile)
+        self._weights = weights
+        self._compiled: dict[str, Grammar] = {}
 
     def grammar(self, form: AnswerForm) -> Grammar:
         """Return the form's grammar, its follower at the start.
@@ -47,38 +47,29 @@ class Grammars:
         Raises:
             DecisionError: the form itself, not one of its parts, cannot be held.
         """
-        compiled = self._compiled(compact_json([form.name, form.body, dict(form.parts)]))
+        key = compact_json([form.name, form.body, dict(form.parts)])
+        compiled = self._compiled.pop(key, None) or self._compile(form)
+        self._compiled[key] = compiled  # the last used stands last
+        if len(self._compiled) > COMPILED:
+            del self._compiled[next(iter(self._compiled))]
         return Grammar(compiled.matcher.deep_copy(), compiled.widened)
 
-
-class _Compiler:
-    """Beside `Grammars`, not in it: its cache would refer to itself, and the weights stay in memory for longer."""
-
-    def __init__(self, weights: LlamaWeights) -> None:
-        self._weights = weights
-
     @cached_property
-    def tokenizer(self) -> "LLTokenizer":
+    def _tokenizer(self) -> "LLTokenizer":
         """The vocabulary as the grammar engine sees it. Takes about a second on large ones."""
         from llguidance.llamacpp import lltokenizer_from_vocab
 
         return lltokenizer_from_vocab(self._weights.vocab)
 
-    def compile(self, key: str) -> Grammar:
-        """Compile a form from its name, body and parts, in JSON.
-
-        Raises:
-            DecisionError: the form itself, not one of its parts, cannot be held.
-        """
-        name, body, parts = json.loads(key)
+    def _compile(self, form: AnswerForm) -> Grammar:
         narrow = partial(bounded, items=MAX_ITEMS, characters=MAX_CHARACTERS)
-        form = AnswerForm(name, narrow(body), {part: narrow(schema) for part, schema in parts.items()})
-        alone = {part: AnswerForm(part, {"$ref": f"#/$defs/{part}"}, {part: form.parts[part]}) for part in parts}
+        parts = {part: narrow(schema) for part, schema in form.parts.items()}
+        alone = {part: AnswerForm(part, {"$ref": f"#/$defs/{part}"}, {part: parts[part]}) for part in parts}
         widened = tuple(part for part, one in alone.items() if self._refused(one.schema(), _COMPACT))
         hopeless = tuple(part for part in widened if self._refused(alone[part].schema(), _LENIENT))
-        matcher = self._matcher(form.schema(hopeless), _LENIENT)
+        matcher = self._matcher(AnswerForm(form.name, narrow(form.body), parts).schema(hopeless), _LENIENT)
         if isinstance(matcher, str):
-            raise DecisionError(f"no grammar can hold {name}: {matcher}")
+            raise DecisionError(f"no grammar can hold {form.name}: {matcher}")
         return Grammar(matcher, widened)
 
     def _refused(self, schema: Schema, options: Any) -> bool:
@@ -92,5 +83,5 @@ class _Compiler:
             grammar = LLMatcher.grammar_from_json_schema(schema, overrides=options)
         except ValueError as error:  # half a surrogate pair
             return str(error)
-        matcher = LLMatcher(self.tokenizer, grammar, log_level=0)
+        matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
         return matcher.get_error() or matcher

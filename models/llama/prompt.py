@@ -77,8 +77,8 @@ class PromptWriter:
 
     @cached_property
     def _formatter(self) -> "Jinja2ChatFormatter":
-        weights = self._weights
-        return Jinja2ChatFormatter(weights.template or CHATML, weights.end_text, weights.begin_text)
+        begin, end = self._weights.edges
+        return Jinja2ChatFormatter(self._weights.template or CHATML, eos_token=end, bos_token=begin)
 
     def _render(self, chat: Chat, *, thinking: bool) -> str:
         for turns in (chat, _alternating(chat)):  # many take no system message, or only turns that alternate

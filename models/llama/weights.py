@@ -75,14 +75,11 @@ class LlamaWeights:
         return tuple(sorted((one.decode("utf-8", "replace") for one in texts if one), key=len, reverse=True))
 
     @property
-    def begin_text(self) -> str:
-        """The text that stands for the beginning of a prompt, for templates; empty where there is none."""
-        return self._special_text(llama_cpp.llama_vocab_bos(self.vocab))
-
-    @property
-    def end_text(self) -> str:
-        """The text that stands for the end of a turn, for templates; empty where there is none."""
-        return self._special_text(llama_cpp.llama_vocab_eos(self.vocab))
+    def edges(self) -> tuple[str, str]:
+        """The texts that stand for a prompt's beginning and a turn's end, for templates; empty where there are none."""
+        tokens = llama_cpp.llama_vocab_bos(self.vocab), llama_cpp.llama_vocab_eos(self.vocab)
+        begin, end = (self._text(one, special=True).decode("utf-8", "replace") if one >= 0 else "" for one in tokens)
+        return begin, end
 
     def is_end(self, token: int) -> bool:
         """Whether a token ends the answer."""
@@ -101,9 +98,6 @@ class LlamaWeights:
             if count >= 0:
                 return list(tokens[:count])
             room = -count
-
-    def _special_text(self, token: int) -> str:
-        return self._text(token, special=True).decode("utf-8", "replace") if token >= 0 else ""
 
     def _text(self, token: int, *, special: bool) -> bytes:
         room = 64

@@ -54,15 +54,11 @@ def connect(name: str, endpoint: Endpoint) -> BaseChatOpenAI:
     Raises:
         ModelError: OpenAI itself is meant and there is no key.
     """
-    if endpoint.is_openai and not endpoint.api_key:
-        raise ModelError(
-            f"openai:{name} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that needs none"
-        )
     kind = OpenAIChat if endpoint.is_openai else CompatibleChat
     return kind(
         model=name,
         base_url=endpoint.base_url,
-        api_key=endpoint.api_key or "none",
+        api_key=endpoint.key_for(name),
         timeout=endpoint.timeout,
         max_retries=MAX_RETRIES,
         stream_usage=True,

@@ -1,6 +1,5 @@
 """The part of JSON Schema that OpenAI keeps an answer to, and what of a schema any server can keep."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from models.schemas import Schema, map_schema
@@ -44,8 +43,7 @@ def strict_schema(schema: Schema) -> Schema | None:
     Strict mode wants every object closed, every property required, and a type for every value.
     """
     shape = shape_of(schema)
-    fits = shape.get("type") == "object" and all(_is_strict(one) for one in _inside(shape))
-    return shape if fits else None
+    return shape if shape.get("type") == "object" and _is_strict(shape) else None
 
 
 def one_object(schema: Schema) -> Schema:
@@ -79,18 +77,12 @@ def _is_strict(schema: Any) -> bool:
         return False
     if not schema.keys() & {"type", "anyOf", "$ref", "enum", "const"}:
         return False
-    if schema.get("type") == "array":
-        return "items" in schema
-    if schema.get("type") != "object":
-        return True
     properties, required = schema.get("properties", {}), schema.get("required", [])
-    return schema.get("additionalProperties") is False and isinstance(required, list) and {*properties} == {*required}
-
-
-def _inside(schema: Any) -> Iterator[Any]:
-    yield schema
-    if not isinstance(schema, dict):
-        return
-    inner = [*schema.get("properties", {}).values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ())]
-    for one in [*inner, *([schema["items"]] if "items" in schema else [])]:
-        yield from _inside(one)
+    if schema.get("type") == "object":
+        closed = schema.get("additionalProperties") is False
+        if not closed or not isinstance(required, list) or {*properties} != {*required}:
+            return False
+    items = [schema.get("items")] if "items" in schema or schema.get("type") == "array" else []
+    return all(
+        map(_is_strict, [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ()), *items])
+    )

@@ -1,9 +1,9 @@
-"""Templates in which data cannot become markup: whatever is written into one is text, also what cannot be seen."""
+"""A packet at a glance, by templates in which data cannot become markup: it is text, also what cannot be seen."""
 
 import json
 from datetime import datetime
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, Protocol
 from unicodedata import category
 
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
@@ -13,8 +13,8 @@ from pydantic import JsonValue
 from state.base import ConfidenceSource, TokenUsage, shown_confidence
 from state.context import RoutingContext
 from state.printing import counted
-from state.routing import Risk
-from state.sections import PacketState
+from state.routing import Risk, ToolRouting
+from state.sections import Content, Context, Header, Intent, Metrics, PacketState, Reasoning, Response, Status
 from state.transitions import ToolExecutionStatus
 
 NAME = 120
@@ -43,6 +43,40 @@ _TONES: dict[str, str] = {
     Risk.WRITE: "warn",
     Risk.EXECUTE: "bad",
 }
+
+
+class Shown(Protocol):
+    """What is shown of a packet."""
+
+    header: Header
+    intent: Intent
+    context: Context
+    content: Content
+    reasoning: Reasoning
+    response: Response
+    metrics: Metrics
+    status: Status
+    tool_routing: ToolRouting | None
+
+
+def card(packet: Shown) -> str:
+    """Return the packet as HTML that stands anywhere, light or dark, with its own styles. Blocking."""
+    template = '{% import "card.html" as card %}{{ card.styles() }}{{ card.body(packet, facts) }}'
+    return _environment().from_string(template).render(packet=packet, facts=facts(packet))
+
+
+def facts(packet: Shown) -> list[str]:
+    """Return what kind of turn it was and what it took."""
+    took = sum(packet.metrics.latency_ms.values())
+    tokens = sum(packet.metrics.token_usage.values(), start=TokenUsage())
+    routing = packet.tool_routing
+    told = [
+        packet.intent.access.value if routing else "no tool needed" if packet.response.candidate else "",
+        f"{routing.reinjection_count} of {routing.max_reinjections} reinjections" if routing else "",
+        duration(took) if took else "",
+        spent(tokens) if tokens != TokenUsage() else "",
+    ]
+    return [one for one in told if one]
 
 
 def environment(loader: BaseLoader | None = None) -> Environment:
@@ -121,6 +155,9 @@ def _text(value: Any) -> Any:
 def _moment(at: datetime) -> str:
     """Return a time of day, to the millisecond."""
     return f"{at:%H:%M:%S}.{at.microsecond // 1000:03}"
+
+
+_environment = cache(environment)
 
 
 @lru_cache(4096)

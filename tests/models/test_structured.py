@@ -47,7 +47,7 @@ async def ask(model: Model, **changes) -> Structured[Verdict]:
 async def test_good_answer(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(GOOD)
     answer = await ask(model)
-    assert answer == Structured(VERDICT, repaired=False, usage=TokenUsage(input_tokens=4, output_tokens=4))
+    assert answer == Structured(VERDICT, usage=TokenUsage(input_tokens=4, output_tokens=4))
 
 
 async def test_sampling_parameters_are_sent(model: Model, scripted_openai: ScriptedOpenAI):
@@ -75,7 +75,7 @@ async def test_fenced_answer(model: Model, scripted_openai: ScriptedOpenAI):
 async def test_repaired_on_the_second_try(model: Model, scripted_openai: ScriptedOpenAI, bad: str, problem: str):
     scripted_openai.script(bad, GOOD)
     answer = await ask(model)
-    assert (answer.value, answer.repaired) == (VERDICT, True)
+    assert (answer.value, len(scripted_openai.requests)) == (VERDICT, 2)
     first, second = scripted_openai.requests
     assert second["messages"][:2] == first["messages"]
     assert second["messages"][2] == {"role": "assistant", "content": bad}
@@ -159,7 +159,7 @@ async def test_time_out():
 async def test_model_that_ignores_sampling_parameters():
     model = Model(GenericFakeChatModel(messages=iter([AIMessage("no"), AIMessage(GOOD)])))
     answer = await ask(model)
-    assert (answer.value, answer.repaired, answer.usage) == (VERDICT, True, TokenUsage())
+    assert (answer.value, answer.usage) == (VERDICT, TokenUsage())
 
 
 def test_one_model_serves_several_event_loops(scripted_openai: ScriptedOpenAI):

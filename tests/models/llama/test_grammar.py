@@ -7,6 +7,7 @@ import pytest
 from support.grammar_walk import RandomWriter
 
 from models.forms import CONFIDENCE, AnswerForm, obj, text
+from models.llama.grammar import COMPILED
 from models.llama.weights import LlamaWeights
 from state.errors import DecisionError
 
@@ -141,14 +142,22 @@ def test_every_part_refers_to_itself(writer: RandomWriter):
     assert not writer.starts(form, '{"one":{"name":"a","children":[{"one"')
 
 
-def test_the_same_palette_is_compiled_once(writer: RandomWriter):
-    forms = [with_part(obj(a={"const": "once"})) for _ in range(3)]
-    compiled = writer.grammars._compiled
-    before = compiled.cache_info()
-    for form in forms:
-        writer.grammars.grammar(form)
-    after = compiled.cache_info()
-    assert (after.misses - before.misses, after.hits - before.hits) == (1, 2)
+def test_a_palette_is_compiled_once_until_others_were_used_since(writer: RandomWriter, monkeypatch: pytest.MonkeyPatch):
+    compile_form, compiled = writer.grammars._compile, []
+    monkeypatch.setattr(writer.grammars, "_compile", lambda form: compiled.append(form) or compile_form(form))
+
+    def use(*names: str) -> list[AnswerForm]:
+        """Return the forms that had to be compiled."""
+        compiled.clear()
+        for name in names:
+            writer.grammars.grammar(with_part(obj(a={"const": name})))
+        return [*compiled]
+
+    others = [f"other {at}" for at in range(COMPILED - 1)]
+    assert len(use("once", "once", "once")) == 1
+    assert len(use(*others)) == len(others)
+    assert use("once") == []
+    assert len(use("one more", "once", others[0])) == 2
 
 
 def test_answers_to_one_form_do_not_meet(writer: RandomWriter):
