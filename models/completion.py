@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -41,8 +40,9 @@ async def complete(
     Raises:
         DecisionError: the model cannot be asked, breaks off, or says nothing.
     """
-    shown = _Shown(hidden=model.chat, user_words=user_words, cache=False)
-    message = await shown.ainvoke(list(messages), temperature=temperature, max_tokens=max_tokens)
+    options = {"temperature": temperature, "max_tokens": max_tokens}
+    shown = _Shown(hidden=model.chat, options=options, user_words=user_words, cache=False)
+    message = await shown.ainvoke(list(messages))
     return Completion(shown.written, shown.usage, message.id)
 
 
@@ -50,6 +50,7 @@ class _Shown(BaseChatModel):
     """A hidden model's one answer, without markup, for all to see. LangChain streams it where anybody listens."""
 
     hidden: BaseChatModel
+    options: dict[str, Any]
     user_words: str
     written: str = ""
     """The answer with its markup."""
@@ -62,28 +63,17 @@ class _Shown(BaseChatModel):
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
         raise NotImplementedError("call ainvoke: models are only asked on the event loop")
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        answer = await ask(self.hidden, messages, kwargs)
-        self._take(answer)
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self._take(await ask(self.hidden, messages, self.options))
         self._check()
         message = AIMessage(inert(strip_markup(self.written).text or NOTHING_LEFT, self.user_words))
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         markup, links = MarkupFilter(), LinkFilter(self.user_words)
-        async for chunk in _chunks(self.hidden, messages, kwargs):
+        async for chunk in _chunks(self.hidden, messages, self.options):
             self._take(chunk)
             if text := links.feed(markup.feed(chunk.text)):
                 yield _chunk(text)

@@ -29,8 +29,9 @@ class ModelPool:
         for role in given:
             player = real[0] if len(real) == 1 else role
             self._parts[role] = _Part(given[player], player)
-        if self._parts["lite"].same_model(self._parts["prime"]):
-            self._parts["prime"] = self._parts["lite"]
+        one, other = self._parts["lite"], self._parts["prime"]
+        if (one.spec, one.endpoint) == (other.spec, other.endpoint):
+            self._parts["prime"] = one
 
     async def get(self, role: Role) -> "Model | None":
         """Return a role's model, loading it the first time; None is the reflex, which needs no model.
@@ -67,9 +68,6 @@ class _Part:
         self.endpoint: Endpoint | None = endpoint_of(role) if spec.provider == "openai" else None
         self._lock = threading.Lock()  # loading happens in threads, for any number of event loops
         self._model: Model | None = None
-
-    def same_model(self, other: "_Part") -> bool:
-        return self.spec == other.spec and self.endpoint == other.endpoint
 
     @property
     def description(self) -> str:

@@ -60,7 +60,7 @@ def bounded(schema: Any, *, items: int, characters: int) -> Any:
     def change(one: Schema) -> Schema:
         if one.keys() & {"enum", "const"}:
             return one
-        kinds = _kinds(one)
+        kinds = one["type"] if isinstance(one.get("type"), list) else [one.get("type")]
         if "array" in kinds and "maxItems" not in one:
             one = {**one, "maxItems": max(items, _whole(one.get("minItems")))}
         if "string" in kinds and not one.keys() & {"maxLength", "format", "pattern"}:
@@ -78,20 +78,17 @@ def bounded(schema: Any, *, items: int, characters: int) -> Any:
 
 def _combines(schema: Any) -> bool:
     """Whether any object is described in several places: to close it in one shuts out what another one asks for."""
-    found: list[Schema] = []
+    found = False
 
     def look(one: Schema) -> Schema:
+        nonlocal found
         several = isinstance(one.get("allOf"), list) and len(one["allOf"]) > 1
-        if (
-            several
-            or one.keys() & {"not", "if", "dependentSchemas"}
-            or (one.get("properties") and one.keys() & ELSEWHERE)
-        ):
-            found.append(one)
+        beside = one.get("properties") and one.keys() & ELSEWHERE
+        found = found or several or bool(beside or one.keys() & {"not", "if", "dependentSchemas"})
         return one
 
     map_schema(schema, look)
-    return bool(found)
+    return found
 
 
 def _lists_all(schema: Schema) -> bool:
@@ -107,11 +104,6 @@ def _limits(schema: Schema) -> Schema:
     """Return the limits that a number lacks, so that it cannot overflow either: what JSON can hold exactly."""
     lacks = {"minimum": -LARGEST, "maximum": LARGEST}
     return {name: limit for name, limit in lacks.items() if f"exclusive{name.capitalize()}" not in schema}
-
-
-def _kinds(schema: Schema) -> list[Any]:
-    kinds = schema.get("type")
-    return kinds if isinstance(kinds, list) else [kinds]
 
 
 def _whole(value: Any) -> int:

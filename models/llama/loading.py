@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ MAGIC = b"GGUF"
 LOG_LEVEL_ERROR = 4  # GGML_LOG_LEVEL_ERROR
 
 _complaints: deque[str] = deque(maxlen=16)
-_log_callback: list[Any] = []  # llama.cpp keeps a bare pointer to it, so it must stay alive
 
 
 def check_installed() -> None:
@@ -53,7 +53,7 @@ def loading(path: str) -> Iterator[None]:
     Raises:
         ModelError: what is loaded came to nothing (`MemoryError` inside).
     """
-    _listen()
+    _listening()
     _complaints.clear()
     try:
         yield
@@ -65,9 +65,9 @@ def loading(path: str) -> Iterator[None]:
         ) from error
 
 
-def _listen() -> None:
-    if _log_callback:
-        return
+@cache
+def _listening() -> Any:
+    """Listen to llama.cpp. What is returned must stay alive: llama.cpp keeps a bare pointer to it."""
     from llama_cpp import llama_log_callback, llama_log_set
 
     def log(level: int, text: bytes, _: Any) -> None:
@@ -76,5 +76,6 @@ def _listen() -> None:
         if level == LOG_LEVEL_ERROR:
             _complaints.append(line)
 
-    _log_callback.append(llama_log_callback(log))
-    llama_log_set(_log_callback[0], None)
+    callback = llama_log_callback(log)
+    llama_log_set(callback, None)
+    return callback

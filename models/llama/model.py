@@ -6,10 +6,9 @@ A grammar holds every token of an answer to its form, and the logits tell how su
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.chat_models import agenerate_from_stream
 from langchain_core.messages import AIMessageChunk, BaseMessage, convert_to_openai_messages
@@ -43,8 +42,8 @@ class LlamaCppChat(BaseChatModel):
     temperature: float = 0.7
     _engine: LlamaEngine = PrivateAttr()
 
-    def __init__(self, engine: LlamaEngine, **fields: Any) -> None:
-        super().__init__(**{"model_name": engine.name, **fields})
+    def __init__(self, engine: LlamaEngine) -> None:
+        super().__init__(model_name=engine.name)
         self._engine = engine
 
     @property
@@ -58,21 +57,11 @@ class LlamaCppChat(BaseChatModel):
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
         raise NotImplementedError("call ainvoke: models are only asked on the event loop")
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return await agenerate_from_stream(self._astream(messages, stop, **kwargs))
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return await agenerate_from_stream(self._astream(messages, *args, **kwargs))
 
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
@@ -90,10 +79,7 @@ class LlamaCppChat(BaseChatModel):
         future.add_done_callback(lambda _: put(None))
         try:
             while (piece := await pieces.get()) is not None:
-                chunk = ChatGenerationChunk(message=AIMessageChunk(content=piece))
-                if run_manager:
-                    await run_manager.on_llm_new_token(piece, chunk=chunk)
-                yield chunk
+                yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
             answer = future.result()
         finally:
             cancelled.set()
@@ -114,10 +100,6 @@ class LlamaCppModel(Model):
 
     chat: LlamaCppChat
 
-    def __init__(self, chat: LlamaCppChat) -> None:
-        super().__init__(chat)
-        self._count = lru_cache(COUNTS)(chat.get_num_tokens)
-
     @classmethod
     def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppModel":
         """Load a GGUF file. Blocking, for seconds.
@@ -137,10 +119,10 @@ class LlamaCppModel(Model):
         """The library that runs it."""
         return "llama.cpp"
 
-    @property
+    @cached_property
     def token_counter(self) -> Callable[[str], int]:
         """Counts the tokens of a text, read as plain text whatever it says, beside whatever the model is doing."""
-        return self._count
+        return lru_cache(COUNTS)(self.chat.get_num_tokens)
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
         """Whether the messages and an answer of that length go into the model's context.

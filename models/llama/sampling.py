@@ -33,25 +33,23 @@ class Sampler:
     def __init__(self, sampling: Mapping[str, Any], seed: int | None) -> None:
         self._chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
         weakref.finalize(self, llama_cpp.llama_sampler_free, self._chain)
-        for one in _samplers(sampling, random.getrandbits(31) if seed is None else seed):
+        if sampling["temperature"] <= 0:
+            samplers = [llama_cpp.llama_sampler_init_greedy()]
+        else:
+            samplers = [
+                llama_cpp.llama_sampler_init_top_k(TOP_K),
+                llama_cpp.llama_sampler_init_top_p(sampling.get("top_p", 0.95), 1),
+                llama_cpp.llama_sampler_init_min_p(MIN_P, 1),
+                llama_cpp.llama_sampler_init_temp(sampling["temperature"]),
+                llama_cpp.llama_sampler_init_dist(random.getrandbits(31) if seed is None else seed),
+            ]
+        for one in samplers:
             llama_cpp.llama_sampler_chain_add(self._chain, one)
 
     def sample(self, context: LlamaContext) -> int:
         """Return the next token, by the logits in the context."""
         token: int = llama_cpp.llama_sampler_sample(self._chain, context.handle, -1)
         return token
-
-
-def _samplers(sampling: Mapping[str, Any], seed: int) -> list[Any]:
-    if sampling["temperature"] <= 0:
-        return [llama_cpp.llama_sampler_init_greedy()]
-    return [
-        llama_cpp.llama_sampler_init_top_k(TOP_K),
-        llama_cpp.llama_sampler_init_top_p(sampling.get("top_p", 0.95), 1),
-        llama_cpp.llama_sampler_init_min_p(MIN_P, 1),
-        llama_cpp.llama_sampler_init_temp(sampling["temperature"]),
-        llama_cpp.llama_sampler_init_dist(seed),
-    ]
 
 
 def logits_of(context: LlamaContext, weights: LlamaWeights) -> Logits:

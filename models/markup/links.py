@@ -24,11 +24,6 @@ _MAY_OPEN = re.compile(rf"{_MARKERS}(?:[-*+]|\d{{1,9}}+[.)]?|`++[^`]*+|~.*+|\$)?
 _MAY_CLOSE = re.compile(r"[ \t]*+(?:`*+|~*+)[ \t]*+")
 
 
-def addresses_in(words: str) -> frozenset[str]:
-    """Return the addresses that a text names."""
-    return frozenset(filter(None, map(_address, _ADDRESS.finditer(words))))
-
-
 def inert(markdown: str, user_words: str) -> str:
     """Return Markdown that leads nowhere but to what the user's words name."""
     links = LinkFilter(user_words)
@@ -39,7 +34,7 @@ class LinkFilter:
     """Takes Markdown in pieces, cut anywhere, and gives it back inert; holds back a word, or a line that may fence."""
 
     def __init__(self, user_words: str) -> None:
-        self._named = addresses_in(user_words)
+        self._named = {*map(_address, _ADDRESS.finditer(user_words))} - {""}
         self._held = ""
         self._begins = True
         """Whether what comes is the beginning of a line."""
