@@ -6,7 +6,7 @@ from typing import Any
 
 from deciders.protocols import IntentDecision, Selection, WantedCall
 from deciders.reflex.arguments import fill
-from deciders.reflex.intent import ReflexIntent
+from deciders.reflex.intent import detect_by_reflex
 from state.context import RoutingContext
 from state.errors import CallRefusedError
 from state.packet import CognitionPacket
@@ -43,29 +43,26 @@ class Shelf:
         raise CallRefusedError(f"{tool_name} is not to be called")
 
 
-class NeedsTool(ReflexIntent):
-    """Reads the access out of the request, and takes for granted that it needs a tool."""
-
-    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        """Judge the request."""
-        decision = await super().detect(packet, toolbox, context)
-        return decision.model_copy(update={"needs_tool": True})
+async def needing_a_tool(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+    """Read the access out of the request, and take for granted that it needs a tool."""
+    decision = await detect_by_reflex(packet, toolbox, context)
+    return decision.model_copy(update={"needs_tool": True})
 
 
-class CarelessSelector:
-    """Calls one of the first four tools of the palette, whichever, and makes up what the request does not hold."""
+async def select_carelessly(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+    """Call one of the first four tools of the palette, and make up what the request does not hold.
 
-    async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-        """Choose by the request's checksum: the same every time."""
-        text = packet.content.user_words
-        offered = packet.context.palette[:4]
-        spec = catalogue[offered[zlib.crc32(text.encode()) % len(offered)].tool_name]
-        params, missing = fill(spec, text)
-        invented = {name: INVENTED.get(type_name(spec.parameters[name]), "something") for name in missing}
-        return Selection(
-            action="call",
-            calls=(WantedCall(tool_name=spec.name, params={**params, **invented}),),
-            confidence=1.0,
-            reasoning="why not",
-            decided_by="model",
-        )
+    Which one, the request's checksum says: the same every time.
+    """
+    text = packet.content.user_words
+    offered = packet.context.palette[:4]
+    spec = catalogue[offered[zlib.crc32(text.encode()) % len(offered)].tool_name]
+    params, missing = fill(spec, text)
+    invented = {name: INVENTED.get(type_name(spec.parameters[name]), "something") for name in missing}
+    return Selection(
+        action="call",
+        calls=(WantedCall(tool_name=spec.name, params={**params, **invented}),),
+        confidence=1.0,
+        reasoning="why not",
+        decided_by="model",
+    )

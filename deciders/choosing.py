@@ -2,38 +2,53 @@
 
 from functools import partial
 
-from deciders.fallback import FallbackIntent, FallbackResponder, FallbackSelector
-from deciders.language.answer import LanguageResponder
-from deciders.language.intent import LanguageIntent
-from deciders.language.review import LanguageReviewer
-from deciders.language.selection import LanguageSelector
-from deciders.protocols import Deciders
-from deciders.reflex.answer import ReflexResponder
-from deciders.reflex.intent import ReflexIntent
-from deciders.reflex.review import ReflexReviewer
-from deciders.reflex.selection import ReflexSelector
+from deciders.language.answer import respond_by_model
+from deciders.language.intent import detect_by_model
+from deciders.language.review import review_by_model
+from deciders.language.selection import select_by_model
+from deciders.protocols import D, Decider, Deciders, T
+from deciders.reflex.answer import respond_by_reflex
+from deciders.reflex.intent import detect_by_reflex
+from deciders.reflex.review import review_by_reflex
+from deciders.reflex.selection import select_by_reflex
 from models.model import ModelSource
-from state.errors import ModelError
+from state.context import RoutingContext
+from state.errors import DecisionError, ModelError
+from state.packet import CognitionPacket
 from tools.text.tokens import ESTIMATE, TokenCounter
 
 
 def reflex_deciders() -> Deciders:
     """Return deciders that need no model."""
-    return Deciders(ReflexIntent(), ReflexSelector(), ReflexReviewer(), ReflexResponder())
+    return Deciders(detect_by_reflex, select_by_reflex, review_by_reflex, respond_by_reflex)
 
 
 def language_deciders(lite: ModelSource, prime: ModelSource) -> Deciders:
-    """Return deciders by model: `lite` for intent and selection, `prime` for review and answer."""
-    reflex = reflex_deciders()
+    """Return deciders by model: `lite` for intent and selection, `prime` for review and answer.
+
+    Nothing stands in for the review: one that fails counts as 0.0, and the gate stays closed.
+    """
     return Deciders(
-        intent=FallbackIntent(LanguageIntent(lite), reflex.intent),
-        selector=FallbackSelector(LanguageSelector(lite), reflex.selector),
-        reviewer=LanguageReviewer(prime),
-        responder=FallbackResponder(LanguageResponder(prime), reflex.responder),
+        intent=with_reflex(partial(detect_by_model, lite), detect_by_reflex),
+        selector=with_reflex(partial(select_by_model, lite), select_by_reflex),
+        reviewer=partial(review_by_model, prime),
+        responder=with_reflex(partial(respond_by_model, prime), respond_by_reflex),
         tokens=partial(_counter_of, lite),
         lite=lite,
         prime=prime,
     )
+
+
+def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:
+    """Return a decider by model, by reflex where the model could not decide; the decision says so."""
+
+    async def decide(packet: CognitionPacket, tools: T, context: RoutingContext) -> D:
+        try:
+            return await model(packet, tools, context)
+        except DecisionError as error:
+            return (await reflex(packet, tools, context)).in_place_of(error)
+
+    return decide
 
 
 async def _counter_of(model: ModelSource) -> TokenCounter:

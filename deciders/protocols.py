@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
@@ -50,6 +50,12 @@ class Decision(Section):
             decided_by=self.decided_by,
             is_fallback=self.is_fallback,
         )
+
+
+T = TypeVar("T", Catalogue, Toolbox)
+D = TypeVar("D", bound=Decision)
+Decider = Callable[[CognitionPacket, T, RoutingContext], Awaitable[D]]
+"""What decides at one stage."""
 
 
 class IntentDecision(Decision):
@@ -120,37 +126,15 @@ class Answer(Decision):
     """The id of the message it was streamed as; None when it was not."""
 
 
-class IntentDetector(Protocol):
-    """Decides whether a tool is needed."""
-
-    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        """Judge the request, and on a later pass what is still open of it. Small talk must not wait for servers."""
-        ...
-
-
-class ToolSelector(Protocol):
-    """Decides which tools to call, and with what."""
-
-    async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-        """Choose from the packet's palette."""
-        ...
-
-
-class Reviewer(Protocol):
-    """Judges calls before they may run."""
-
-    async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-        """Judge each of the packet's calls."""
-        ...
-
-
-class Responder(Protocol):
-    """Writes the answer."""
-
-    async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
-        """Answer from the packet alone."""
-        ...
-
+IntentDetector = Decider[Toolbox, IntentDecision]
+"""Judges whether the request, and on a later pass what is still open of it, needs a tool. Small talk must not wait for
+servers."""
+ToolSelector = Decider[Catalogue, Selection]
+"""Chooses from the packet's palette which tools to call, and with what."""
+Reviewer = Decider[Catalogue, Review]
+"""Judges each of the packet's calls before it may run."""
+Responder = Decider[Catalogue, Answer]
+"""Writes the answer from the packet alone."""
 
 TokenCounterSource = Callable[[], Awaitable[TokenCounter]]
 """Returns what counts the tokens of tools as the selecting model reads them; may load that model first."""

@@ -18,7 +18,7 @@ async def detect_intent(
 ) -> PacketUpdate:
     """Judge the request; open a pass when it needs a tool and the cap allows one."""
     context = packet.governance.settings
-    decision = _without_asking(packet, context) or await decider.detect(packet, toolbox, context)
+    decision = _without_asking(packet, context) or await decider(packet, toolbox, context)
     routing = _next_pass(packet, context) if decision.needs_tool else packet.tool_routing
     capped = decision.needs_tool and routing is not None and routing.capped
     if routing is not None and capped:

@@ -18,7 +18,7 @@ async def respond(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Responder, toolbox: Toolbox
 ) -> PacketUpdate:
     """Write the answer from the packet alone."""
-    answer = await decider.respond(packet, toolbox.known, packet.governance.settings)
+    answer = await decider(packet, toolbox.known, packet.governance.settings)
     clean = strip_markup(answer.text) if answer.decided_by == "model" else Cleaned(answer.text, 0)
     dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
     shown = inert(dropped + (answer.markdown or clean.text or NOTHING_LEFT), packet.spoken)

@@ -20,7 +20,7 @@ async def review_selection(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Reviewer, toolbox: Toolbox, journal: Journal
 ) -> PacketUpdate:
     """Have the calls reviewed, all in one go."""
-    review = await decider.review(packet, await toolbox.catalogue(), packet.governance.settings)
+    review = await decider(packet, await toolbox.catalogue(), packet.governance.settings)
     return await reviewed(packet, runtime, review, toolbox=toolbox, journal=journal)
 
 

@@ -24,7 +24,7 @@ async def select_tool(
     if packet.routing.queued_calls:
         return _from_queue(packet, context)
     catalogue = await toolbox.catalogue()
-    selection = await decider.select(packet, catalogue, context)
+    selection = await decider(packet, catalogue, context)
     routing = await asyncio.to_thread(routing_after, selection, packet, catalogue, context)
     if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
         routing = routing.ended(selection.question)

@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
 from benchmarks.gate.sets import Labelled
-from benchmarks.stand_ins import CarelessSelector, NeedsTool, Shelf
+from benchmarks.stand_ins import Shelf, needing_a_tool, select_carelessly
 from deciders.protocols import Deciders
 from graph.building import build_graph
 from graph.composition import deciders_for
@@ -75,7 +75,7 @@ async def routed(requests: Iterable[Labelled], deciders: Deciders, selector: Sel
     """Yield what becomes of each request at the gate, with every setting at its default. No tool is called."""
     shelf = Shelf(Catalogue())
     if selector == "careless":
-        deciders = replace(deciders, intent=NeedsTool(), selector=CarelessSelector())
+        deciders = replace(deciders, intent=needing_a_tool, selector=select_carelessly)
     graph = build_graph(deciders, shelf).compile(
         checkpointer=InMemorySaver(serde=serializer()), interrupt_before=["execute_tool"]
     )

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from benchmarks.stand_ins import NeedsTool, Shelf
+from benchmarks.stand_ins import Shelf, needing_a_tool
 from benchmarks.tokens.counting import count
 from deciders.choosing import language_deciders, reflex_deciders
 from graph.building import build_graph
@@ -53,7 +53,7 @@ async def selections(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIter
         return model
 
     reflex = reflex_deciders()
-    deciders = replace(language_deciders(source, source), intent=NeedsTool(), responder=reflex.responder)
+    deciders = replace(language_deciders(source, source), intent=needing_a_tool, responder=reflex.responder)
     graph = build_graph(deciders, Shelf(catalogue)).compile(interrupt_after=["select_tool"])
     for request in requests:
         model.asked.clear()

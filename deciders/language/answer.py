@@ -1,7 +1,5 @@
 """The answer, by a language model."""
 
-from dataclasses import dataclass
-
 from deciders.language.prompting import conversation, results
 from deciders.protocols import Answer
 from models.completion import complete
@@ -16,35 +14,29 @@ MAX_TOKENS = 1_000
 TEMPERATURE = 0.7
 
 
-@dataclass(frozen=True)
-class LanguageResponder:
-    """Asks the prime model."""
+async def respond_by_model(
+    source: ModelSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
+) -> Answer:
+    """Ask the prime model.
 
-    model: ModelSource
-
-    async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
-        """Answer from the packet.
-
-        Raises:
-            DecisionError: the model could not be asked, or said nothing.
-        """
-        model = await self.model()
-        user = render(
-            "answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet)
-        )
-        answer = await complete(
-            model,
-            await conversation(model, packet, [render("answer_system", ledger=catalogue.ledger)], user, MAX_TOKENS),
-            user_words=packet.spoken,
-            temperature=TEMPERATURE,
-            max_tokens=MAX_TOKENS,
-        )
-        return Answer(
-            text=answer.text,
-            decided_by="model",
-            usage=answer.usage,
-            message_id=answer.message_id,
-        )
+    Raises:
+        DecisionError: the model could not be asked, or said nothing.
+    """
+    model = await source()
+    user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet))
+    answer = await complete(
+        model,
+        await conversation(model, packet, [render("answer_system", ledger=catalogue.ledger)], user, MAX_TOKENS),
+        user_words=packet.spoken,
+        temperature=TEMPERATURE,
+        max_tokens=MAX_TOKENS,
+    )
+    return Answer(
+        text=answer.text,
+        decided_by="model",
+        usage=answer.usage,
+        message_id=answer.message_id,
+    )
 
 
 def _outcome(packet: CognitionPacket) -> str:

@@ -1,7 +1,5 @@
 """Intent detection by a language model."""
 
-from dataclasses import dataclass
-
 from pydantic import BaseModel
 
 from deciders.language.forms import intent_form
@@ -29,50 +27,46 @@ class IntentAnswer(BaseModel):
     confidence: Confidence
 
 
-@dataclass(frozen=True)
-class LanguageIntent:
-    """Asks the lite model; plain small talk is not worth a question."""
+async def detect_by_model(
+    source: ModelSource, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext
+) -> IntentDecision:
+    """Ask the lite model; plain small talk is not worth a question.
 
-    model: ModelSource
-
-    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        """Judge the request, and on a later pass what is still open of it.
-
-        Raises:
-            DecisionError: the model gave no usable answer.
-        """
-        request = packet.content.user_words
-        if packet.tool_routing is None and is_small_talk(request):
-            return IntentDecision(
-                needs_tool=False,
-                user_intent=request,
-                access=Access.READ,
-                reasoning="small talk",
-                decided_by="reflex",
-            )
-        catalogue = await toolbox.catalogue()
-        model, system = await self.model(), render("intent_system", ledger=catalogue.ledger)
-        user = render("intent_user", request=request, results=results(packet))
-        answer = await decide(
-            model,
-            await conversation(model, packet, [system], user, MAX_TOKENS),
-            IntentAnswer,
-            intent_form(),
-            temperature=context.selection_temperature,
-            max_tokens=MAX_TOKENS,
-            repair_prompt=repair,
-        )
-        value, sure = answer.value, answer.measured("needs_tool")
-        access = value.access if packet.tool_routing is None else _held(value.access, packet)
+    Raises:
+        DecisionError: the model gave no usable answer.
+    """
+    request = packet.content.user_words
+    if packet.tool_routing is None and is_small_talk(request):
         return IntentDecision(
-            needs_tool=value.needs_tool,
-            user_intent=value.user_intent,
-            access=access,
-            confidence=sure.probability if sure else value.confidence,
-            confidence_source=ConfidenceSource.MEASURED if sure else ConfidenceSource.STATED,
-            decided_by="model",
-            usage=answer.usage,
+            needs_tool=False,
+            user_intent=request,
+            access=Access.READ,
+            reasoning="small talk",
+            decided_by="reflex",
         )
+    catalogue = await toolbox.catalogue()
+    model, system = await source(), render("intent_system", ledger=catalogue.ledger)
+    user = render("intent_user", request=request, results=results(packet))
+    answer = await decide(
+        model,
+        await conversation(model, packet, [system], user, MAX_TOKENS),
+        IntentAnswer,
+        intent_form(),
+        temperature=context.selection_temperature,
+        max_tokens=MAX_TOKENS,
+        repair_prompt=repair,
+    )
+    value, sure = answer.value, answer.measured("needs_tool")
+    access = value.access if packet.tool_routing is None else _held(value.access, packet)
+    return IntentDecision(
+        needs_tool=value.needs_tool,
+        user_intent=value.user_intent,
+        access=access,
+        confidence=sure.probability if sure else value.confidence,
+        confidence_source=ConfidenceSource.MEASURED if sure else ConfidenceSource.STATED,
+        decided_by="model",
+        usage=answer.usage,
+    )
 
 
 def _held(wanted: Access, packet: CognitionPacket) -> Access:

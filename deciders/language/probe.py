@@ -9,8 +9,8 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from deciders.language.forms import tool_of
-from deciders.language.review import LanguageReviewer
-from deciders.language.selection import LanguageSelector
+from deciders.language.review import review_by_model
+from deciders.language.selection import select_by_model
 from deciders.protocols import Decision
 from models.endpoint import Role
 from models.forms import AnswerForm
@@ -139,8 +139,8 @@ async def probe_model(model: Model, catalogue: Catalogue, context: RoutingContex
     """
     packet = await asyncio.to_thread(_packet, catalogue, context)
     # The review first: what a model or its server prepares once must not count against the speed of the selection.
-    review = await _trial(model, lambda source: LanguageReviewer(source).review(packet, catalogue, context))
-    selection = await _trial(model, lambda source: LanguageSelector(source).select(packet, catalogue, context))
+    review = await _trial(model, lambda source: review_by_model(source, packet, catalogue, context))
+    selection = await _trial(model, lambda source: select_by_model(source, packet, catalogue, context))
     tools = [catalogue[entry.tool_name] for entry in packet.context.palette]
     widened = selection.answers[-1].answer.widened
     return ProbeResult(review, selection, tuple(tool_of(part, tools) for part in widened))

@@ -1,7 +1,6 @@
 """Review by a language model. It raises when it fails: the gate then counts 0.0."""
 
 import json
-from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
@@ -36,49 +35,45 @@ class ReviewAnswer(BaseModel):
     reviews: list[ReviewEntry]
 
 
-@dataclass(frozen=True)
-class LanguageReviewer:
-    """Asks the prime model about all calls of a pass at once."""
+async def review_by_model(
+    source: ModelSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
+) -> Review:
+    """Ask the prime model about all calls of a pass at once.
 
-    model: ModelSource
+    Raises:
+        DecisionError: the model gave no usable answer, or did not judge every call exactly once.
+    """
+    calls = packet.routing.calls
 
-    async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-        """Judge each call.
+    def objection(answer: ReviewAnswer) -> str | None:
+        judged = sorted(entry.call for entry in answer.reviews)
+        wanted = list(range(1, len(calls) + 1))
+        return None if judged == wanted else f'"reviews" must judge each of the calls {wanted} once, not {judged}.'
 
-        Raises:
-            DecisionError: the model gave no usable answer, or did not judge every call exactly once.
-        """
-        calls = packet.routing.calls
-
-        def objection(answer: ReviewAnswer) -> str | None:
-            judged = sorted(entry.call for entry in answer.reviews)
-            wanted = list(range(1, len(calls) + 1))
-            return None if judged == wanted else f'"reviews" must judge each of the calls {wanted} once, not {judged}.'
-
-        model, max_tokens = await self.model(), context.review_max_tokens * max(1, len(calls))
-        listed = "\n".join(_described(number, call, catalogue) for number, call in enumerate(calls, start=1))
-        user = render("review_user", request=packet.content.user_words, calls=listed)
-        answer = await decide(
-            model,
-            await conversation(model, packet, [render("review_system", ledger=catalogue.ledger)], user, max_tokens),
-            ReviewAnswer,
-            review_form(len(calls)),
-            temperature=context.review_temperature,
-            max_tokens=max_tokens,
-            validate=objection,
-            repair_prompt=repair,
-        )
-        at = {entry.call: index for index, entry in enumerate(answer.value.reviews)}
-        reviews = tuple(_judgement(call, at[number], answer) for number, call in enumerate(calls, start=1))
-        measured = all(one.confidence_source is ConfidenceSource.MEASURED for one in reviews)
-        return Review(
-            reviews=reviews,
-            confidence=min((one.confidence for one in reviews), default=0.0),
-            confidence_source=ConfidenceSource.MEASURED if measured else ConfidenceSource.STATED,
-            reasoning="; ".join(one.reasoning for one in reviews),
-            decided_by="model",
-            usage=answer.usage,
-        )
+    model, max_tokens = await source(), context.review_max_tokens * max(1, len(calls))
+    listed = "\n".join(_described(number, call, catalogue) for number, call in enumerate(calls, start=1))
+    user = render("review_user", request=packet.content.user_words, calls=listed)
+    answer = await decide(
+        model,
+        await conversation(model, packet, [render("review_system", ledger=catalogue.ledger)], user, max_tokens),
+        ReviewAnswer,
+        review_form(len(calls)),
+        temperature=context.review_temperature,
+        max_tokens=max_tokens,
+        validate=objection,
+        repair_prompt=repair,
+    )
+    at = {entry.call: index for index, entry in enumerate(answer.value.reviews)}
+    reviews = tuple(_judgement(call, at[number], answer) for number, call in enumerate(calls, start=1))
+    measured = all(one.confidence_source is ConfidenceSource.MEASURED for one in reviews)
+    return Review(
+        reviews=reviews,
+        confidence=min((one.confidence for one in reviews), default=0.0),
+        confidence_source=ConfidenceSource.MEASURED if measured else ConfidenceSource.STATED,
+        reasoning="; ".join(one.reasoning for one in reviews),
+        decided_by="model",
+        usage=answer.usage,
+    )
 
 
 def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> CallReview:

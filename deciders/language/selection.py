@@ -1,7 +1,6 @@
 """Tool selection by a language model, at a low temperature."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
@@ -91,47 +90,43 @@ class SelectionAnswer(BaseModel):
         return self
 
 
-@dataclass(frozen=True)
-class LanguageSelector:
-    """Asks the lite model, shows it the palette, and corrects it once."""
+async def select_by_model(
+    source: ModelSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
+) -> Selection:
+    """Ask the lite model, show it the palette, and correct it once.
 
-    model: ModelSource
+    Raises:
+        DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
+    """
+    corrections: list[Correction] = []
+    checked: list[CheckedCall] = []
 
-    async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-        """Choose from the packet's palette.
+    def objection(answer: SelectionAnswer) -> str | None:
+        """Object to what the model must mend itself. A tool off the palette it cannot: that widens the palette."""
+        calls = answer.calls if answer.action == "call" else []
+        checked[:] = [checked_call(one.tool, one.params, packet.context.palette_names, catalogue) for one in calls]
+        found = [problem for call in checked if not call.misses for problem in call.problems]
+        corrections.extend(found)
+        return " ".join(correction.message for correction in found) or None
 
-        Raises:
-            DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
-        """
-        corrections: list[Correction] = []
-        checked: list[CheckedCall] = []
-
-        def objection(answer: SelectionAnswer) -> str | None:
-            """Object to what the model must mend itself. A tool off the palette it cannot: that widens the palette."""
-            calls = answer.calls if answer.action == "call" else []
-            checked[:] = [checked_call(one.tool, one.params, packet.context.palette_names, catalogue) for one in calls]
-            found = [problem for call in checked if not call.misses for problem in call.problems]
-            corrections.extend(found)
-            return " ".join(correction.message for correction in found) or None
-
-        tools = [catalogue[entry.tool_name] for entry in packet.context.palette if entry.tool_name in catalogue]
-        in_full = {entry.tool_name for entry in packet.context.palette if entry.shown == "full"}
-        model, max_tokens = await self.model(), context.selection_max_tokens
-        systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
-        answer = await decide(
-            model,
-            await conversation(model, packet, systems, _user(packet), max_tokens),
-            SelectionAnswer,
-            selection_form(tools, context.max_parallel_calls, catalogue.groups, in_full),
-            temperature=context.selection_temperature,
-            top_p=context.selection_top_p,
-            max_tokens=max_tokens,
-            validate=objection,
-            repair_prompt=repair,
-        )
-        called = {call.tool for call in answer.value.calls}
-        only_validated = tuple(name for name in (tool_of(part, tools) for part in answer.widened) if name in called)
-        return _selection(answer, checked, corrections, only_validated)
+    tools = [catalogue[entry.tool_name] for entry in packet.context.palette if entry.tool_name in catalogue]
+    in_full = {entry.tool_name for entry in packet.context.palette if entry.shown == "full"}
+    model, max_tokens = await source(), context.selection_max_tokens
+    systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
+    answer = await decide(
+        model,
+        await conversation(model, packet, systems, _user(packet), max_tokens),
+        SelectionAnswer,
+        selection_form(tools, context.max_parallel_calls, catalogue.groups, in_full),
+        temperature=context.selection_temperature,
+        top_p=context.selection_top_p,
+        max_tokens=max_tokens,
+        validate=objection,
+        repair_prompt=repair,
+    )
+    called = {call.tool for call in answer.value.calls}
+    only_validated = tuple(name for name in (tool_of(part, tools) for part in answer.widened) if name in called)
+    return _selection(answer, checked, corrections, only_validated)
 
 
 def _selection(

@@ -18,12 +18,9 @@ EXCERPT_PARAGRAPHS = 4
 _SWITCH = {Risk.WRITE: "--allow-writes (allow_write_tools)", Risk.EXECUTE: "--allow-commands (allow_execute_tools)"}
 
 
-class ReflexResponder:
-    """Shows results as they are; of a long one, the paragraphs that share most words with the request."""
-
-    async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
-        """Answer from what happened."""
-        return await asyncio.to_thread(_answer, packet, catalogue)
+async def respond_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+    """Show results as they are; of a long one, the paragraphs that share most words with the request."""
+    return await asyncio.to_thread(_answer, packet, catalogue)
 
 
 def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:

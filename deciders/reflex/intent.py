@@ -29,35 +29,36 @@ _ADVICE = re.compile(
 )
 
 
-class ReflexIntent:
-    """A step needs a tool if it names what only a tool can reach, or if a tool's name is what it talks about."""
+async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+    """Judge the first step not yet taken; steps follow one another only after success.
 
-    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        """Judge the first step not yet taken; steps follow one another only after success."""
-        steps = steps_in(packet.content.original_prompt)
-        routing = packet.tool_routing
-        taken = routing.step + 1 if routing else 0
-        request = packet.content.original_prompt
-        if taken >= len(steps):
-            return self._decided(False, request, Access.READ, "every step of the request was taken")
-        if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.step_calls):
-            return self._decided(False, request, Access.READ, "the last step did not succeed, so none follows it")
-        step = steps[taken]
-        if taken:
-            return self._decided(True, step, access_of(step), f"step {taken + 1} of {len(steps)} is still open")
-        if is_small_talk(step):
-            return self._decided(False, request, Access.READ, "small talk")
-        needs, why = await asyncio.to_thread(_judge, step, await toolbox.catalogue())
-        return self._decided(needs, request, access_of(step), why)
+    A step needs a tool if it names what only a tool can reach, or if a tool's name is what it talks about.
+    """
+    steps = steps_in(packet.content.original_prompt)
+    routing = packet.tool_routing
+    taken = routing.step + 1 if routing else 0
+    request = packet.content.original_prompt
+    if taken >= len(steps):
+        return _decided(False, request, Access.READ, "every step of the request was taken")
+    if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.step_calls):
+        return _decided(False, request, Access.READ, "the last step did not succeed, so none follows it")
+    step = steps[taken]
+    if taken:
+        return _decided(True, step, access_of(step), f"step {taken + 1} of {len(steps)} is still open")
+    if is_small_talk(step):
+        return _decided(False, request, Access.READ, "small talk")
+    needs, why = await asyncio.to_thread(_judge, step, await toolbox.catalogue())
+    return _decided(needs, request, access_of(step), why)
 
-    def _decided(self, needs: bool, intent: str, access: Access, why: str) -> IntentDecision:
-        return IntentDecision(
-            needs_tool=needs,
-            user_intent=" ".join(intent.split())[:200],
-            access=access,
-            reasoning=why,
-            decided_by="reflex",
-        )
+
+def _decided(needs: bool, intent: str, access: Access, why: str) -> IntentDecision:
+    return IntentDecision(
+        needs_tool=needs,
+        user_intent=" ".join(intent.split())[:200],
+        access=access,
+        reasoning=why,
+        decided_by="reflex",
+    )
 
 
 def _judge(step: str, catalogue: Catalogue) -> tuple[bool, str]:

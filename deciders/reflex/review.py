@@ -19,59 +19,57 @@ NOT_GROUNDED = 0.4
 OFF_TOPIC = 0.6
 
 
-class ReflexReviewer:
-    """Approves a call whose arguments are valid and come from the user, and whose risk the request asks for."""
+async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+    """Approve of calls whose arguments are valid and the user's, and whose risk the request asks for."""
+    return await asyncio.to_thread(_review, packet, catalogue)
 
-    async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-        """Check each call on its own."""
-        return await asyncio.to_thread(self._review, packet, catalogue)
 
-    def _review(self, packet: CognitionPacket, catalogue: Catalogue) -> Review:
-        reviews = tuple(self._judge(call, packet, catalogue) for call in packet.routing.calls)
-        return Review(
-            reviews=reviews,
-            confidence=min((review.confidence for review in reviews), default=0.0),
-            reasoning="; ".join(review.reasoning for review in reviews),
-            decided_by="reflex",
-        )
+def _review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
+    reviews = tuple(_judge(call, packet, catalogue) for call in packet.routing.calls)
+    return Review(
+        reviews=reviews,
+        confidence=min((review.confidence for review in reviews), default=0.0),
+        reasoning="; ".join(review.reasoning for review in reviews),
+        decided_by="reflex",
+    )
 
-    def _judge(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
-        spec = catalogue.get(call.tool_name)
-        if spec is None:
-            return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
-        request = packet.content.user_words
-        ungrounded = untrusted_params(call.provenance)
-        asked = {*senses_of(verbs_in(request)), *verbs_in(request)}
-        does = {*words_of(spec.upstream_name), *senses_of(words_of(spec.upstream_name))}
-        terms = {term for hit in catalogue.ranking.rank(request, 50) if hit.name == spec.name for term in hit.terms}
-        findings = [
-            (
-                any(call.risk in access_of(step).risks for step in steps_in(request)),
-                NOT_ASKED_FOR,
-                f"the request does not ask for {call.risk} access",
-            ),
-            (
-                not ungrounded,
-                NOT_GROUNDED,
-                "not in your words: "
-                + ", ".join(f"`{name}` (from {origin.told})" for name, origin in ungrounded.items()),
-            ),
-            (
-                bool(asked & does or terms) or (not asked and "read" in does),
-                OFF_TOPIC,
-                "the request and the tool share no word",
-            ),
-            (
-                access_of(request) is Access.READ or call.risk is not Risk.READ or bool(asked & does),
-                OFF_TOPIC,
-                "the request asks for a change, and the tool only reads",
-            ),
-        ]
-        failed = [(score, why) for holds, score, why in findings if not holds]
-        confidence = min([SURE, *(score for score, _ in failed)])
-        return CallReview(
-            call_id=call.call_id,
-            approved=not any(score < OFF_TOPIC for score, _ in failed),
-            confidence=confidence,
-            reasoning="; ".join(why for _, why in failed) or "valid, in your own words, and what the request asks for",
-        )
+
+def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
+    spec = catalogue.get(call.tool_name)
+    if spec is None:
+        return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
+    request = packet.content.user_words
+    ungrounded = untrusted_params(call.provenance)
+    asked = {*senses_of(verbs_in(request)), *verbs_in(request)}
+    does = {*words_of(spec.upstream_name), *senses_of(words_of(spec.upstream_name))}
+    terms = {term for hit in catalogue.ranking.rank(request, 50) if hit.name == spec.name for term in hit.terms}
+    findings = [
+        (
+            any(call.risk in access_of(step).risks for step in steps_in(request)),
+            NOT_ASKED_FOR,
+            f"the request does not ask for {call.risk} access",
+        ),
+        (
+            not ungrounded,
+            NOT_GROUNDED,
+            "not in your words: " + ", ".join(f"`{name}` (from {origin.told})" for name, origin in ungrounded.items()),
+        ),
+        (
+            bool(asked & does or terms) or (not asked and "read" in does),
+            OFF_TOPIC,
+            "the request and the tool share no word",
+        ),
+        (
+            access_of(request) is Access.READ or call.risk is not Risk.READ or bool(asked & does),
+            OFF_TOPIC,
+            "the request asks for a change, and the tool only reads",
+        ),
+    ]
+    failed = [(score, why) for holds, score, why in findings if not holds]
+    confidence = min([SURE, *(score for score, _ in failed)])
+    return CallReview(
+        call_id=call.call_id,
+        approved=not any(score < OFF_TOPIC for score, _ in failed),
+        confidence=confidence,
+        reasoning="; ".join(why for _, why in failed) or "valid, in your own words, and what the request asks for",
+    )

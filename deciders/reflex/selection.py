@@ -88,36 +88,32 @@ class _Part:
         return self.text.replace(name, " ")
 
 
-class ReflexSelector:
-    """Selects from the palette; names a tool off it only when nothing on it fits."""
+async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+    """Choose from the palette for each part of the step; off it only when nothing on it fits."""
+    return await asyncio.to_thread(_select, packet, catalogue)
 
-    async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-        """Choose for each part of the current step."""
-        return await asyncio.to_thread(self._select, packet, catalogue)
 
-    def _select(self, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
-        steps = steps_in(packet.content.original_prompt)
-        step = steps[min(packet.routing.step, len(steps) - 1)]
-        corrects = any(one.says_instead for one in packet.governance.approvals)
-        parts = [_Part(text, packet.content.clarifications, corrects) for text in parts_in(step)]
-        choices = [_choose(part, packet.context.palette_names, catalogue) for part in parts]
-        question = next((choice.question for choice in choices if choice.question), "")
-        calls = [call for choice in choices for call in choice.calls]
-        confidence = min((choice.confidence for choice in choices if choice.calls), default=0.6)
-        reasoning = "; ".join(choice.reason for choice in choices)
-        if question:
-            return Selection(
-                action="clarify", question=question, confidence=0.8, reasoning=reasoning, decided_by="reflex"
-            )
-        return Selection(
-            action="call" if calls else "none",
-            calls=tuple(calls),
-            alternatives=tuple(alternative for choice in choices for alternative in choice.alternatives)[:5],
-            corrections=tuple(correction for choice in choices for correction in choice.corrections),
-            confidence=confidence,
-            reasoning=reasoning,
-            decided_by="reflex",
-        )
+def _select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+    steps = steps_in(packet.content.original_prompt)
+    step = steps[min(packet.routing.step, len(steps) - 1)]
+    corrects = any(one.says_instead for one in packet.governance.approvals)
+    parts = [_Part(text, packet.content.clarifications, corrects) for text in parts_in(step)]
+    choices = [_choose(part, packet.context.palette_names, catalogue) for part in parts]
+    question = next((choice.question for choice in choices if choice.question), "")
+    calls = [call for choice in choices for call in choice.calls]
+    confidence = min((choice.confidence for choice in choices if choice.calls), default=0.6)
+    reasoning = "; ".join(choice.reason for choice in choices)
+    if question:
+        return Selection(action="clarify", question=question, confidence=0.8, reasoning=reasoning, decided_by="reflex")
+    return Selection(
+        action="call" if calls else "none",
+        calls=tuple(calls),
+        alternatives=tuple(alternative for choice in choices for alternative in choice.alternatives)[:5],
+        corrections=tuple(correction for choice in choices for correction in choice.corrections),
+        confidence=confidence,
+        reasoning=reasoning,
+        decided_by="reflex",
+    )
 
 
 def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> _Choice:

@@ -43,4 +43,4 @@ async def test_a_model_that_cannot_be_loaded_is_told_of_by_the_selection():
     deciders = language_deciders(no_model, no_model)
     assert await deciders.tokens() is ESTIMATE
     with pytest.raises(ModelError, match="no such file"):
-        await deciders.selector.select(packet("Read a"), FILES, CONTEXT)
+        await deciders.selector(packet("Read a"), FILES, CONTEXT)

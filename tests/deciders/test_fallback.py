@@ -6,7 +6,7 @@ import pytest
 from support.packets import CONTEXT, FILES, packet
 from support.scripted_deciders import ScriptedResponder
 
-from deciders.fallback import FallbackResponder
+from deciders.choosing import with_reflex
 from deciders.protocols import Answer
 from state.errors import DecisionError, ModelError
 from state.sections import StageError
@@ -16,7 +16,7 @@ from state.sections import StageError
 class _Failing:
     error: Exception
 
-    async def respond(self, packet, catalogue, context) -> Answer:
+    async def __call__(self, packet, catalogue, context) -> Answer:
         raise self.error
 
 
@@ -24,13 +24,13 @@ REFLEX = ScriptedResponder("by reflex")
 
 
 async def test_a_model_that_decides_is_believed():
-    answer = await FallbackResponder(ScriptedResponder("by model"), REFLEX).respond(packet("Hi"), FILES, CONTEXT)
+    answer = await with_reflex(ScriptedResponder("by model"), REFLEX)(packet("Hi"), FILES, CONTEXT)
     assert (answer.text, answer.is_fallback, answer.errors("respond")) == ("by model", False, ())
 
 
 async def test_a_model_that_cannot_decide_is_stood_in_for():
     failing = _Failing(DecisionError("it rambled"))
-    answer = await FallbackResponder(failing, REFLEX).respond(packet("Hi"), FILES, CONTEXT)
+    answer = await with_reflex(failing, REFLEX)(packet("Hi"), FILES, CONTEXT)
     assert (answer.text, answer.is_fallback, answer.fallback_reason) == ("by reflex", True, "it rambled")
     assert answer.errors("respond") == (StageError(stage="respond", message="it rambled"),)
 
@@ -38,4 +38,4 @@ async def test_a_model_that_cannot_decide_is_stood_in_for():
 @pytest.mark.parametrize("error", [ModelError("no such file"), RuntimeError("a bug"), KeyError("another")])
 async def test_what_is_not_a_failed_decision_is_not_covered_up(error: Exception):
     with pytest.raises(type(error)):
-        await FallbackResponder(_Failing(error), REFLEX).respond(packet("Hi"), FILES, CONTEXT)
+        await with_reflex(_Failing(error), REFLEX)(packet("Hi"), FILES, CONTEXT)

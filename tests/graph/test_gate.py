@@ -60,7 +60,7 @@ class _Raising:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def review(self, packet, catalogue, context) -> Review:
+    async def __call__(self, packet, catalogue, context) -> Review:
         raise self._error
 
 
@@ -96,7 +96,7 @@ async def test_a_call_nobody_judged_counts_nothing(notebook: Notebook, stray: li
     """The review judges the first of two calls, and perhaps one that does not exist."""
 
     class Half:
-        async def review(self, packet, catalogue, context) -> Review:
+        async def __call__(self, packet, catalogue, context) -> Review:
             first = packet.routing.calls[0].call_id
             reviews = tuple(CallReview(call_id=one, approved=True, confidence=1.0) for one in [first, *stray])
             return Review(reviews=reviews, confidence=1.0, decided_by="model")
@@ -111,7 +111,7 @@ async def test_a_call_nobody_judged_counts_nothing(notebook: Notebook, stray: li
 
 async def test_rubbish_instead_of_a_review(notebook: Notebook):
     class Rubbish:
-        async def review(self, packet, catalogue, context) -> Review:
+        async def __call__(self, packet, catalogue, context) -> Review:
             return "certainly!"  # type: ignore[return-value]
 
     packet = await run_once(scripted(READ_A, reviewer=Rubbish()), "Read a", notebook)

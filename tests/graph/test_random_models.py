@@ -78,8 +78,8 @@ class Insistent:
 
     model: IntentDetector
 
-    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        decision = await self.model.detect(packet, toolbox, context)
+    async def __call__(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+        decision = await self.model(packet, toolbox, context)
         return decision.model_copy(update={"needs_tool": packet.tool_routing is None})
 
 

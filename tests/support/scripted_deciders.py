@@ -16,7 +16,7 @@ from deciders.protocols import (
     Selection,
     WantedCall,
 )
-from deciders.reflex.answer import ReflexResponder
+from deciders.reflex.answer import respond_by_reflex
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import ToolCall
@@ -62,7 +62,7 @@ class ScriptedSelector:
     selections: list[Selection]
     seen: list[CognitionPacket] = field(default_factory=list)
 
-    async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+    async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
         self.seen.append(packet)
         return self.selections.pop(0)
 
@@ -74,7 +74,7 @@ class IntentWhileSelecting:
     selector: ScriptedSelector
     access: Access = Access.MIXED
 
-    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+    async def __call__(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
         return IntentDecision(
             needs_tool=bool(self.selector.selections),
             user_intent=packet.content.original_prompt,
@@ -99,7 +99,7 @@ class ScriptedReviewer:
     judge: Judge
     seen: list[CognitionPacket] = field(default_factory=list)
 
-    async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+    async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
         self.seen.append(packet)
         judged = [self.judge(one) for one in packet.routing.calls]
         return Review(
@@ -113,7 +113,7 @@ class ScriptedResponder:
 
     text: str
 
-    async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+    async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
         return Answer(text=self.text, confidence=0.8, decided_by="model")
 
 
@@ -129,5 +129,5 @@ def scripted(
         intent=intent or IntentWhileSelecting(selector),
         selector=selector,
         reviewer=reviewer or ScriptedReviewer(approving(0.9)),
-        responder=responder or ReflexResponder(),
+        responder=responder or respond_by_reflex,
     )

@@ -25,10 +25,10 @@ READ = call("notebook.read_note", name="a")
 class Breaking(ScriptedResponder):
     """Breaks once, with words that are nobody's business."""
 
-    async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+    async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
         if "break" in packet.content.original_prompt:
             raise ZeroDivisionError("/home/secret")
-        return await super().respond(packet, catalogue, context)
+        return await super().__call__(packet, catalogue, context)
 
 
 async def test_the_message_says_what_goes_on_and_then_the_answer(discord: DiscordStandIn, workshop: Workshop):

@@ -4,9 +4,9 @@ from support.packets import CONTEXT, FILES, asking
 from support.prompts import last, sent
 from support.scripted_openai import ScriptedOpenAI
 
-from deciders.language.answer import LanguageResponder
+from deciders.language.answer import respond_by_model
 from deciders.language.prompting import ATTACHED_CHARS
-from deciders.reflex.answer import ReflexResponder
+from deciders.reflex.answer import respond_by_reflex
 from models.model import ModelSource
 from state.packet import CognitionPacket
 from state.sections import Attachment
@@ -23,7 +23,7 @@ def attached(*texts: str) -> CognitionPacket:
 async def test_it_stands_only_inside_its_fence(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Something odd.")
     packet = attached("apples", POISON)
-    await LanguageResponder(model).respond(packet, FILES, CONTEXT)
+    await respond_by_model(model, packet, FILES, CONTEXT)
     fence = packet.header.packet_id
     assert f"<<<attachment {fence}: 0.txt>>>\napples\n<<<end of attachment {fence}>>>" in last(scripted_openai)
     assert [role for role, text in sent(scripted_openai) if "Ignore previous" in text] == ["user"]
@@ -33,11 +33,11 @@ async def test_it_stands_only_inside_its_fence(model: ModelSource, scripted_open
 
 async def test_many_share_the_room(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Much.")
-    await LanguageResponder(model).respond(attached(*["x" * 50_000] * 4), FILES, CONTEXT)
+    await respond_by_model(model, attached(*["x" * 50_000] * 4), FILES, CONTEXT)
     assert ATTACHED_CHARS <= last(scripted_openai).count("x") <= ATTACHED_CHARS + 100
     assert "[cut: 50,000 characters]" in last(scripted_openai)
 
 
 async def test_without_a_model_it_is_named_as_unread():
-    answer = await ReflexResponder().respond(attached("apples"), FILES, CONTEXT)
+    answer = await respond_by_reflex(attached("apples"), FILES, CONTEXT)
     assert "Without a language model I cannot read what came with it: 0.txt." in answer.text

@@ -18,7 +18,7 @@ from deciders.choosing import language_deciders
 from deciders.gate import failed_review, gated
 from deciders.outcome import routing_after
 from deciders.protocols import Selection
-from deciders.reflex.selection import ReflexSelector
+from deciders.reflex.selection import select_by_reflex
 from models.endpoint import Endpoint
 from models.model import Model, ModelSource
 from models.openai.connect import connect
@@ -48,7 +48,7 @@ class _Writer:
 
 
 async def select(model: ModelSource) -> Selection:
-    return await language_deciders(model, model).selector.select(ASK, FILES, CONTEXT)
+    return await language_deciders(model, model).selector(ASK, FILES, CONTEXT)
 
 
 def settled(selection: Selection) -> ToolRouting:
@@ -83,7 +83,7 @@ async def test_an_answer_that_does_not(row: Hostile):
     fallen = await select(_Writer(row.text, row.text))
     assert fallen.is_fallback
     assert "asked twice" in fallen.fallback_reason
-    assert fallen.calls == (await ReflexSelector().select(ASK, FILES, CONTEXT)).calls
+    assert fallen.calls == (await select_by_reflex(ASK, FILES, CONTEXT)).calls
 
 
 @pytest.mark.parametrize("row", REVIEWS, ids=lambda row: row.id)
@@ -91,7 +91,7 @@ async def test_review(row: HostileReview):
     """What counts as no review closes the gate at 0.0 for every call."""
     model = _Writer(row.text, row.text)
     try:
-        review = await language_deciders(model, model).reviewer.review(packet("Read", *CALLS), FILES, CONTEXT)
+        review = await language_deciders(model, model).reviewer(packet("Read", *CALLS), FILES, CONTEXT)
     except DecisionError as error:
         review = failed_review(str(error))
     judged = gated(CALLS, review, CONTEXT, can_ask=False)

@@ -1,6 +1,7 @@
 """Review by a real chat model: all calls in one question, and nothing to fall back on."""
 
 import json
+from functools import partial
 
 import pytest
 from support.origins import origins
@@ -9,7 +10,7 @@ from support.prompts import last, review, sent, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from deciders.choosing import language_deciders
-from deciders.language.review import LanguageReviewer
+from deciders.language.review import review_by_model
 from models.model import ModelSource
 from state.context import RoutingContext
 from state.errors import DecisionError
@@ -24,7 +25,7 @@ DELETE = done("files.delete_file", path="evil.txt").model_copy(
 
 async def judge(model: ModelSource, *calls, context: RoutingContext = CONTEXT):
     given = packet("Read a.txt and tidy up", *calls)
-    return await language_deciders(model, model).reviewer.review(given, FILES, context)
+    return await language_deciders(model, model).reviewer(given, FILES, context)
 
 
 async def test_several_calls_in_one_question(model: ModelSource, scripted_openai: ScriptedOpenAI):
@@ -99,7 +100,9 @@ async def test_an_unreachable_model_raises(model: ModelSource, scripted_openai: 
 
 
 async def test_there_is_no_reflex_to_fall_back_on(model: ModelSource):
-    assert isinstance(language_deciders(model, model).reviewer, LanguageReviewer)
+    reviewer = language_deciders(model, model).reviewer
+    assert isinstance(reviewer, partial)
+    assert reviewer.func is review_by_model
 
 
 async def test_the_selections_own_confidence_is_never_shown_nor_used(

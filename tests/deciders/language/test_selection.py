@@ -6,7 +6,7 @@ from support.prompts import call, last, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI
 
 from deciders.choosing import language_deciders
-from deciders.language.selection import LanguageSelector
+from deciders.language.selection import select_by_model
 from models.model import ModelSource
 from state.context import RoutingContext
 from state.errors import DecisionError
@@ -16,7 +16,7 @@ ASK = packet("Read a.txt")
 
 
 async def select(model: ModelSource, given=ASK, context: RoutingContext = CONTEXT):
-    return await LanguageSelector(model).select(given, FILES, context)
+    return await select_by_model(model, given, FILES, context)
 
 
 async def test_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
@@ -116,7 +116,7 @@ async def test_insisting_on_a_wrong_call_raises(model: ModelSource, scripted_ope
 
 async def test_reflexes_stand_in_and_say_so(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Sure.", "I did it.")
-    chosen = await language_deciders(model, model).selector.select(ASK, FILES, CONTEXT)
+    chosen = await language_deciders(model, model).selector(ASK, FILES, CONTEXT)
     assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
     assert "asked twice" in chosen.fallback_reason
     assert "I did it." in chosen.fallback_reason

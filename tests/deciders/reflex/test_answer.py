@@ -3,7 +3,7 @@
 import pytest
 from support.packets import CONTEXT, FILES, asking, done, packet, with_error, with_output
 
-from deciders.reflex.answer import SHOWN_CHARS, ReflexResponder
+from deciders.reflex.answer import SHOWN_CHARS, respond_by_reflex
 from state.packet import CognitionPacket
 from state.routing import ToolCall
 from state.sections import ServerHealth
@@ -14,7 +14,7 @@ S = ToolExecutionStatus
 
 
 async def answer(given: CognitionPacket, catalogue: Catalogue = FILES) -> str:
-    return (await ReflexResponder().respond(given, catalogue, CONTEXT)).text
+    return (await respond_by_reflex(given, catalogue, CONTEXT)).text
 
 
 @pytest.mark.parametrize(

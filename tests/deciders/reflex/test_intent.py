@@ -3,7 +3,7 @@
 import pytest
 from support.packets import CONTEXT, FILES, Shelf, asking, done, packet, tool
 
-from deciders.reflex.intent import ReflexIntent
+from deciders.reflex.intent import detect_by_reflex
 from state.sections import Access
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
@@ -18,7 +18,7 @@ SMALL_TALK = [
 @pytest.mark.parametrize("words", SMALL_TALK)
 async def test_small_talk_needs_no_tool_and_waits_for_no_server(words: str):
     shelf = Shelf()
-    decision = await ReflexIntent().detect(asking(words), shelf, CONTEXT)
+    decision = await detect_by_reflex(asking(words), shelf, CONTEXT)
     assert (decision.needs_tool, shelf.asked) == (False, 0)
     assert decision.reasoning == "small talk"
 
@@ -40,7 +40,7 @@ async def test_small_talk_needs_no_tool_and_waits_for_no_server(words: str):
     ],
 )
 async def test_needs_a_tool(request_: str, access: Access):
-    decision = await ReflexIntent().detect(asking(request_), Shelf(), CONTEXT)
+    decision = await detect_by_reflex(asking(request_), Shelf(), CONTEXT)
     assert (decision.needs_tool, decision.access) == (True, access)
 
 
@@ -58,18 +58,18 @@ async def test_needs_a_tool(request_: str, access: Access):
     ],
 )
 async def test_needs_none(request_: str):
-    decision = await ReflexIntent().detect(asking(request_), Shelf(), CONTEXT)
+    decision = await detect_by_reflex(asking(request_), Shelf(), CONTEXT)
     assert not decision.needs_tool
 
 
 async def test_without_tools_nothing_needs_one():
-    decision = await ReflexIntent().detect(asking("Read README.md"), Shelf(Catalogue()), CONTEXT)
+    decision = await detect_by_reflex(asking("Read README.md"), Shelf(Catalogue()), CONTEXT)
     assert (decision.needs_tool, decision.reasoning) == (False, "no tools are connected")
 
 
 async def test_a_tool_that_knows_the_words_is_needed():
     weather = Catalogue([*FILES.values(), tool("w.get_weather", "city", city="string")])
-    decision = await ReflexIntent().detect(asking("Weather in Vienna?"), Shelf(weather), CONTEXT)
+    decision = await detect_by_reflex(asking("Weather in Vienna?"), Shelf(weather), CONTEXT)
     assert decision.needs_tool
     assert "w.get_weather" in decision.reasoning
 
@@ -88,11 +88,11 @@ async def test_a_tool_that_knows_the_words_is_needed():
 async def test_later_passes(request_: str, used: int, status: ToolExecutionStatus, needs: bool):
     later = packet(request_, done("files.read_file", status, path="a.txt"), reinjection_count=used, step=used - 1)
     shelf = Shelf()
-    assert (await ReflexIntent().detect(later, shelf, CONTEXT)).needs_tool is needs
+    assert (await detect_by_reflex(later, shelf, CONTEXT)).needs_tool is needs
     assert shelf.asked == 0
 
 
 async def test_a_step_says_what_it_wants():
     later = packet("Read a.txt then delete b.txt", done("files.read_file", path="a.txt"), reinjection_count=1)
-    decision = await ReflexIntent().detect(later, Shelf(), CONTEXT)
+    decision = await detect_by_reflex(later, Shelf(), CONTEXT)
     assert (decision.user_intent, decision.access, decision.decided_by) == ("delete b.txt", Access.WRITE, "reflex")

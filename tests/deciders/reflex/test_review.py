@@ -6,14 +6,14 @@ from support.packets import CONTEXT, FILES, done, packet
 
 from deciders.gate import gated
 from deciders.protocols import CallReview
-from deciders.reflex.review import ReflexReviewer
+from deciders.reflex.review import review_by_reflex
 from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 
 
 async def judge(request: str, call: ToolCall, catalogue: Catalogue = FILES) -> CallReview:
-    (review,) = (await ReflexReviewer().review(packet(request, call), catalogue, CONTEXT)).reviews
+    (review,) = (await review_by_reflex(packet(request, call), catalogue, CONTEXT)).reviews
     assert review.call_id == call.call_id
     return review
 
@@ -77,7 +77,7 @@ async def test_worst_finding_counts_and_all_are_told():
 
 async def test_each_call_on_its_own():
     both = packet("Read a.txt", READ, done("files.delete_file", ToolExecutionStatus.PENDING, path="a.txt"))
-    review = await ReflexReviewer().review(both, FILES, CONTEXT)
+    review = await review_by_reflex(both, FILES, CONTEXT)
     assert [one.approved for one in review.reviews] == [True, False]
     assert review.confidence == 0.3
     first, second = gated(both.routing.calls, review, CONTEXT, can_ask=True)

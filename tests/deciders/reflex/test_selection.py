@@ -6,7 +6,7 @@ import pytest
 from support.packets import CONTEXT, FILES, packet, tool
 
 from deciders.protocols import Selection
-from deciders.reflex.selection import ReflexSelector
+from deciders.reflex.selection import select_by_reflex
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.sections import Approval, ApprovalOutcome
@@ -17,7 +17,7 @@ Calls = list[tuple[str, dict[str, Any]]]
 
 
 async def select(given: CognitionPacket, catalogue: Catalogue = FILES, context: RoutingContext = CONTEXT) -> Selection:
-    return await ReflexSelector().select(given, catalogue, context)
+    return await select_by_reflex(given, catalogue, context)
 
 
 def made(selection: Selection) -> Calls:

@@ -26,7 +26,7 @@ READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.ch
 class FailingReviewer:
     """Spends tokens, and comes to no review."""
 
-    async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+    async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
         raise DecisionError("bread is no note", TokenUsage(input_tokens=7, output_tokens=1))
 
 

@@ -26,7 +26,7 @@ WRITE = "notebook.write_note"
 class FailingReviewer:
     """Spends tokens, and comes to no review."""
 
-    async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+    async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
         raise DecisionError("no review", TokenUsage(input_tokens=7, output_tokens=1))
 
 
