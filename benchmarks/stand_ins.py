@@ -34,7 +34,7 @@ class Shelf:
         """Return nothing: there are no servers."""
         return ()
 
-    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Refuse.
 
         Raises:

@@ -49,9 +49,9 @@ class ServerTools:
         opened = self._opened()
         return opened.health() if opened else ()
 
-    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its canonical name."""
-        return await (await self._hub()).call(tool_name, params)
+        return await (await self._hub()).call(tool_name, params, idempotency_key)
 
     async def _hub(self) -> McpHub:
         loop = asyncio.get_running_loop()

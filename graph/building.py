@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from deciders.protocols import Deciders
 from graph.failures import review_failed
 from graph.records.recording import with_prompt_record, with_usage_record
-from graph.routes import after_asking, after_intent, after_opening, after_review, after_selection
+from graph.routes import after_asking, after_execution, after_intent, after_opening, after_review, after_selection
 from graph.settings import PROMPT_DAYS, USAGE_DAYS
 from graph.telemetry.stages import instrumented, recovering, routed
 from models.endpoint import Role
@@ -81,7 +81,7 @@ def build_graph(
     graph.add_conditional_edges("select_tool", routed(after_selection))
     graph.add_conditional_edges("review_selection", routed(after_review))
     graph.add_conditional_edges("ask_user", routed(after_asking))
-    graph.add_edge("execute_tool", "inject_result")
+    graph.add_conditional_edges("execute_tool", routed(after_execution))
     graph.add_edge("inject_result", "detect_intent")
     graph.add_edge("respond", END)
     return graph

@@ -45,7 +45,13 @@ def after_asking(
     return "select_tool" if packet.routing.outcome == "pending" else _run_or_respond(packet)
 
 
+def after_execution(packet: CognitionPacket) -> Literal["ask_user", "inject_result"]:
+    """What may have been run before is asked about."""
+    return "ask_user" if any(call.status.awaits_user for call in packet.routing.calls) else "inject_result"
+
+
 def _run_or_respond(packet: CognitionPacket) -> Literal["execute_tool", "respond"]:
-    """What failed in a dry run goes on as what fails in earnest does."""
-    goes_on = {ToolExecutionStatus.APPROVED, ToolExecutionStatus.FAILED}
+    """What failed in a dry run, or was run before the user was asked, goes on as what has just ended does."""
+    ended = {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN}
+    goes_on = {ToolExecutionStatus.APPROVED, *ended}
     return "execute_tool" if any(call.status in goes_on for call in packet.routing.calls) else "respond"

@@ -7,6 +7,7 @@ from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall
 from state.sections import AuditEntry, Reflection, SystemTask
 from state.transitions import ToolExecutionStatus
+from tools.approval.waiting import asking_about, nobody_to_ask
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.journal import Journal
 from tools.execution.running import execute_all
@@ -17,20 +18,33 @@ STAGE = "execute_tool"
 async def execute_tool(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, journal: Journal
 ) -> PacketUpdate:
-    """Execute the approved calls; each ends executed, failed, skipped (dry run) or unknown."""
+    """Execute the approved calls; each ends executed, failed, skipped (dry run) or unknown.
+
+    What a process that ended in the middle may have run is asked about, once the others have ended.
+    """
     approved = [call for call in packet.routing.calls if call.status is ToolExecutionStatus.APPROVED]
-    # The journal's place: a call is written down before this line, and its result after it.
-    done = await execute_all(approved, packet, await toolbox.catalogue(), toolbox, journal)
+    catalogue = await toolbox.catalogue()
+    done = await execute_all(approved, packet, catalogue, toolbox, journal)
+    if nobody_to_ask(runtime.execution_info):
+        unasked = ToolExecutionStatus.SKIPPED, "nobody can be asked"
+        done = [call.decided(*unasked) if call.status.awaits_user else call for call in done]
     by_id = {call.call_id: call for call in done}
     calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
     trail = tuple(
-        AuditEntry(event=f"call_{call.status}", detail=f"{call.tool_name} {_error(call)}".strip(), call_id=call.call_id)
+        AuditEntry(
+            event="call_unfinished" if call.status.awaits_user else f"call_{call.status}",
+            detail=f"{call.tool_name} {_error(call)}".strip(),
+            call_id=call.call_id,
+        )
         for call in done
     )
+    packet = packet.merged({"governance": packet.governance.audited(*trail)})
+    asks = any(call.status.awaits_user for call in done)
     return {
         "intent": packet.intent.now_at(SystemTask.TOOL_EXECUTION),
         "tool_routing": packet.routing.with_calls(calls),
-        "governance": packet.governance.audited(*trail),
+        "governance": packet.governance,
+        **(await asking_about(done, packet, catalogue, toolbox, journal) if asks else {}),
         "reasoning": packet.reasoning.noted(
             Reflection(step=STAGE, summary="; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done or calls))
         ),
@@ -44,5 +58,5 @@ def _outcome(call: ToolCall) -> str:
 
 
 def _error(call: ToolCall) -> str:
-    error = call.result.error if call.result else None
+    error = call.doubt if call.status.awaits_user else call.result.error if call.result else None
     return " ".join(error.split())[:200] if error else ""

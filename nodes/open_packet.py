@@ -102,9 +102,10 @@ def _dropped(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
     routing = packet.tool_routing
     if packet.governance.question is None or routing is None:
         return ()
-    waiting = [(call.tool_name, call.call_id) for call in routing.calls if call.status.awaits_user]
-    asked = [(repr(routing.question), None)] if routing.question else []
-    return tuple(
-        AuditEntry(event=DROPPED, detail=f"{what} was never answered", call_id=call_id)
-        for what, call_id in [*waiting, *asked]
-    )
+    waiting = [
+        (f"{call.tool_name} was never answered{f': {call.doubt}' if call.started_at else ''}", call.call_id)
+        for call in routing.calls
+        if call.status.awaits_user
+    ]
+    asked = [(f"{routing.question!r} was never answered", None)] if routing.question else []
+    return tuple(AuditEntry(event=DROPPED, detail=what, call_id=call_id) for what, call_id in [*waiting, *asked])

@@ -1,5 +1,6 @@
 """The tool routing section: which calls a turn wants, how they were judged, and what became of them."""
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
@@ -66,6 +67,8 @@ class ToolCall(Section):
     review_reasoning: str = ""
     status: ToolExecutionStatus = ToolExecutionStatus.PENDING
     result: ToolResult | None = None
+    started_at: datetime | None = None
+    """When a run of it began that never told its end; the user is asked whether to run it again."""
 
     @field_validator("provenance", mode="before")
     @classmethod
@@ -90,8 +93,23 @@ class ToolCall(Section):
         )
 
     def decided(self, status: ToolExecutionStatus, why: str = "") -> "ToolCall":
-        """Return the call with what came of asking the user; `why` stands in place of the review's reasoning."""
+        """Return the call with what came of asking the user; `why` stands in place of the review's reasoning.
+
+        One that may have been run stays unknown where it is not to be run again.
+        """
+        if self.started_at is not None and status is not ToolExecutionStatus.APPROVED:
+            again = f"{self.doubt}; it was not run again" + (f", as {why}" if why else "")
+            return self._moved(ToolExecutionStatus.UNKNOWN, review_reasoning=again)
         return self._moved(status, review_reasoning=why or self.review_reasoning)
+
+    @property
+    def doubt(self) -> str:
+        """What is to be said of a call that may have been run."""
+        return f"it was started at {self.started_at:%Y-%m-%d %H:%M:%S} UTC, and nobody knows whether it finished"
+
+    def in_doubt(self, started_at: datetime) -> "ToolCall":
+        """Return the call waiting for the user's word, since a run of it began that never told its end."""
+        return self._moved(ToolExecutionStatus.AWAITING_APPROVAL, started_at=started_at)
 
     def rated(self, risk: Risk, *, open_world: bool, why: tuple[str, ...]) -> "ToolCall":
         """Return the call with what it may do, and why that is thought."""

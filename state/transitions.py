@@ -32,11 +32,12 @@ _S = ToolExecutionStatus
 STATUSES: dict[ToolExecutionStatus, frozenset[ToolExecutionStatus]] = {
     # the review
     _S.PENDING: frozenset({_S.APPROVED, _S.AWAITING_CONFIDENCE, _S.AWAITING_APPROVAL, _S.SKIPPED}),
-    # the user, unless a dry run fails; what has changed since the question was put is judged anew
+    # the user, unless a dry run fails; what has changed since the question was put is judged anew, and what may have
+    # been run before and is not to be run again stays unknown
     _S.AWAITING_CONFIDENCE: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING}),
-    _S.AWAITING_APPROVAL: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING}),
-    # the execution; a dry run ends skipped
-    _S.APPROVED: frozenset({_S.EXECUTED, _S.FAILED, _S.SKIPPED, _S.UNKNOWN}),
+    _S.AWAITING_APPROVAL: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING, _S.UNKNOWN}),
+    # the execution; a dry run ends skipped, and what was started by a process that ended in the middle is asked about
+    _S.APPROVED: frozenset({_S.EXECUTED, _S.FAILED, _S.SKIPPED, _S.UNKNOWN, _S.AWAITING_APPROVAL}),
     _S.EXECUTED: frozenset(),
     _S.FAILED: frozenset(),
     _S.SKIPPED: frozenset(),

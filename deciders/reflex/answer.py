@@ -66,7 +66,8 @@ def _tell(call: ToolCall, request: str) -> tuple[str, str]:
         case ToolExecutionStatus.FAILED:
             return f"{called} failed: ", error or "no result"
         case ToolExecutionStatus.UNKNOWN:
-            return f"{called} was started, and whether it finished is not known: ", error or "no answer came"
+            why = error or call.review_reasoning or "no answer came"
+            return f"{called} was started, and whether it finished is not known: ", why
         case ToolExecutionStatus.USER_DENIED:
             return f"{called} was not run: you denied it.", ""
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:

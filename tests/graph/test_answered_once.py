@@ -1,6 +1,7 @@
 """A question is answered once: by whichever process comes first, and in no fork or replay of its history."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,8 @@ from graph.settings import Settings
 from nodes.ask_user import TAKEN
 from state.base import now
 from state.transitions import ToolExecutionStatus
+from tools.execution.call_log import STARTED, CallLog
+from tools.execution.journal import Journal
 
 ROUNDS = 4
 APPEND = 'Append "x" to log.txt'
@@ -144,15 +147,14 @@ async def test_a_copy_of_the_waiting_state_asks_again(notebook: Notebook) -> Non
     assert notebook.called == ["write_note"]
 
 
-async def test_an_approval_in_the_history_is_not_used_twice(notebook: Notebook) -> None:
+async def test_what_has_ended_is_not_run_again_from_the_history(notebook: Notebook) -> None:
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
         await talk.reply("yes")
         approved = next(one.config for one in await history(talk) if one.next == ("execute_tool",))
         out = await talk.graph.ainvoke(None, approved, context=talk.context)
     (done,) = out["tool_routing"].all_calls
-    assert done.status is ToolExecutionStatus.UNKNOWN
-    assert "its approval was used before" in out["response"].candidate
+    assert done.status is ToolExecutionStatus.EXECUTED, "as the journal has it"
     assert notebook.called == ["write_note"]
 
 
@@ -179,16 +181,54 @@ async def test_what_was_taken_by_a_process_that_died_is_asked_again(settings: Se
     assert await became(settings, "s") is ToolExecutionStatus.EXECUTED
 
 
-async def test_a_call_begun_by_a_process_that_died_does_not_run_again(settings: Settings, notebook: Notebook) -> None:
+async def in_doubt(talk: Session, journal: Journal) -> dict[str, Any]:
+    """Have a process die in the middle of the approved call; return the question with which another goes on."""
+    await talk.ask(ASK)
+    packet = await talk.until_stopped(Reply("yes"))
+    (approved,) = packet.routing.calls
+    assert talk.hub is not None
+    spec = (await talk.hub.catalogue())[approved.tool_name]
+    assert await CallLog(approved, packet, spec, packet.governance.approvals[0].question_id, journal).start()
+    out = await talk.graph.ainvoke(None, talk.config, context=talk.context)
+    (asked,) = out["__interrupt__"]
+    assert out["tool_routing"].calls[0].status is ToolExecutionStatus.AWAITING_APPROVAL
+    return dict(asked.value)
+
+
+STOPPING: dict[str, Any] = {"interrupt_before": ["execute_tool"], "allow_write_tools": True}
+DOUBT = r"it was started at 20\d\d-\d\d-\d\d .* UTC, and nobody knows whether it finished"
+
+
+@pytest.mark.parametrize(("word", "runs"), [("yes", 1), ("no", 0), ("skip", 0), ("What happened?", 0)])
+async def test_a_write_that_a_process_died_in_is_asked_about(
+    settings: Settings, notebook: Notebook, word: str, runs: int
+) -> None:
     journal = journal_in(settings)
-    async with session(
-        scripted(WRITE), notebook, journal=journal, interrupt_before=["execute_tool"], allow_write_tools=True
-    ) as talk:
-        question = (await talk.ask(ASK)).question
-        packet = await talk.until_stopped(Reply("yes"))
-        assert await journal.claim(f"{question['question_id']}:{packet.routing.calls[0].call_id}")
+    async with session(scripted(WRITE, none(), none()), notebook, journal=journal, **STOPPING) as talk:
+        question = await in_doubt(talk, journal)
+        (request,), (config,) = question["action_requests"], question["review_configs"]
+        assert re.search(rf"{DOUBT}: run it again\?", request["description"])
+        assert config["allowed_decisions"] == ["approve", "reject", "respond"]
+        assert notebook.called == []
+        await talk.until_stopped(Reply(word))
         out = await talk.graph.ainvoke(None, talk.config, context=talk.context)
-    assert out["tool_routing"].all_calls[0].status is ToolExecutionStatus.UNKNOWN
+    (call,) = out["tool_routing"].all_calls
+    assert call.status is (ToolExecutionStatus.EXECUTED if runs else ToolExecutionStatus.UNKNOWN)
+    assert runs or re.search(DOUBT, out["response"].candidate)
+    assert notebook.called == ["write_note"] * runs
+    rows = await journal.of_call(out["header"].packet_id, call.call_id)
+    starts = [row.entry.detail for row in rows if row.entry.event == STARTED]
+    assert len(starts) == runs + 1
+    assert len({one["idempotency_key"] for one in starts}) == 1, "another attempt at the same"
+
+
+async def test_what_may_have_been_run_is_not_edited(settings: Settings, notebook: Notebook) -> None:
+    journal = journal_in(settings)
+    async with session(scripted(WRITE), notebook, journal=journal, **STOPPING) as talk:
+        await in_doubt(talk, journal)
+        edit = {"type": "edit", "edited_action": {"name": "notebook.write_note", "args": {"name": "b", "text": "b"}}}
+        asked = await talk.ask_again({"decisions": [edit]})
+    assert "cannot be edited: it was started at" in asked.question["problem"]
     assert notebook.called == []
 
 

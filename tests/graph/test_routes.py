@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from graph.routes import after_asking, after_intent, after_review, after_selection
+from graph.routes import after_asking, after_execution, after_intent, after_review, after_selection
 from state.packet import CognitionPacket
 from state.routing import ToolCall, ToolRouting
 from state.sections import Approval, ApprovalOutcome, Governance, Intent
@@ -64,8 +64,13 @@ def packet(
         (after_asking, packet(S.SKIPPED, replies=(O.ANSWERED,), outcome="pending"), "select_tool"),
         (after_asking, packet(S.SKIPPED, S.APPROVED, replies=(O.ANSWERED, O.APPROVED)), "execute_tool"),
         (after_asking, packet(S.USER_DENIED, S.APPROVED, replies=(O.DENIED, O.APPROVED)), "execute_tool"),
+        (after_asking, packet(S.UNKNOWN, replies=(O.DENIED,)), "execute_tool"),
+        (after_asking, packet(S.EXECUTED, S.UNKNOWN, replies=(O.DENIED,)), "execute_tool"),
         (after_asking, packet(outcome="pending"), "select_tool"),
         (after_asking, packet(outcome="none"), "respond"),
+        (after_execution, packet(S.EXECUTED), "inject_result"),
+        (after_execution, packet(S.UNKNOWN, S.FAILED), "inject_result"),
+        (after_execution, packet(S.EXECUTED, S.AWAITING_APPROVAL), "ask_user"),
     ],
 )
 def test_route(route: Callable[[CognitionPacket], str], given: CognitionPacket, goes_to: str):
@@ -86,7 +91,7 @@ def test_an_earlier_passs_answer_does_not_count_now():
     assert after_asking(given.model_copy(update={"tool_routing": later})) == "respond"
 
 
-@pytest.mark.parametrize("route", [after_intent, after_selection, after_review, after_asking])
+@pytest.mark.parametrize("route", [after_intent, after_selection, after_review, after_asking, after_execution])
 def test_every_edge_leads_to_a_stage(route: Callable[[CognitionPacket], str]):
     from typing import get_args, get_type_hints
 

@@ -56,6 +56,7 @@ CALL = ToolCall(
     review_reasoning="fine",
     status=ToolExecutionStatus.UNKNOWN,
     result=RESULT,
+    started_at=AT,
 )
 HEADER = s.Header(
     packet_id="p2", session_id="s", parent_packet_id="p1", lineage=("p0", "p1"), origin="terminal", created_at=AT

@@ -32,6 +32,7 @@ class Session:
     graph: CompiledStateGraph[Any, Any, Any, Any]
     context: RoutingContext
     name: str = "session"
+    hub: McpHub | None = None
 
     async def events(self, turn: Say | Reply) -> list[TurnEvent]:
         """Run a turn and return all that was told of it."""
@@ -91,7 +92,7 @@ async def session(
         graph = build_graph(deciders, hub, journal=journal).compile(
             checkpointer=saver, interrupt_before=interrupt_before
         )
-        yield Session(graph, RoutingContext(**context))
+        yield Session(graph, RoutingContext(**context), hub=hub)
 
 
 async def run_once(deciders: Deciders, text: str, *servers: Notebook | Connection, **context: Any) -> CognitionPacket:

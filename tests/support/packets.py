@@ -100,5 +100,5 @@ class Shelf:
     def health(self) -> tuple[ServerHealth, ...]:
         return ()
 
-    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         raise CallRefusedError(f"{tool_name} is not to be called")

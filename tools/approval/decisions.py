@@ -110,7 +110,8 @@ def _decided(packet: CognitionPacket, replies: dict[str, Reply], catalogue: Cata
     ]
     words = [one.comment for one in approvals if one.says_instead]
     routing = packet.routing.with_calls(calls)
-    runs = any(call.status is ToolExecutionStatus.APPROVED for call in calls)
+    goes_on = {ToolExecutionStatus.APPROVED, ToolExecutionStatus.EXECUTED, ToolExecutionStatus.UNKNOWN}
+    runs = any(call.status in goes_on for call in calls)
     return {
         "tool_routing": routing if runs or not words else routing.answered(),
         "governance": packet.governance.decided(*approvals),
@@ -119,6 +120,8 @@ def _decided(packet: CognitionPacket, replies: dict[str, Reply], catalogue: Cata
 
 
 def _after(call: ToolCall, reply: Reply, packet: CognitionPacket, catalogue: Catalogue | None) -> ToolCall:
+    if reply.outcome is ApprovalOutcome.EDITED and call.started_at is not None:
+        raise RequestError(f"{call.tool_name} cannot be edited: {call.doubt}; approve it to run it again, or reject it")
     if reply.outcome is ApprovalOutcome.EDITED and catalogue is not None:
         name, params = reply.tool_name or call.tool_name, reply.params or {}
         problems = check_call(name, params, packet.context.palette_names, catalogue)

@@ -74,7 +74,7 @@ def payload(packet: CognitionPacket, question: Question, problem: str = "") -> d
             _request(call.tool_name, call.params, _about(call), problem, previews.get(call.call_id, ""))
             for call in calls
         ],
-        "review_configs": [_config(call.tool_name, "approve", "edit", "reject", "respond") for call in calls],
+        "review_configs": [_config(call.tool_name, *_allowed(call)) for call in calls],
         **frame,
     }
 
@@ -169,10 +169,16 @@ def _config(name: str, *decisions: str) -> dict[str, Any]:
     return {"action_name": name, "allowed_decisions": list(decisions)}
 
 
+def _allowed(call: ToolCall) -> list[str]:
+    """Return what may be decided: another call cannot stand in for one that may have been run."""
+    return ["approve", *([] if call.started_at else ["edit"]), "reject", "respond"]
+
+
 def _about(call: ToolCall) -> str:
     foreign = untrusted_params(call.provenance)
     number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"
     lines = [f"{call.tool_name} ({call.risk}), review {number} {call.review_confidence:.2f}"]
     lines += [f"review: {call.review_reasoning}"] if call.review_reasoning else []
     lines += [f"`{name}` does not come from you but from {origin.told}" for name, origin in foreign.items()]
+    lines += [f"{call.doubt}: run it again?"] if call.started_at else []
     return "\n".join(lines)

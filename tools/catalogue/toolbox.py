@@ -26,8 +26,8 @@ class Toolbox(Protocol):
         """Return how every server is doing."""
         ...
 
-    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
-        """Call a tool by its canonical name."""
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Call a tool by its canonical name; the key says of which call this is an attempt."""
         ...
 
 
@@ -52,9 +52,9 @@ class AllowedTools:
         """Return how every server is doing."""
         return self.whole.health()
 
-    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its canonical name; whether it may run was decided before."""
-        return await self.whole.call(tool_name, params)
+        return await self.whole.call(tool_name, params, idempotency_key)
 
     def _limited(self, catalogue: Catalogue) -> Catalogue:
         return catalogue.limited(self.context.allowed_tools) if self.context.allowed_tools else catalogue

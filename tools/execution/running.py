@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from state.errors import LostCallError, ToolCallError
 from state.packet import CognitionPacket
@@ -11,9 +12,11 @@ from state.sections import AuditEntry
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
+from tools.execution.call_log import CallLog
 from tools.execution.journal import Journal
 from tools.execution.permission import grant_for, needs_approval, refusal
 from tools.risk.call import rated
+from tools.spec.idempotency import with_key
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +41,9 @@ async def execute(
     """Return the call with its result and final status.
 
     A write or a command that is switched off is not run: where a trusted server offers it, the tool is asked what it
-    would do. One that was sent and never answered is `unknown`, because it may have happened; and so is one whose
-    approval was used before, by a process that ended in the middle, or in a history that is replayed.
+    would do. One that was sent and never answered is `unknown`, because it may have happened. One that the journal
+    knows to have ended is not run again, whatever process or history asks for it: it ends as it did. One that was
+    started, and whose end nobody told, runs again if it surely only reads, and waits for the user's word if not.
     """
     why_not = await asyncio.to_thread(refusal, call, packet, catalogue)
     if why_not:
@@ -50,26 +54,47 @@ async def execute(
     if not switched_on and not spec.has_dry_run:
         nothing = f"it was not called, because {call.risk} tools are switched off"
         return _ended(call, ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=nothing, dry_run=True))
-    if needs_approval(call, call.risk, packet.governance.settings):
-        grant = grant_for(call, packet, spec)
-        if grant is None:  # it has lapsed since it was looked at
-            error = "its approval has lapsed, so it was not run; ask for it anew"
-            return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=error))
-        if not await journal.claim(f"{grant.question_id}:{call.call_id}"):
-            error = "its approval was used before, so it is not run again; ask for it anew if it is to be"
-            return _ended(call, ToolExecutionStatus.UNKNOWN, ToolResult(success=False, error=error))
-    params = {**call.params, "dry_run": not switched_on} if spec.has_dry_run else dict(call.params)
+    if not switched_on:
+        return await _sent(call, {**call.params, "dry_run": True}, toolbox, dry_run=True)
+    grant = grant_for(call, packet, spec)
+    if grant is None and needs_approval(call, call.risk, packet.governance.settings):  # it has lapsed since
+        error = "its approval has lapsed, so it was not run; ask for it anew"
+        return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=error))
+    unread = CallLog(call, packet, spec, grant.question_id if grant else "", journal)
+    return await _once(unread, toolbox)
+
+
+async def _once(unread: CallLog, toolbox: Toolbox) -> ToolCall:
+    """Run a call that may run, unless the journal says that it was run, or may have been."""
+    call, spec = unread.call, unread.spec
+    while True:
+        log = await unread.read()
+        if log.end is not None:
+            return log.end
+        if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
+            return call.in_doubt(log.unfinished)
+        if await log.start():
+            break
+    params = with_key(call.params, spec.parameters, log.idempotency_key)
+    if spec.has_dry_run:
+        params["dry_run"] = False
+    return await log.finish(await _sent(call, params, toolbox, idempotency_key=log.idempotency_key))
+
+
+async def _sent(
+    call: ToolCall, params: dict[str, Any], toolbox: Toolbox, *, dry_run: bool = False, idempotency_key: str = ""
+) -> ToolCall:
     try:
-        result = await toolbox.call(call.tool_name, params)
+        result = await toolbox.call(call.tool_name, params, idempotency_key)
     except LostCallError as error:
-        doubt = switched_on and call.risk is not Risk.READ
-        status = ToolExecutionStatus.UNKNOWN if doubt else ToolExecutionStatus.FAILED
+        certain = dry_run or call.risk is Risk.READ
+        status = ToolExecutionStatus.FAILED if certain else ToolExecutionStatus.UNKNOWN
         return _ended(call, status, ToolResult(success=False, error=str(error)))
     except ToolCallError as error:
         return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=str(error)))
     if not result.success:
         return _ended(call, ToolExecutionStatus.FAILED, result)
-    if not switched_on:
+    if dry_run:
         return _ended(call, ToolExecutionStatus.SKIPPED, result.as_dry_run())
     return _ended(call, ToolExecutionStatus.EXECUTED, result)
 

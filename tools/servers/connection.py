@@ -32,6 +32,7 @@ from tools.servers.results import to_result
 from tools.servers.server import Server
 from tools.servers.server_log import LoggedTransport, ServerLog
 from tools.spec.descriptions import brief_of
+from tools.spec.idempotency import META, without_duty
 from tools.spec.risk import risk_of
 from tools.spec.tool_spec import ToolSpec, digest_of
 
@@ -137,7 +138,7 @@ class Connection(Server):
             else:
                 self.problem = f"its tools changed and could not be listed anew: {self._cause(error)}"
 
-    async def call(self, tool: str, params: dict[str, Any]) -> ToolResult:
+    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by the server's own name for it.
 
         Raises:
@@ -147,10 +148,10 @@ class Connection(Server):
         client = self._client
         if client is None or self.state != "ready":
             raise ServerError(f"server {self.name!r} is not there: {self.problem or 'it is still starting'}")
-        started = time.perf_counter()
+        started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
         try:
             with suppress_fastmcp_telemetry():  # its spans say what ours say, and a failed tool's words besides
-                answer = await client.call_tool_mcp(tool, params)
+                answer = await client.call_tool_mcp(tool, params, meta=meta)
         except MCPError as error:
             if error.error.code == REQUEST_TIMEOUT:
                 raise LostCallError(f"server {self.name!r} gave no answer within {self._timeout_s:g} s") from error
@@ -293,7 +294,7 @@ def spec_of(server: str, tool: Tool, *, trusted: bool, server_digest: str = "") 
         upstream_name=tool.name,
         full=full,
         brief=brief_of(full),
-        input_schema=tool.input_schema if schema is None else schema,
+        input_schema=without_duty(tool.input_schema if schema is None else schema),
         risk=risk_of(tool.name, tool.annotations, trusted=trusted, description=full, schema=tool.input_schema),
         has_dry_run=schema is not None,
         repeatable=trusted and tool.annotations is not None and tool.annotations.read_only_hint is True,

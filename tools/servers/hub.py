@@ -81,7 +81,7 @@ class McpHub:
         """Return how every server is doing, in order of name."""
         return tuple(self._connections[name].health() for name in sorted(self._connections))
 
-    async def call(self, tool_name: str, params: dict[str, Any]) -> ToolResult:
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its canonical name. What surely only reads is tried once more where its server went away.
 
         Raises:
@@ -98,13 +98,13 @@ class McpHub:
             raise ServerError(f"server {spec.server!r} has changed its tools meanwhile: ask for it again")
         session = connection.session
         try:
-            return await connection.call(spec.upstream_name, params)
+            return await connection.call(spec.upstream_name, params, idempotency_key)
         except LostCallError:
             still_there = connection.session == session and connection.state == "ready"
             if not spec.repeatable or still_there or judge_call(spec, params).risk is not Risk.READ:
                 raise
             await connection.connect(instead_of=session)
-            return await connection.call(spec.upstream_name, params)
+            return await connection.call(spec.upstream_name, params, idempotency_key)
 
     def _run(self, connection: Server, work: Coroutine[Any, Any, None]) -> None:
         running = self._tasks.get(connection.name)

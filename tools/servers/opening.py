@@ -75,7 +75,7 @@ class BuiltinServer(Server):
         self.specs = tuple(replace(tool.spec(self.name), server_digest=self._digest) for tool in self._tools.values())
         self.state = "ready"
 
-    async def call(self, tool: str, params: dict[str, Any]) -> ToolResult:
+    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its own name."""
         started = time.perf_counter()
         try:

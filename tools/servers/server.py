@@ -42,7 +42,7 @@ class Server:
     async def refresh(self) -> None:
         """List the tools again after the server said that they changed."""
 
-    async def call(self, tool: str, params: dict[str, Any]) -> ToolResult:
+    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by the server's own name for it.
 
         Raises:
