@@ -91,20 +91,19 @@ class LlamaContext:
                 f" (at most {self._weights.trained_context}, which it was trained on)"
             )
         known = self._open_slot(prompt)
-        for at in range(known, len(prompt), self._batch_size):
-            if cancelled.is_set():
-                break
-            self.append(prompt[at : at + self._batch_size])
+        self.append(prompt[known:], cancelled)
         llama_cpp.llama_synchronize(self.handle)  # a GPU still works when llama_decode returns, and callers take times
         return known
 
-    def append(self, tokens: Sequence[int]) -> None:
-        """Evaluate what follows in the current prompt.
+    def append(self, tokens: Sequence[int], cancelled: threading.Event | None = None) -> None:
+        """Evaluate what follows in the current prompt, up to the batch before which it is cancelled.
 
         Raises:
             DecisionError: the context is full, or llama.cpp fails.
         """
         for at in range(0, len(tokens), self._batch_size):
+            if cancelled and cancelled.is_set():
+                break
             self._evaluate(tokens[at : at + self._batch_size])
 
     @property

@@ -68,7 +68,7 @@ class LlamaEngine:
         self.name = self.weights.name
         self._seed = options.get("seed")
         self._context = LlamaContext(self.weights, options)
-        self._prompts = PromptWriter(self.weights)
+        self.prompts = PromptWriter(self.weights)
         self._grammars = Grammars(self.weights)
         self._texts = TokenTexts(self.weights)
         self.local_info = LocalModelInfo(
@@ -88,16 +88,8 @@ class LlamaEngine:
         _asked.add(request.cancelled)
         return self._worker.submit(self._answer, request)
 
-    def prompt_length(self, chat: Chat) -> int:
-        """Return how many tokens the messages take as a prompt.
-
-        Raises:
-            DecisionError: the chat template refuses them.
-        """
-        return len(self._prompts.write(chat).tokens)
-
     def _answer(self, request: Request) -> Answer:
-        prompt = self._prompts.write(request.chat, thinking=request.form is None)
+        prompt = self.prompts.write(request.chat, thinking=request.form is None)
         grammar = self._grammars.grammar(request.form) if request.form else None
         begun = perf_counter()
         known = self._context.read(prompt.tokens, request.cancelled)

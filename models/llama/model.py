@@ -130,8 +130,8 @@ class LlamaCppModel(Model):
         Raises:
             DecisionError: the model's chat template refuses the messages.
         """
-        length = await asyncio.to_thread(self.chat._engine.prompt_length, _chat(messages))
-        return length + max_tokens <= self.local_info.context_size
+        prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages))
+        return len(prompt.tokens) + max_tokens <= self.local_info.context_size
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
