@@ -22,7 +22,8 @@ from models.pool import ModelPool
 from state.context import RoutingContext
 from state.errors import ModelError
 from state.packet import CognitionPacket, TurnInput
-from tools.catalogue.preferences import load_preferences
+from tools.builtin.sandbox import SandboxSettings
+from tools.catalogue.preferences import Preferences, load_preferences
 from tools.servers.config import McpConfig, load_config
 from tools.servers.hub import McpHub
 from tools.servers.opening import open_hub
@@ -54,13 +55,25 @@ async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
     if config.servers:  # their logs are kept there
         await asyncio.to_thread(private_folder, settings.home)
     embeddings = await asyncio.to_thread(open_embeddings, settings.embeddings) if settings.embeddings else None
+    preferences = await asyncio.to_thread(load_preferences, settings.preferences_path)
     return await open_hub(
         config,
         settings.root,
         settings.home / "logs",
         embeddings,
         patience_s=settings.patience_s,
-        preferences=await asyncio.to_thread(load_preferences, settings.preferences_path),
+        preferences=preferences,
+        sandbox=sandbox_settings(settings, preferences),
+    )
+
+
+def sandbox_settings(settings: Settings, preferences: Preferences) -> SandboxSettings:
+    """Return how programs are confined: the environment's word goes over that of the file."""
+    return SandboxSettings(
+        mode=settings.sandbox or preferences.sandbox,
+        network=preferences.sandbox_network if settings.sandbox_network is None else settings.sandbox_network,
+        reads=tuple(preferences.sandbox_reads),
+        writes=tuple(preferences.sandbox_writes),
     )
 
 

@@ -1,6 +1,7 @@
 """Settings of a process, from the environment and the command line. Secrets are read where they are used."""
 
 from pathlib import Path
+from typing import Literal
 
 from platformdirs import user_data_path
 from pydantic import Field
@@ -35,6 +36,10 @@ class Settings(BaseSettings):
     prompt_days: int = Field(
         default=PROMPT_DAYS, ge=0, le=36_500, description="Days for which prompts are kept as sent; 0 keeps none."
     )
+    sandbox: Literal["auto", "require", "off"] | None = Field(
+        default=None, description="auto: programs of ai.execute run in the best sandbox there is; require; off."
+    )
+    sandbox_network: bool | None = Field(default=None, description="Whether programs in the sandbox have a network.")
     embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
     url: str | None = Field(
         default=None, description="http(s)://... of a LangGraph-API server that runs the turns instead of this process."

@@ -10,15 +10,17 @@ from pathlib import Path
 from connectors.opening import open_sessions
 from connectors.terminal.findings import Finding, exit_status, show, show_json
 from connectors.terminal.listing import unfitting
-from graph.composition import open_tools
+from graph.composition import open_tools, sandbox_settings
 from graph.settings import Settings
 from graph.storage import open_checkpointer
 from models.pool import ModelPool
 from state.errors import ConfigError, PacketgateError
 from state.printing import counted
 from state.sections import ServerHealth
+from tools.builtin.failures import ToolFailure
+from tools.builtin.sandbox import Sandbox
 from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.preferences import load_preferences
+from tools.catalogue.preferences import Preferences, load_preferences
 from tools.servers.config import McpConfig, load_config
 
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
@@ -115,9 +117,22 @@ async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:
             health = hub.health()
     except PacketgateError as error:
         return [Finding("bad", "servers", str(error))], Catalogue()
+    sandbox = [await _sandbox(settings, catalogue.preferences)] if "ai.execute" in catalogue else []
     where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}"
     servers = [Finding("ok", "servers", where), *(_server(one, config) for one in health)]
-    return [*servers, *_preferences(settings.preferences_path, catalogue)], catalogue
+    return [*servers, *sandbox, *_preferences(settings.preferences_path, catalogue)], catalogue
+
+
+async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:
+    """Return what programs of `ai.execute` are kept from, as a trial of it showed."""
+    sandbox = Sandbox(sandbox_settings(settings, preferences))
+    try:
+        folder = settings.root.resolve()
+        kept, confines = await sandbox.said(folder), (await sandbox.rung(folder)).keeps_files
+    except ToolFailure as error:
+        return Finding("bad", "sandbox", str(error))
+    advice = "" if confines or sandbox.settings.mode == "off" else "; install bubblewrap, or a kernel with Landlock"
+    return Finding("ok" if confines else "note", "sandbox", f"{kept}{advice}")
 
 
 def _unusable(what: str, load: Callable[[Path | None], object], path: Path | None) -> list[Finding]:

@@ -9,6 +9,7 @@ from state.routing import Risk
 from tools.builtin.executing import execute as run_command
 from tools.builtin.reading import read_text
 from tools.builtin.root import Root
+from tools.builtin.sandbox import Sandbox
 from tools.builtin.tool import Answer, BuiltinTool
 from tools.builtin.writing import WriteMode, write_text
 
@@ -16,8 +17,8 @@ FilePath = Annotated[str, Field(description="The file, relative to the working f
 DryRun = Annotated[bool, Field(description="Only tell what would happen and change nothing. False does it.")]
 
 
-def ai_tools(root: Root) -> tuple[BuiltinTool, ...]:
-    """Return the tools, confined to `root`."""
+def ai_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
+    """Return the tools, confined to `root`; programs run in the sandbox."""
 
     async def read(
         path: FilePath,
@@ -57,12 +58,13 @@ def ai_tools(root: Root) -> tuple[BuiltinTool, ...]:
     ) -> Answer:
         """Run one program, starting in the working folder.
 
-        The folder is only where it starts: a program can reach files outside it, and the network. It gets no shell
-        (so no pipes, wildcards or variables), no input, and of the environment only PATH, HOME, LANG, TERM and TMPDIR.
+        It gets no shell (so no pipes, wildcards or variables), no input, and of the environment only PATH, HOME, LANG,
+        TERM and TMPDIR. Where the system offers a sandbox, it can change nothing outside the working folder and has no
+        network; a dry run says which one there is. Without one, files and network are open to it as to the user.
         Returns its exit status and output; a status other than 0, or the time-out, is an error that carries the
         output. When it ends, whatever it started in the background ends with it. A dry run only says what would run.
         """
-        return Answer(await run_command(root, argv, timeout_s, dry_run=dry_run))
+        return Answer(await run_command(root, sandbox, argv, timeout_s, dry_run=dry_run))
 
     return (
         BuiltinTool(read, Risk.READ),

@@ -10,16 +10,18 @@ from collections.abc import Mapping, Sequence
 from tools.builtin.failures import ToolFailure
 from tools.builtin.process import Finished, run_program
 from tools.builtin.root import Root
+from tools.builtin.sandbox import Sandbox
 
 _KEPT = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
 """The only variables a program is given: everything else may be a secret."""
 
 
-async def execute(root: Root, argv: Sequence[str], timeout_s: float, *, dry_run: bool) -> str:
+async def execute(root: Root, sandbox: Sandbox, argv: Sequence[str], timeout_s: float, *, dry_run: bool) -> str:
     """Run a program in the root, or tell what would run, and return its output and exit status in words.
 
     Raises:
-        ToolFailure: it cannot be started, ran past the time-out, or ended with another status than 0.
+        ToolFailure: it cannot be started, ran past the time-out, or ended with another status than 0; or a sandbox is
+            required and there is none.
     """
     command = shlex.join(argv)
     if not argv or not argv[0].strip():
@@ -29,9 +31,11 @@ async def execute(root: Root, argv: Sequence[str], timeout_s: float, *, dry_run:
     if dry_run:
         program = await asyncio.to_thread(_find, argv[0], root, environment["PATH"])
         found = f"The program is {program}." if program else f"The program {argv[0]!r} was not found."
-        return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {found}"
+        kept = await sandbox.said(folder)
+        return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {found}\nSandbox: {kept}."
     try:
-        finished = await run_program(argv, folder, environment, timeout_s)
+        async with sandbox.entered(argv, folder, environment) as (given, launcher):
+            finished = await run_program(argv, folder, given, timeout_s, launcher=launcher)
     except FileNotFoundError as error:
         raise ToolFailure(
             f"cannot run {argv[0]!r}: no such program, or the interpreter it names is missing; "

@@ -1,15 +1,18 @@
 """One program run to its end, its time-out or its cancellation, and nothing of it left behind."""
 
 import asyncio
+import json
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
 import anyio
+
+from tools.builtin.launcher import STOP
 
 MAX_OUTPUT_BYTES = 45_000
 _MARK = "PACKETGATE_CALL"
@@ -74,13 +77,49 @@ class _Watch(asyncio.SubprocessProtocol):
         self.closed.set()
 
 
-async def run_program(argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float) -> Finished:
+async def run_program(
+    argv: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    *,
+    launcher: Callable[[int], Sequence[str]] | None = None,
+) -> Finished:
     """Run a program without a shell and without input, in its own session.
+
+    `launcher` gives the command that starts it and reports, to the file descriptor that it is told, how it ended.
 
     Raises:
         OSError: it cannot be started.
         ValueError: an argument holds a NUL byte or a lone surrogate.
     """
+    if launcher is None:
+        return await _run(argv, folder, environment, timeout_s)
+    reading, writing = os.pipe()
+    try:
+        try:
+            finished = await _run([*launcher(writing), *argv], folder, environment, timeout_s, passed=(writing,))
+        finally:
+            os.close(writing)
+        os.set_blocking(reading, False)
+        try:
+            reported = json.loads(os.read(reading, 1_000).partition(b"\n")[0])
+        except (BlockingIOError, ValueError):  # it was stopped before it could
+            return finished
+    finally:
+        os.close(reading)
+    if "errno" in reported:
+        raise OSError(reported["errno"], os.strerror(reported["errno"]))
+    return replace(finished, status=reported["status"])
+
+
+async def _run(
+    argv: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    passed: Sequence[int] = (),
+) -> Finished:
     mark = uuid4().hex
     with anyio.CancelScope(shield=True):  # cancelled half way, a started program would have nobody to end it
         transport, watch = await asyncio.get_running_loop().subprocess_exec(
@@ -92,6 +131,7 @@ async def run_program(argv: Sequence[str], folder: Path, environment: Mapping[st
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
+            pass_fds=passed,
         )
     timed_out = False
     try:
@@ -101,18 +141,22 @@ async def run_program(argv: Sequence[str], folder: Path, environment: Mapping[st
         timed_out = True
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(transport, watch, mark)
+            await _end(transport, watch, mark, launched=bool(passed))
     status = transport.get_returncode()
     if status is None:
         raise ChildProcessError(f"process {transport.get_pid()} does not end: it is stuck in the system")
     return Finished(status, timed_out, watch.output[1].text(), watch.output[2].text())
 
 
-async def _end(transport: asyncio.SubprocessTransport, watch: _Watch, mark: str) -> None:
+async def _end(transport: asyncio.SubprocessTransport, watch: _Watch, mark: str, *, launched: bool) -> None:
     """End the program's process group, and what has left the group."""
     group = transport.get_pid()
     if not watch.exited.is_set():
         _signal_group(group, signal.SIGTERM)
+        await _within_grace(watch.exited)
+    if launched and not watch.exited.is_set():
+        with suppress(ProcessLookupError):
+            os.kill(group, STOP)
         await _within_grace(watch.exited)
     _signal_group(group, signal.SIGKILL)
     await asyncio.to_thread(_kill_marked, f"{_MARK}={mark}".encode())

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -22,7 +22,8 @@ ELSEWHERE = frozenset({"discord"})
 
 SETTINGS = (
     "not known: the file may hold `permanent`, `[pools]` and, with the name in quotes, "
-    '`[tools."server.tool"]` with brief, category, external, examples, preview'
+    '`[tools."server.tool"]` with brief, category, external, examples, preview; and `sandbox` (auto, require, off), '
+    "`sandbox_network`, `sandbox_reads`, `sandbox_writes`"
 )
 
 
@@ -62,6 +63,12 @@ class Preferences(Table):
     pools: dict[NonEmpty, list[Pattern]] = {}
     """By `context_type`: tools to begin with."""
     tools: dict[Pattern, ToolPreference] = {}
+    sandbox: Literal["auto", "require", "off"] = "auto"
+    """Whether programs of `ai.execute` run confined: where that is possible, only then, or never."""
+    sandbox_network: bool = False
+    sandbox_reads: list[NonEmpty] = []
+    """Folders and files outside the working folder that they may read, and the same to change."""
+    sandbox_writes: list[NonEmpty] = []
 
     def applied(self, spec: ToolSpec) -> ToolSpec:
         """Return a tool as the user wants it seen; of several patterns that fit, a later one adds to an earlier."""

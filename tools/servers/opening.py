@@ -16,6 +16,7 @@ from tools.builtin.ai import ai_tools
 from tools.builtin.embedding import embedding_tools
 from tools.builtin.failures import ToolFailure
 from tools.builtin.root import Root
+from tools.builtin.sandbox import Sandbox, SandboxSettings
 from tools.builtin.tool import Answer, BuiltinTool
 from tools.catalogue.preferences import Preferences
 from tools.servers.config import McpConfig
@@ -35,6 +36,7 @@ async def open_hub(
     *,
     patience_s: float,
     preferences: Preferences | None = None,
+    sandbox: SandboxSettings | None = None,
 ) -> McpHub:
     """Return the hub, not yet entered. The built-in servers run in this process.
 
@@ -43,7 +45,7 @@ async def open_hub(
     """
     servers: list[Server] = await asyncio.to_thread(_configured, config, log_dir) if config.servers else []
     if config.builtin:
-        builtin = await asyncio.to_thread(builtin_servers, root, embeddings)
+        builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox)
         for server in config.servers:
             if server.name in builtin:
                 where = f"{config.source}: server {server.name!r}"
@@ -85,10 +87,12 @@ class BuiltinServer(Server):
         return to_result(*answer, ms_since(started), is_error=is_error)
 
 
-def builtin_servers(root: Path, embeddings: "Embeddings | None" = None) -> dict[str, BuiltinServer]:
+def builtin_servers(
+    root: Path, embeddings: "Embeddings | None" = None, sandbox: SandboxSettings | None = None
+) -> dict[str, BuiltinServer]:
     """Return the built-in servers by name, confined to `root`. Touches no disk until a tool is called.
 
     Without `embeddings`, `embedding.query` searches by words.
     """
-    tools = {"ai": ai_tools(Root(root)), "embedding": embedding_tools(Root(root), embeddings)}
+    tools = {"ai": ai_tools(Root(root), Sandbox(sandbox)), "embedding": embedding_tools(Root(root), embeddings)}
     return {name: BuiltinServer(name, own, root) for name, own in tools.items()}

@@ -1,45 +1,15 @@
 import asyncio
 import sys
-import time
-from pathlib import Path
 
 import pytest
+from support.sleepers import Sleepers
 
 from tools.servers.opening import builtin_servers
 
-LEAVE_PIDS = """
-trap '' TERM
-env -i sleep 300 & echo $! > child.pid
-setsid sleep 300 & echo $! > escaped.pid
-echo started
-"""
 
-
-def pid_in(file: Path) -> int:
-    """Wait until a script has written its pid."""
-    while not (file.exists() and file.read_text().endswith("\n")):
-        time.sleep(0.02)
-    return int(file.read_text())
-
-
-def pids_in(folder: Path) -> list[int]:
-    return [pid_in(folder / name) for name in ("child.pid", "escaped.pid")]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def end(pids: list[int]) -> bool:
-    """Whether all end by themselves within ten seconds."""
-    for _ in range(500):
-        if not any(is_alive(pid) for pid in pids):
-            return True
-        time.sleep(0.02)
-    return False
+@pytest.fixture
+def sleepers() -> Sleepers:
+    return Sleepers()
 
 
 async def test_no_shell_reads_the_arguments(succeed):
@@ -62,6 +32,7 @@ async def test_a_dry_run_only_says_what_would_run(succeed, folder, unchanged, pr
 
     assert answer.startswith(f"Would run: {program} -c 'touch x'\nIn {folder}, for at most 30 s. ")
     assert found in answer
+    assert "\nSandbox: " in answer
 
 
 async def test_a_program_below_the_folder_is_found(succeed, folder):
@@ -135,30 +106,29 @@ async def test_silence_is_said(succeed):
     assert await succeed("ai.execute", argv=["true"], dry_run=False) == "Exit status 0: true\n(no output)"
 
 
-async def test_the_time_out_ends_all_that_was_started(fail, folder):
-    error = await fail("ai.execute", argv=["sh", "-c", f"{LEAVE_PIDS}wait"], timeout_s=3, dry_run=False)
+async def test_the_time_out_ends_all_that_was_started(fail, sleepers):
+    error = await fail("ai.execute", argv=["sh", "-c", f"{sleepers.script}wait"], timeout_s=3, dry_run=False)
 
     assert error.startswith("Stopped after 3 s (time-out): sh -c")
     assert error.endswith("--- stdout\nstarted")
-    assert end(pids_in(folder))
+    assert sleepers.end()
 
 
-async def test_the_end_of_the_program_ends_what_it_left_in_the_background(succeed, folder):
-    answer = await succeed("ai.execute", argv=["sh", "-c", LEAVE_PIDS], timeout_s=200, dry_run=False)
+async def test_the_end_of_the_program_ends_what_it_left_in_the_background(succeed, sleepers):
+    answer = await succeed("ai.execute", argv=["sh", "-c", sleepers.script], timeout_s=200, dry_run=False)
 
     assert answer.endswith("--- stdout\nstarted")
-    assert end(pids_in(folder))
+    assert sleepers.end()
 
 
-async def test_a_cancelled_call_leaves_no_process(folder):
-    arguments = {"argv": ["sh", "-c", f"{LEAVE_PIDS}wait"], "timeout_s": 200, "dry_run": False}
+async def test_a_cancelled_call_leaves_no_process(folder, sleepers):
+    arguments = {"argv": ["sh", "-c", f"{sleepers.script}wait"], "timeout_s": 200, "dry_run": False}
     call = asyncio.create_task(builtin_servers(folder)["ai"].call("execute", arguments))
-    pids = await asyncio.to_thread(pids_in, folder)
-    assert all(is_alive(pid) for pid in pids)
+    await asyncio.to_thread(sleepers.begin)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert await asyncio.to_thread(end, pids)
+    assert await asyncio.to_thread(sleepers.end)
 
 
 async def test_term_comes_before_kill(fail, folder):

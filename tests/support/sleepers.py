@@ -1,0 +1,42 @@
+"""Programs that try to outlive whoever started them."""
+
+import time
+from pathlib import Path
+from uuid import uuid4
+
+KINDS = ("env -i", "setsid", "env -i setsid", "env -i setsid sh -c '(\"$@\" &)' sh")
+"""With a cleared environment, in a new session, with both, and both once more as an orphan."""
+
+
+class Sleepers:
+    """Processes that sleep for a time by which they are known, in whatever namespace they are."""
+
+    def __init__(self) -> None:
+        self._command = ["sleep", f"300.{uuid4().int % 10**12:012}"]
+        line = " ".join(self._command)
+        started = f"until [ \"$(pgrep -cxf '{line}')\" = {len(KINDS)} ]; do sleep 0.05; done\necho started\n"
+        self.script = "trap '' TERM\n" + "".join(f"{kind} {line} &\n" for kind in KINDS) + started
+        """Starts them, none of which heeds SIGTERM, and goes on when all are there."""
+
+    def alive(self) -> int:
+        """Return how many there are."""
+        return sum(map(self._is_one, Path("/proc").glob("[0-9]*")))
+
+    def begin(self) -> None:
+        """Wait until all are there."""
+        while self.alive() < len(KINDS):
+            time.sleep(0.02)
+
+    def end(self) -> bool:
+        """Whether all end by themselves within ten seconds."""
+        for _ in range(500):
+            if not self.alive():
+                return True
+            time.sleep(0.02)
+        return False
+
+    def _is_one(self, entry: Path) -> bool:
+        try:
+            return (entry / "cmdline").read_text().split("\0")[:-1] == self._command
+        except OSError:
+            return False
