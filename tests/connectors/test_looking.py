@@ -49,6 +49,17 @@ def test_doctor_names_what_is_missing_and_how_to_mend_it(cli: CommandLine) -> No
     assert "ai 3 tools" in words
 
 
+def test_doctor_says_what_programs_are_kept_from(cli: CommandLine) -> None:
+    def found(**variables: str) -> dict[str, str]:
+        findings = json.loads(cli.run("doctor", "--json", **variables).out)
+        return next(finding for finding in findings if finding["what"] == "sandbox")
+
+    assert found()["verdict"] in {"ok", "note"}
+    assert found(PACKETGATE_SANDBOX="off")["how"].startswith("none: all it starts ends with it")
+    (cli.folder / "packetgate.toml").write_text('sandbox = "off"\n')
+    assert found()["verdict"] == "note"
+
+
 def test_doctor_says_what_is_wrong_with_a_model(cli: CommandLine) -> None:
     done = cli.run("doctor", "--lite", "llamacpp:no.gguf")
     assert done.status == 1

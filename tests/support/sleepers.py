@@ -24,8 +24,11 @@ class Sleepers:
 
     def begin(self) -> None:
         """Wait until all are there."""
-        while self.alive() < len(KINDS):
+        for _ in range(3_000):
+            if self.alive() == len(KINDS):
+                return
             time.sleep(0.02)
+        raise TimeoutError("they were never started")
 
     def end(self) -> bool:
         """Whether all end by themselves within ten seconds."""

@@ -4,6 +4,7 @@ The ladder: bubblewrap where it is installed; else namespaces of our own, and La
 else nothing but a launcher that ends what the program started.
 """
 
+import asyncio
 import json
 import os
 import shutil
@@ -89,6 +90,8 @@ class Sandbox:
     def __init__(self, settings: SandboxSettings | None = None) -> None:
         self.settings = settings or SandboxSettings()
         self._rung: Rung | None = None
+        self._bwrap = ""
+        """Where bubblewrap is."""
 
     async def rung(self, folder: Path) -> Rung:
         """Return the best rung that works here: each is tried, once.
@@ -131,8 +134,9 @@ class Sandbox:
     async def _found(self, folder: Path) -> Rung:
         if sys.platform != "linux" or not sys.executable or self.settings.mode == "off":
             return NONE
+        self._bwrap = await asyncio.to_thread(shutil.which, "bwrap") or ""
         for rung in RUNGS:
-            if not rung.bubblewrap or shutil.which("bwrap"):
+            if not rung.bubblewrap or self._bwrap:
                 environment = {"PATH": os.defpath}
                 async with self._in(rung, ["true"], folder, environment) as (given, starting):
                     try:
@@ -151,21 +155,21 @@ class Sandbox:
             return
         if rung is NONE:
             await anyio.to_thread.run_sync(_hide_environment)
-            yield environment, partial(_command, rung, [], [], self.settings.network)
+            yield environment, partial(_command, rung, [], [], network=self.settings.network, bwrap="")
             return
         temporary = await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="packetgate-"))
         try:
             reads = await anyio.to_thread.run_sync(_readable, argv, environment)
             reads += map(os.path.expanduser, self.settings.reads)
             writes = [str(folder), temporary, *map(os.path.expanduser, self.settings.writes)]
-            starting = partial(_command, rung, reads, writes, self.settings.network)
+            starting = partial(_command, rung, reads, writes, network=self.settings.network, bwrap=self._bwrap)
             yield {**environment, "TMPDIR": temporary}, starting
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(partial(shutil.rmtree, temporary, ignore_errors=True))
 
 
-def _command(rung: Rung, reads: list[str], writes: list[str], network: bool, report: int) -> list[str]:
+def _command(rung: Rung, reads: list[str], writes: list[str], report: int, *, network: bool, bwrap: str) -> list[str]:
     plan = Plan(
         namespaces=rung.namespaces,
         landlock=rung.landlock,
@@ -173,7 +177,7 @@ def _command(rung: Rung, reads: list[str], writes: list[str], network: bool, rep
         reads=[*_SYSTEM.split(), *reads],
         writes=[*_DEVICES.split(), *writes],
         report=report,
-        through=_bubblewrap([launcher.__file__, *reads], writes, network=network) if rung.bubblewrap else [],
+        through=[bwrap, *_bubblewrap([launcher.__file__, *reads], writes, network=network)] if rung.bubblewrap else [],
     )
     return [sys.executable, "-I", "-S", launcher.__file__, json.dumps(plan)]
 
@@ -181,7 +185,6 @@ def _command(rung: Rung, reads: list[str], writes: list[str], network: bool, rep
 def _bubblewrap(reads: Sequence[str], writes: Sequence[str], *, network: bool) -> list[str]:
     bound = [path for path in _SYSTEM.split() if not path.startswith(("/proc", "/dev"))]
     return [
-        shutil.which("bwrap") or "bwrap",
         *"--die-with-parent --unshare-user --unshare-pid --unshare-ipc --unshare-uts --cap-drop ALL".split(),
         *(() if network else ("--unshare-net",)),
         *"--tmpfs /tmp --proc /proc --dev /dev".split(),
