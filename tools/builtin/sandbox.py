@@ -134,7 +134,8 @@ class Sandbox:
     async def _found(self, folder: Path) -> Rung:
         if sys.platform != "linux" or not sys.executable or self.settings.mode == "off":
             return NONE
-        self._bwrap = await asyncio.to_thread(shutil.which, "bwrap") or ""
+        bwrap: str | None = await asyncio.to_thread(shutil.which, "bwrap")
+        self._bwrap = bwrap or ""
         for rung in RUNGS:
             if not rung.bubblewrap or self._bwrap:
                 environment = {"PATH": os.defpath}

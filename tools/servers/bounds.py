@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+import httpx2
 from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import TransportOptions
 from mcp import ClientSession
+from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
@@ -18,6 +20,8 @@ from mcp_types.methods import validate_server_result
 
 from tools.checks.validation import schema_flaw
 
+MAX_MESSAGE_BYTES = 32_000_000
+"""Longest message of a server. What is longer ends the session, or, over HTTP, that one answer."""
 MAX_PARTS = 1_000
 """Parts of an answer that are read: each takes long to parse."""
 MAX_TOOLS = 5_000
@@ -105,9 +109,56 @@ class BoundedTransport(ClientTransport):
             self.session = opened if isinstance(opened, BoundedSession) else None
             yield opened
 
+    @property
+    def flaw(self) -> str:
+        """Why the server was ended, if it was."""
+        flaw: str = getattr(self._inner, "flaw", "")
+        return flaw
+
     async def close(self) -> None:
         """Close the inner transport."""
         await self._inner.close()  # type: ignore[no-untyped-call]
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """An answer's bytes, up to the most that a message may have."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, flaw: str = "") -> None:
+        self._stream = stream
+        self._flaw = flaw
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        async for chunk in self._stream:
+            count += len(chunk)
+            if self._flaw or count > MAX_MESSAGE_BYTES:
+                raise httpx2.StreamError(self._flaw or f"the answer has more than {MAX_MESSAGE_BYTES // 10**6} MB")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Bound an answer that is read whole; of a stream of events, each is bounded by the SDK."""
+    if not isinstance(response.stream, httpx2.AsyncByteStream):
+        return
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        response.stream = _BoundedStream(response.stream, "the answer is compressed, which it was not asked to be")
+    elif not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        response.stream = _BoundedStream(response.stream)
+
+
+def bounded_http(
+    headers: dict[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+    **_: Any,
+) -> httpx2.AsyncClient:
+    """Return an HTTP client as MCP wants it, which reads no answer that is too long, or that could grow so."""
+    client = create_mcp_http_client({"Accept-Encoding": "identity", **(headers or {})}, timeout, auth)
+    client.event_hooks["response"].append(_bound)
+    return client
 
 
 class _UnfitError(ValueError):

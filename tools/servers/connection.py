@@ -13,7 +13,7 @@ import anyio
 import httpx2
 from fastmcp import Client
 from fastmcp.client.messages import MessageHandler
-from fastmcp.client.transports import ClientTransport, StdioTransport
+from fastmcp.client.transports import ClientTransport, StdioTransport, StreamableHttpTransport
 from fastmcp.exceptions import ToolError
 from fastmcp.mcp_config import MCPConfig, MCPServerTypes
 from fastmcp.telemetry import suppress_fastmcp_telemetry
@@ -25,12 +25,13 @@ from state.base import ms_since
 from state.errors import ConfigError, LostCallError, ServerError
 from state.printing import printable
 from state.routing import ToolResult
-from tools.servers.bounds import MAX_PARTS, BoundedTransport
+from tools.servers.bounds import MAX_PARTS, BoundedTransport, bounded_http
 from tools.servers.config import ServerConfig
 from tools.servers.content import text_of
 from tools.servers.results import to_result
 from tools.servers.server import Server
-from tools.servers.server_log import LoggedTransport, ServerLog
+from tools.servers.server_log import ServerLog
+from tools.servers.stdio import LoggedTransport
 from tools.spec.descriptions import brief_of
 from tools.spec.idempotency import META, without_duty
 from tools.spec.risk import risk_of
@@ -239,7 +240,8 @@ class Connection(Server):
             self.problem += f"; what it printed is in {self._log.path}"
 
     def _cause(self, error: BaseException) -> str:
-        text = str(error).strip() or type(error).__name__
+        flaw = self._client.transport.flaw if self._client else ""
+        text = flaw or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
         return printable(self._concealed(line))[:MAX_PROBLEM]
 
@@ -261,6 +263,8 @@ def configured(config: ServerConfig, log_dir: Path) -> Connection:
             return LoggedTransport(
                 made, {**inherited, **{key: str(value) for key, value in (made.env or {}).items()}}, log
             )
+        if isinstance(made, StreamableHttpTransport):
+            made.httpx_client_factory = bounded_http
         return made
 
     return Connection(

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, TextIO
-
-from fastmcp.client.transports import StdioTransport
+from typing import TextIO
 
 MAX_BYTES = 1_000_000
 """Size at which the older half of a log is dropped."""
@@ -51,16 +49,3 @@ class ServerLog:
         with os.fdopen(reading, "rb", buffering=0) as printed:
             while chunk := printed.read(65_536):
                 self.write(chunk)
-
-
-class LoggedTransport(StdioTransport):
-    """A server that is started here, and prints its errors to a log."""
-
-    def __init__(self, started: StdioTransport, env: dict[str, str], log: ServerLog) -> None:
-        super().__init__(started.command, started.args, env, started.cwd, keep_alive=False)
-        self._log = log
-
-    async def connect(self, **options: Any) -> Any:
-        """Start the server and open a session."""
-        with self._log.pipe() as self.log_file:
-            return await super().connect(**options)

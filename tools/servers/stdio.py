@@ -1,0 +1,124 @@
+"""A server that is started here and spoken to over pipes: lines of bounded length, in any encoding."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TextIO
+
+import anyio
+from anyio.abc import Process
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from fastmcp.client.transports import ClientTransport, StdioTransport
+from fastmcp.client.transports.base import TransportOptions
+from mcp import ClientSession
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from tools.servers.bounds import MAX_MESSAGE_BYTES
+from tools.servers.server_log import ServerLog
+
+_GRACE_S = 2.0
+"""How long a server may take to end once its input has, and then after SIGTERM."""
+_PARSED_HERE = 100_000
+"""Bytes of a line that are parsed on the event loop; longer ones in a thread."""
+
+
+class LoggedTransport(ClientTransport):
+    """Prints a server's errors to its log, and ends a server that writes a line without an end."""
+
+    def __init__(self, started: StdioTransport, env: dict[str, str], log: ServerLog) -> None:
+        self._command = [started.command, *started.args]
+        self._cwd = started.cwd
+        self._env = get_default_environment() | env
+        self._log = log
+        self.flaw = ""
+        """Why it was ended, if it was."""
+
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: TransportOptions | None = None, **session: Any
+    ) -> AsyncIterator[ClientSession]:
+        """Start the server and open a session; on leaving, it is ended, and what it started with it."""
+        options = transport_options or TransportOptions()
+        self.flaw = ""
+        with self._log.pipe() as errors:
+            process = await self._started(errors)
+        received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._read, process, received)
+            tasks.start_soon(_write, process, sent)
+            try:
+                async with options.session_class(reading, writing, **session) as opened:
+                    yield opened
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await _end(process)
+                tasks.cancel_scope.cancel()
+                for stream in (received, reading, writing, sent):
+                    stream.close()
+
+    async def _started(self, errors: TextIO) -> Process:
+        return await anyio.open_process(
+            self._command, stderr=errors, env=self._env, cwd=self._cwd, start_new_session=True
+        )
+
+    async def _read(self, process: Process, messages: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        assert process.stdout is not None  # noqa: S101
+        line = bytearray()
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
+            async with messages:
+                async for chunk in process.stdout:
+                    *ends, rest = chunk.split(b"\n")
+                    for end in ends:
+                        await messages.send(await _parsed(bytes(line + end)))
+                        line.clear()
+                    line += rest
+                    if len(line) > MAX_MESSAGE_BYTES:
+                        self.flaw = f"it was ended, for a line of more than {MAX_MESSAGE_BYTES // 1_000_000} MB"
+                        _signal(process, signal.SIGKILL)
+                        return
+
+
+async def _write(process: Process, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    assert process.stdin is not None  # noqa: S101
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+        async for one in messages:
+            text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await process.stdin.send(f"{text}\n".encode(errors="replace"))
+
+
+async def _parsed(line: bytes) -> SessionMessage | Exception:
+    """Return a line as a message, or as the error that it is none: then it belongs into the log."""
+    text = line.decode(errors="replace")
+    try:
+        if len(line) > _PARSED_HERE:
+            return SessionMessage(await asyncio.to_thread(jsonrpc_message_adapter.validate_json, text, by_name=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+    except ValueError as error:
+        return error
+
+
+async def _end(process: Process) -> None:
+    """End a server as the protocol says: its input ends, then SIGTERM, then SIGKILL, to all that it started."""
+    with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        if process.stdin is not None:
+            await process.stdin.aclose()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with anyio.move_on_after(_GRACE_S):
+            await process.wait()
+            break
+        _signal(process, number)
+    _signal(process, signal.SIGKILL)
+    with anyio.move_on_after(_GRACE_S):
+        await process.wait()
+    if process.stdout is not None:
+        await process.stdout.aclose()
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
