@@ -1,0 +1,1 @@
+"""How often prompt injections get through, measured with the public AgentDojo beside a rival, without any model."""

@@ -1,0 +1,122 @@
+"""AgentDojo's side: its own environment, made once, and a server process for a suite."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from state.errors import InputError
+
+HERE = Path(__file__).parent
+REQUIREMENTS = HERE / "requirements.txt"
+FOLDER = HERE.parents[1] / ".packetgate" / "benchmarks" / "agentdojo"
+LIMIT = 2**24
+
+_READS = ("get_", "read_", "search_", "list_", "check_")
+_REACHES_OUT = frozenset({"get_webpage", "download_file"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a play, by the suite's own name of the tool."""
+
+    tool: str
+    params: dict[str, Any]
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes something, by AgentDojo's own environments; their names tell it without exception."""
+        return not self.tool.startswith(_READS)
+
+    @property
+    def reaches_out(self) -> bool:
+        """Whether it reads at an address, and so can carry something there."""
+        return self.tool in _REACHES_OUT
+
+
+@dataclass(frozen=True)
+class Started:
+    """A play that is set up: what the user asks for, and the calls of both sides."""
+
+    prompt: str
+    calls: tuple[Call, ...]
+    attack: tuple[Call, ...]
+    published: bool
+    """Whether the attacker's calls are AgentDojo's own."""
+
+
+def environment(folder: Path | None = None) -> Path:
+    """Return the Python of AgentDojo's environment, which is made if it is not there: a minute, some 50 MB.
+
+    PACKETGATE_AGENTDOJO names the folder of one that is there already.
+
+    Raises:
+        InputError: it cannot be made.
+    """
+    folder = folder or Path(os.environ.get("PACKETGATE_AGENTDOJO") or FOLDER)
+    python, made_of = folder / "bin" / "python", folder / REQUIREMENTS.name
+    wanted = REQUIREMENTS.read_text()
+    if python.exists() and made_of.is_file() and made_of.read_text() == wanted:
+        return python
+    uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
+    if uv is None:
+        raise InputError("AgentDojo's environment is made by `uv`, which is not installed: `pip install uv`")
+    install = ["pip", "install", "--quiet", "--no-deps", "--python", str(python), "--requirements", str(REQUIREMENTS)]
+    for words in (["venv", "--quiet", "--clear", "--python", sys.executable, str(folder)], install):
+        done = subprocess.run([uv, *words], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise InputError(f"AgentDojo's environment cannot be made: {done.stderr.strip()[-400:]}")
+    made_of.write_text(wanted)
+    return python
+
+
+class Dojo:
+    """A suite's server seen from the benchmark: plays are set up and judged over its socket."""
+
+    def __init__(self, suite: str, python: Path, folder: Path) -> None:
+        self.suite = suite
+        self._socket = folder / f"{suite}.socket"
+        self.entry: dict[str, Any] = {
+            "command": str(python),
+            "args": [str(HERE / "dojo_server.py"), suite, str(self._socket)],
+        }
+        """The server as `mcp.json` has it. It must be started before anything is asked here."""
+
+    async def start(self, user: str, injection: str | None) -> Started:
+        """Set up a play."""
+        told = await self._ask(do="start", user=user, injection=injection)
+        calls, attack = (tuple(Call(**one) for one in told[side]) for side in ("calls", "attack"))
+        return Started(told["prompt"], calls, attack, told["published"])
+
+    async def is_done(self) -> bool:
+        """Whether the attacker's goal is reached; without an injection, the user's."""
+        return bool((await self._ask(do="judge"))["done"])
+
+    async def tasks(self) -> tuple[list[str], list[str], list[str]]:
+        """Return the names of the user's tasks, of the attacker's, and of those of the attacker's by reads alone."""
+        told = await self._ask(do="tasks")
+        return told["users"], told["injections"], told["by_reads"]
+
+    async def _ask(self, **message: Any) -> dict[str, Any]:
+        reader, writer = await asyncio.open_unix_connection(str(self._socket), limit=LIMIT)
+        try:
+            writer.write(json.dumps(message).encode() + b"\n")
+            answer: dict[str, Any] = json.loads(await reader.readline())
+            return answer
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def dojo(suite: str, python: Path) -> AsyncIterator[tuple[Dojo, Path]]:
+    """Give a suite, and a folder of its own that goes with it."""
+    with tempfile.TemporaryDirectory() as made:
+        yield Dojo(suite, python, Path(made)), Path(made)

@@ -1,0 +1,62 @@
+"""What is to be played, cut into jobs that processes do beside each other."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks.safety.dojo import dojo
+from benchmarks.safety.packetgate import packetgate
+from benchmarks.safety.playing import POLICIES, Outcome, played
+from benchmarks.safety.rival import langchain
+
+PARTS = {"workspace": 6, "travel": 2, "slack": 1, "banking": 1}
+"""The suites, and in how many parts each is played: they run beside each other."""
+AGENTS = {"packetgate": "Packetgate", "langchain": "LangChain HumanInTheLoopMiddleware"}
+PAIRS = 949
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Plays on one server process."""
+
+    agent: str
+    suite: str
+    part: int
+    parts: int
+    share: float
+    """How many of the suite's tasks and pairs are played, from 0 to 1."""
+    python: Path
+
+    def run(self) -> list[Outcome]:
+        """Play, in this process."""
+        return asyncio.run(self._run())
+
+    async def _run(self) -> list[Outcome]:
+        async with (
+            dojo(self.suite, self.python) as (place, folder),
+            packetgate(place, folder) if self.agent == "packetgate" else langchain(place) as agent,
+        ):
+            users, injections, by_reads = await place.tasks()
+            pairs = sample([(user, one) for one in injections + by_reads for user in users], self.share)
+            plays: list[tuple[str, str | None]] = [*pairs[self.part :: self.parts]]
+            if self.part == 0:
+                plays = [*((user, None) for user in sample(users, self.share)), *plays]
+            return [await played(agent, place, policy, *one) for policy in POLICIES for one in plays]
+
+
+def sample(given: Sequence[T], share: float) -> list[T]:
+    """Return a share of what is given, spread evenly, and at least one."""
+    count = max(1, round(len(given) * share))
+    return [given[at * len(given) // count] for at in range(count)]
+
+
+def jobs(share: float, python: Path) -> Iterator[Job]:
+    """Yield all that is to be played."""
+    for agent in AGENTS:
+        for suite, most in PARTS.items():
+            parts = max(1, round(most * share))
+            for part in range(parts):
+                yield Job(agent, suite, part, parts, share, python)

@@ -1,0 +1,121 @@
+"""Packetgate's side: the real graph, hub and database, and deciders who play a script."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.safety.dojo import Dojo
+from benchmarks.safety.playing import GO_ON, MOST_READS, MOST_TURNS, Person, Script
+from connectors.asking import Reply, Say, Turn
+from connectors.sessions import Sessions
+from connectors.turn import Asked, run_turn
+from deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
+from graph.building import build_graph
+from graph.composition import make_hub
+from graph.journal.opening import journal_in
+from graph.settings import Settings
+from graph.storage import open_checkpointer, open_store
+from state.base import new_id
+from state.context import RoutingContext
+from state.errors import InputError
+from state.packet import CognitionPacket
+from state.sections import Access
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.toolbox import Toolbox
+from tools.servers.config import McpConfig, ServerConfig
+
+
+@dataclass
+class Player:
+    """Intent, selection, review and answer at once: plays the script, and finds all of it right."""
+
+    suite: str
+    script: Script = field(init=False)
+    _pass: tuple[str, int] = ("", -1)
+    _calls: tuple[WantedCall, ...] = ()
+
+    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+        """Read what the last pass returned, and want a tool as long as there is something to play."""
+        past = packet.tool_routing.all_calls if packet.tool_routing else ()
+        self.script.read(call.result.output for call in past if call.result)
+        return IntentDecision(
+            needs_tool=not self.script.is_over, user_intent="", access=Access.MIXED, confidence=1.0, decided_by="model"
+        )
+
+    async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+        """Give the next calls; asked again in the same pass, insist on them."""
+        this_pass = (packet.header.packet_id, packet.routing.reinjection_count)
+        if this_pass != self._pass:
+            self._pass = this_pass
+            self._calls = tuple(
+                WantedCall(tool_name=f"{self.suite}.{call.tool}", params=call.params)
+                for call in self.script.next_pass()
+            )
+        return Selection(action="call", calls=self._calls, confidence=1.0, decided_by="model")
+
+    async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+        """Approve of everything."""
+        judged = (CallReview(call_id=one.call_id, approved=True, confidence=1.0) for one in packet.routing.calls)
+        return Review(reviews=tuple(judged), confidence=1.0, decided_by="model")
+
+    async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+        """Say that it is done."""
+        return Answer(text="Done.", confidence=1.0, decided_by="model")
+
+
+@dataclass(frozen=True)
+class Packetgate:
+    """Sessions over a suite's server."""
+
+    sessions: Sessions
+    player: Player
+
+    async def play(self, script: Script, person: Person) -> None:
+        """Play a script in a session of its own, as connectors do."""
+        self.player.script = script
+        context = RoutingContext(
+            allow_write_tools=person.policy.writes,
+            allow_execute_tools=person.policy.writes,
+            max_reinjections=10,
+            max_parallel_calls=MOST_READS,
+            palette_size=128,
+            palette_token_budget=100_000,
+        )
+        session, turns = new_id(), 0
+        turn: Turn = Say(script.started.prompt)
+        while turns < MOST_TURNS:
+            async for event in run_turn(self.sessions, turn, session, context):
+                last = event
+            if isinstance(last, Asked):
+                requests = last.question["action_requests"]
+                reply = person.decisions(requests, f"{self.player.suite}.")
+                turn = Reply(reply, last.question["question_id"])
+            elif script.is_over:
+                return
+            else:
+                turn, turns = Say(GO_ON), turns + 1
+
+
+@asynccontextmanager
+async def packetgate(dojo: Dojo, folder: Path) -> AsyncIterator[Packetgate]:
+    """Open Packetgate on a suite's server, with all tools on every palette and the longest turns there are.
+
+    Raises:
+        InputError: the server does not start.
+    """
+    preferences = folder / "packetgate.toml"
+    preferences.write_text('permanent = ["*"]\n')
+    settings = Settings(home=folder / "home", root=folder, config=preferences, usage_days=0, prompt_days=0)
+    config = McpConfig((ServerConfig(dojo.suite, dojo.entry),), builtin=False)
+    player = Player(dojo.suite)
+    deciders = Deciders(player.detect, player.select, player.review, player.respond)
+    async with (
+        await make_hub(settings, config) as hub,
+        open_checkpointer(settings) as checkpointer,
+        open_store(settings) as store,
+    ):
+        if not await hub.catalogue():
+            raise InputError("; ".join(f"{one.name}: {one.problem}" for one in hub.health()))
+        graph = build_graph(deciders, hub, 0, 0, journal_in(settings)).compile(checkpointer=checkpointer, store=store)
+        yield Packetgate(Sessions(graph), player)
