@@ -27,7 +27,7 @@ from state.sections import (
     check_version,
 )
 from tools.approval.questions import is_reply
-from tools.palette.shift import context_shift
+from tools.palette.subject import context_shift
 
 LINEAGE = 20
 

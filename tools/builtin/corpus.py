@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -33,6 +33,17 @@ class Chunk(NamedTuple):
     text: str
 
 
+class Hit(NamedTuple):
+    """A chunk that fits a query."""
+
+    path: str
+    first_line: int
+    last_line: int
+    score: float
+    """Higher is better; comparable only within one search."""
+    text: str
+
+
 @dataclass(frozen=True)
 class TextFile:
     """A file as it was at its stamp: its time of change in nanoseconds, and its size in bytes."""
@@ -54,17 +65,8 @@ class Scan:
 class Corpus:
     """The text files of a root; safe to scan from several threads."""
 
-    def __init__(
-        self,
-        root: Root,
-        max_files: int = MAX_FILES,
-        max_file_bytes: int = MAX_FILE_BYTES,
-        max_total_bytes: int = MAX_TOTAL_BYTES,
-    ) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
-        self._max_files = max_files
-        self._max_file_bytes = max_file_bytes
-        self._max_total_bytes = max_total_bytes
         self._known: dict[str, TextFile] = {}
         self._lock = Lock()
 
@@ -83,9 +85,9 @@ class Corpus:
                     about = os.stat(name, dir_fd=folder, follow_symlinks=False)
                     if not stat.S_ISREG(about.st_mode):
                         continue
-                    if about.st_size > self._max_file_bytes:
+                    if about.st_size > MAX_FILE_BYTES:
                         left_out["too_large"] += 1
-                    elif len(known) >= self._max_files or total + about.st_size > self._max_total_bytes:
+                    elif len(known) >= MAX_FILES or total + about.st_size > MAX_TOTAL_BYTES:
                         left_out["beyond_limits"] += 1
                     else:
                         known[path] = self._file(path, name, folder, (about.st_mtime_ns, about.st_size))
@@ -114,7 +116,7 @@ class Corpus:
             return known
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         with os.fdopen(descriptor, "rb") as file:
-            data = file.read(self._max_file_bytes)
+            data = file.read(MAX_FILE_BYTES)
         try:
             return TextFile(stamp, tuple(chunks_of(path, decode(data, path))), is_text=True)
         except NotTextError:
@@ -133,6 +135,15 @@ def chunks_of(path: str, text: str) -> Iterator[Chunk]:
         body = "\n".join(piece for _, piece in part)
         if body.strip():
             yield Chunk(path, part[0][0], part[-1][0], body)
+
+
+def best(scored: Iterable[tuple[Chunk, float]], top_k: int) -> list[Hit]:
+    """Return the best hits, best first, leaving out chunks that overlap a better one."""
+    hits: list[Hit] = []
+    for (path, first, last, text), score in scored:
+        if not any(hit.path == path and hit.first_line <= last and first <= hit.last_line for hit in hits):
+            hits.append(Hit(path, first, last, float(f"{score:.4g}"), text))
+    return hits[:top_k]
 
 
 def _is_skipped(folder: str) -> bool:

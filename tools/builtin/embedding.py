@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from state.printing import counted
 from state.routing import Risk
-from tools.builtin.corpus import Corpus
+from tools.builtin.corpus import Corpus, Hit, Scan
 from tools.builtin.failures import EmbeddingsError, ToolFailure
-from tools.builtin.hits import SearchResult
 from tools.builtin.lexical import LexicalIndex
 from tools.builtin.root import Root
 from tools.builtin.tool import Answer, BuiltinTool
@@ -19,38 +19,9 @@ if TYPE_CHECKING:
     from tools.builtin.semantic import EmbeddingIndex
 
 
-class FileSearch:
-    """Searches the root's files: by meaning where embeddings are given and work, else by words."""
-
-    def __init__(self, root: Root, embeddings: "Embeddings | None") -> None:
-        self._corpus = Corpus(root)
-        self._lexical = LexicalIndex()
-        self._semantic = _semantic(embeddings)
-
-    async def search(self, query: str, top_k: int) -> SearchResult:
-        """Return the best hits, and how they were found.
-
-        Raises:
-            ToolFailure: the root cannot be read, or the query is empty or, searched by words, holds none.
-        """
-        if not query.strip():
-            raise ToolFailure("the query is empty: say what to look for in words")
-        scan = await asyncio.to_thread(self._corpus.scan)
-        found = {"files_searched": len(scan.files), "left_out": dict(scan.left_out)}
-        note = ""
-        if self._semantic is not None:
-            try:
-                hits = await self._semantic.search(scan.files, query, top_k)
-                return SearchResult(search="embeddings", hits=hits, **found)
-            except EmbeddingsError as error:
-                note = f"The embeddings failed ({error}), so words were searched instead."
-        hits = await asyncio.to_thread(self._lexical.search, scan.files, query, top_k)
-        return SearchResult(search="lexical", note=note, hits=hits, **found)
-
-
 def embedding_tools(root: Root, embeddings: "Embeddings | None") -> tuple[BuiltinTool, ...]:
     """Return the tools, confined to `root`."""
-    files = FileSearch(root, embeddings)
+    corpus, by_words, by_meaning = Corpus(root), LexicalIndex(), _semantic(embeddings)
 
     async def query(
         query: Annotated[str, Field(min_length=1, max_length=10_000, description="What to look for, in plain words.")],
@@ -62,8 +33,26 @@ def embedding_tools(root: Root, embeddings: "Embeddings | None") -> tuple[Builti
         embeddings are configured), and how many files were left out and why. Hidden, build and dependency folders are
         not searched, links are not followed.
         """
-        result = await files.search(query, top_k)
-        return Answer(result.as_text(query), result.model_dump(mode="json"))
+        if not query.strip():
+            raise ToolFailure("the query is empty: say what to look for in words")
+        scan = await asyncio.to_thread(corpus.scan)
+        search, note, hits = "lexical", "", None
+        if by_meaning is not None:
+            try:
+                hits = await by_meaning.search(scan.files, query, top_k)
+                search = "embeddings"
+            except EmbeddingsError as error:
+                note = f"The embeddings failed ({error}), so words were searched instead."
+        if hits is None:
+            hits = await asyncio.to_thread(by_words.search, scan.files, query, top_k)
+        found = {
+            "search": search,
+            "note": note,
+            "files_searched": len(scan.files),
+            "left_out": dict(scan.left_out),
+            "hits": [hit._asdict() for hit in hits],
+        }
+        return Answer(_told(query, search, note, scan, hits), found)
 
     # With embeddings, the files' text goes to whoever computes them.
     return (BuiltinTool(query, Risk.READ, open_world=embeddings is not None),)
@@ -75,3 +64,21 @@ def _semantic(embeddings: "Embeddings | None") -> "EmbeddingIndex | None":
     from tools.builtin.semantic import EmbeddingIndex
 
     return EmbeddingIndex(embeddings)
+
+
+def _told(query: str, search: str, note: str, scan: Scan, hits: list[Hit]) -> str:
+    """Return the result as a person reads it."""
+    kind = "by words" if search == "lexical" else "by meaning, with embeddings"
+    files = counted(len(scan.files), "file")
+    if hits:
+        head = f"{counted(len(hits), 'hit')} for {query!r} in {files}, {kind}."
+    elif scan.files:
+        head = f"NO HITS: nothing in {files} matches {query!r}, searched {kind}. Try other words."
+    else:
+        head = f"NO HITS: there was no text file to search for {query!r}."
+    left_out = ", ".join(f"{number:,} {why.replace('_', ' ')}" for why, number in scan.left_out.items() if number)
+    about = [head, note, left_out and f"Not searched: {left_out}."]
+    places = [
+        f"{hit.path}, lines {hit.first_line} to {hit.last_line} (score {hit.score:g}):\n{hit.text}" for hit in hits
+    ]
+    return "\n\n".join([" ".join(filter(None, about)), *places])

@@ -1,7 +1,6 @@
 """Why a built-in tool could not do what it was asked.
 
 ToolFailure             what the model is told: the offending thing, and the way out
-├── OutsideRootError    a path that leads out of the working folder
 ├── TooLargeError       a file above the size limit
 └── NotTextError        a file that is not UTF-8 text
 
@@ -14,10 +13,6 @@ from contextlib import contextmanager
 
 class ToolFailure(Exception):  # noqa: N818 - named for what the model reads
     """A failure the model can act on: an answer, not a fault of the tool's."""
-
-
-class OutsideRootError(ToolFailure):
-    """A path leads out of the working folder."""
 
 
 class TooLargeError(ToolFailure):

@@ -1,13 +1,12 @@
 """Search by words: SQLite FTS5, in memory."""
 
-import re
 import sqlite3
 from collections.abc import Mapping
 from threading import Lock
 
-from tools.builtin.corpus import Chunk, TextFile
+from tools.builtin.corpus import Chunk, Hit, TextFile, best
 from tools.builtin.failures import ToolFailure
-from tools.builtin.hits import Hit, best
+from tools.text.words import STOP_WORDS, words_in
 
 _CREATE = (
     "CREATE VIRTUAL TABLE chunk USING fts5(path, body, first UNINDEXED, last UNINDEXED, tokenize='porter unicode61')"
@@ -17,10 +16,7 @@ _SEARCH = """
 SELECT path, first, last, body, -bm25(chunk, 3.0, 1.0) AS score
 FROM chunk WHERE chunk MATCH ? ORDER BY score DESC, path, first LIMIT ?
 """
-_COMMON_WORDS = """
-a about an and are as at be by can do does find for from how i in is it look me my of on or our please s search show t
-tell that the their there this to was we what when where which who why will with you your
-"""
+_ASKING = frozenset("find look search show tell".split())
 
 
 class LexicalIndex:
@@ -65,8 +61,8 @@ def match_any(query: str) -> str:
     Raises:
         ToolFailure: the query holds no word.
     """
-    words = dict.fromkeys(re.findall(r"[^\W_]+", query.casefold()))
+    words = dict.fromkeys(words_in(query))
     if not words:
         raise ToolFailure(f"the query {query!r} holds no word to search for: say what to look for in words")
-    telling = [word for word in words if word not in _COMMON_WORDS.split()] or list(words)
-    return " OR ".join(f'"{word}"' for word in telling)
+    telling = [word for word in words if word not in STOP_WORDS | _ASKING]
+    return " OR ".join(f'"{word}"' for word in telling or words)

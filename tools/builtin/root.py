@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
-from tools.builtin.failures import OutsideRootError, ToolFailure
+from tools.builtin.failures import ToolFailure
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
@@ -33,8 +33,7 @@ class Root:
         """Return the real place of `path`, relative to the folder or absolute; it need not exist.
 
         Raises:
-            OutsideRootError: it leads out of the folder, by itself or through a link.
-            ToolFailure: it is empty, or no path at all.
+            ToolFailure: it leads out of the folder, by itself or through a link, is empty, or no path at all.
         """
         if not path.strip():
             raise ToolFailure("the path is empty: name a file below the working folder, for example README.md")
@@ -45,7 +44,7 @@ class Root:
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an unknown ~user, a lone surrogate
             raise ToolFailure(f"{path!r} is not a usable path: {error}") from error
         if not real.is_relative_to(self.path):
-            raise OutsideRootError(
+            raise ToolFailure(
                 f"{path!r} is outside the working folder {self.path}: use a path below it, relative to it"
             )
         return real

@@ -7,9 +7,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from tools.builtin.corpus import Chunk, TextFile
+from tools.builtin.corpus import Chunk, Hit, TextFile, best
 from tools.builtin.failures import EmbeddingsError
-from tools.builtin.hits import Hit, best
 
 _BATCH = 128
 """Chunks embedded at a time; what is done stays done when a later batch fails."""

@@ -1,5 +1,6 @@
 """`packetgate.toml`: what the user says of the tools, over what their servers say."""
 
+import json
 import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
@@ -126,19 +127,24 @@ def misunderstood(path: Path, error: ValidationError, settings: str, table: str 
     return ConfigError(f"{path}: {where}: {what}")
 
 
-def read_file(path: Path) -> dict[str, Any]:
-    """Read the whole of `packetgate.toml`, whatever stands in it.
+def read_file(
+    path: Path, form: Literal["JSON", "TOML"] = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out"
+) -> Any:
+    """Read the whole of a file of settings, whatever stands in it; `check` is said where it cannot be opened.
 
     Raises:
-        ConfigError: the file is missing, or is not TOML.
+        ConfigError: the file is missing, or is not of that form.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        return json.loads(text) if form == "JSON" else tomllib.loads(text)
     except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such file: check PACKETGATE_CONFIG, or leave it out") from error
+        raise ConfigError(f"{path}: no such file: check {check}") from error
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}: check PACKETGATE_CONFIG") from error
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}: check {check}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}: save it as UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits, thousands of brackets
-        raise ConfigError(f"{path}: not TOML that can be read: {error}") from error
+        raise ConfigError(f"{path}: not {form} that can be read: {str(error).splitlines()[0]}") from error

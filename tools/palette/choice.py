@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from state.sections import PaletteEntry
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.candidates import RECENT_TOOLS, Candidates, PaletteRequest
-from tools.palette.shift import subject_shift
-from tools.palette.subject import Subject, subject_of
+from tools.palette.subject import Subject, subject_of, subject_shift
 from tools.palette.texts import describe
 
 FULL_BEST = 4

@@ -1,13 +1,14 @@
-"""What a request is about, and which tools that speaks for."""
+"""What a request is about, which tools that speaks for, and whether a conversation has turned to something else."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from tools.ranking.bm25 import Ranked
 from tools.spec.categories import DOCUMENTATION, EXTERNAL, MARKS, categories_in
 from tools.spec.risk import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
 from tools.spec.tool_spec import ToolSpec
+from tools.text.stems import stem_of
 from tools.text.words import query_terms, words_in
 
 VAGUE = frozenset(
@@ -79,3 +80,24 @@ def subject_of(request: str) -> Subject:
 def documents(spec: ToolSpec, hit: Ranked, request: str) -> bool:
     """Whether a tool is documentation of what a request is about."""
     return spec.category == DOCUMENTATION and bool(hit.terms & subject_of(request).terms)
+
+
+def subject_shift(earlier: Collection[str], now: Collection[str]) -> str:
+    """Return in a few words how the subject changed; empty when it did not, or when either turn had none.
+
+    It did when the turns share neither a word, in whatever form, nor a category.
+    """
+    if not earlier or not now or categories_in(earlier) & categories_in(now):
+        return ""
+    if {stem_of(word) for word in earlier} & {stem_of(word) for word in now}:
+        return ""
+    return f"from {_listed(earlier)} to {_listed(now)}"
+
+
+def context_shift(earlier: str, now: str) -> str:
+    """Return in a few words how the conversation's type changed; empty when it did not."""
+    return f"from {earlier} to {now}" if earlier != now else ""
+
+
+def _listed(words: Collection[str]) -> str:
+    return ", ".join(sorted(words)[:5])

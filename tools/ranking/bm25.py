@@ -7,7 +7,7 @@ an index takes over what has not changed from an earlier one.
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -43,8 +43,18 @@ FIELDS = {
 }
 """The brief description is the first part of the full one: its words count twice."""
 
-_Index = dict[str, dict[str, float]]
-"""A number by stem and tool."""
+
+class Held(NamedTuple):
+    """What a stem says of a tool that holds it."""
+
+    weight: float
+    """How much, from 0 to 1."""
+    name_share: float
+    """Its share of the tool's name."""
+
+
+_Index = dict[str, dict[str, Held]]
+"""By stem and tool."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +74,9 @@ class _Entry:
     """A tool in the index, by its stems."""
 
     spec: ToolSpec
-    weights: dict[str, float]
-    """How much each stem says of the tool, from 0 to 1."""
+    held: dict[str, Held]
     name: frozenset[str]
     server: frozenset[str]
-
-    @property
-    def name_shares(self) -> dict[str, float]:
-        """Each stem's share of the name."""
-        return dict.fromkeys(self.name, 1 / max(len(self.name), 1))
 
 
 class Ranking:
@@ -86,16 +90,7 @@ class Ranking:
         gone = [one for name, one in before.items() if name not in kept]
         new = [_entry(spec) for name, spec in given.items() if name not in kept]
         self._entries: dict[str, _Entry] = kept | {entry.spec.name: entry for entry in new}
-        self._weights: _Index = _updated(
-            earlier._weights if earlier else {},
-            [(one.spec.name, one.weights) for one in gone],
-            [(one.spec.name, one.weights) for one in new],
-        )
-        self._name_shares: _Index = _updated(
-            earlier._name_shares if earlier else {},
-            [(one.spec.name, one.name_shares) for one in gone],
-            [(one.spec.name, one.name_shares) for one in new],
-        )
+        self._index: _Index = _updated(earlier._index if earlier else {}, gone, new)
 
     def rank(self, request: str, limit: int = 20) -> list[Ranked]:
         """Return the tools that share a word with the request, best first; ties in order of name."""
@@ -110,16 +105,16 @@ class Ranking:
         scores: dict[str, float] = {}
         named: dict[str, float] = {}
         room = MAX_MATCHES
-        for stem in sorted(self._weights.keys() & stems, key=lambda stem: (len(self._weights[stem]), stem)):
-            holders = self._weights[stem]
+        for stem in sorted(self._index.keys() & stems, key=lambda stem: (len(self._index[stem]), stem)):
+            holders = self._index[stem]
             room -= len(holders)
             if room < 0 and scores:
                 break
             rarity = math.log1p((len(self._entries) - len(holders) + 0.5) / (len(holders) + 0.5))
-            for name, weight in holders.items():
-                scores[name] = scores.get(name, 0.0) + rarity * weight
-            for name, share in self._name_shares.get(stem, {}).items():
-                named[name] = named.get(name, 0.0) + share
+            for name, held in holders.items():
+                scores[name] = scores.get(name, 0.0) + rarity * held.weight
+                if held.name_share:
+                    named[name] = named.get(name, 0.0) + held.name_share
         for name, share in named.items():
             scores[name] *= 1 + NAMED_SHARE * share
         return scores
@@ -130,7 +125,7 @@ class Ranking:
         def asked(stems: Iterable[str]) -> frozenset[str]:
             return frozenset(chain.from_iterable(words[stem] for stem in words.keys() & stems))
 
-        return Ranked(name, score, terms=asked(entry.weights), name_terms=asked(entry.name | entry.server))
+        return Ranked(name, score, terms=asked(entry.held), name_terms=asked(entry.name | entry.server))
 
 
 def _entry(spec: ToolSpec) -> _Entry:
@@ -141,8 +136,11 @@ def _entry(spec: ToolSpec) -> _Entry:
         length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words[field]) / usual_length
         for stem in stems[field]:
             sums[stem] += weight / length
-    weights = {stem: much / (much + SATURATION) for stem, much in sums.items()}
-    return _Entry(spec, weights, frozenset(stems["name"]), frozenset(stems["server"]))
+    name = frozenset(stems["name"])
+    held = {
+        stem: Held(much / (much + SATURATION), 1 / len(name) if stem in name else 0.0) for stem, much in sums.items()
+    }
+    return _Entry(spec, held, name, frozenset(stems["server"]))
 
 
 def _texts_of(spec: ToolSpec) -> dict[str, str]:
@@ -168,19 +166,15 @@ def _said_by(schema: dict[str, Any]) -> Iterator[str]:
             yield from (value for value in allowed if isinstance(value, str))
 
 
-def _updated(
-    index: _Index, gone: Iterable[tuple[str, Iterable[str]]], new: Iterable[tuple[str, Mapping[str, float]]]
-) -> _Index:
+def _updated(index: _Index, gone: Sequence[_Entry], new: Sequence[_Entry]) -> _Index:
     """Return an index that shares with `index` what stays the same."""
-    gone, new = list(gone), list(new)
-    touched = set(chain.from_iterable(stems for _, stems in chain(gone, new)))
-    changed = {stem: dict(index.get(stem, {})) for stem in touched}
-    for name, stems in gone:
-        for stem in stems:
-            del changed[stem][name]
-    for name, numbers in new:
-        for stem, number in numbers.items():
-            changed[stem][name] = number
+    changed = {stem: dict(index.get(stem, {})) for entry in chain(gone, new) for stem in entry.held}
+    for entry in gone:
+        for stem in entry.held:
+            del changed[stem][entry.spec.name]
+    for entry in new:
+        for stem, held in entry.held.items():
+            changed[stem][entry.spec.name] = held
     return {stem: holders for stem, holders in (index | changed).items() if holders}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from state.errors import ConfigError, ServerError
+from tools.catalogue.preferences import read_file
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -71,7 +72,9 @@ def load_config(path: Path | None) -> McpConfig:
     """
     if path is None:
         return McpConfig()
-    document = _read(path)
+    document = read_file(path, "JSON", "--mcp-config, or leave it out to use the built-in tools")
+    if not isinstance(document, dict):
+        raise ConfigError(f'{path}: must be an object with "mcpServers", not {type(document).__name__}')
     servers, builtin = document.get("mcpServers", {}), document.get("builtin", False)
     if not isinstance(servers, dict):
         raise ConfigError(f'{path}: "mcpServers" must be an object of servers by name, not {type(servers).__name__}')
@@ -86,26 +89,6 @@ def load_config(path: Path | None) -> McpConfig:
         builtin=builtin,
         source=str(path),
     )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"{path}: no such file: check --mcp-config, or leave it out to use the built-in tools"
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}: check --mcp-config") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}: save it as UTF-8") from error
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
-        raise ConfigError(f"{path}: not JSON that can be read: {str(error).splitlines()[0]}") from error
-    if not isinstance(document, dict):
-        raise ConfigError(f'{path}: must be an object with "mcpServers", not {type(document).__name__}')
-    return document
 
 
 def _server(path: Path, name: str, entry: Any) -> ServerConfig:

@@ -181,12 +181,15 @@ async def test_hidden_built_and_linked_files_are_not_searched(query, folder):
     assert (await query("outside"))[0]["files_searched"] == 0
 
 
-def test_the_file_limits_hold(folder):
+def test_the_file_limits_hold(folder, monkeypatch):
     for number in range(5):
         (folder / f"{number}.txt").write_text("x" * 10)
 
-    few = Corpus(Root(folder), max_files=3).scan()
-    small = Corpus(Root(folder), max_total_bytes=25).scan()
+    monkeypatch.setattr("tools.builtin.corpus.MAX_FILES", 3)
+    few = Corpus(Root(folder)).scan()
+    monkeypatch.undo()
+    monkeypatch.setattr("tools.builtin.corpus.MAX_TOTAL_BYTES", 25)
+    small = Corpus(Root(folder)).scan()
 
     assert (len(few.files), few.left_out["beyond_limits"]) == (3, 2)
     assert (len(small.files), small.left_out["beyond_limits"]) == (2, 3)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.builtin.failures import OutsideRootError, ToolFailure
+from tools.builtin.failures import ToolFailure
 from tools.builtin.root import Root
 from tools.builtin.text import read_bytes
 
@@ -62,7 +62,7 @@ def test_a_lone_surrogate_is_no_path(folder):
 def test_a_sibling_with_the_same_beginning_is_outside(folder, tmp_path):
     (tmp_path / "work-too").mkdir()
 
-    with pytest.raises(OutsideRootError):
+    with pytest.raises(ToolFailure, match="outside the working folder"):
         Root(folder).resolve("../work-too/a.txt")
 
 

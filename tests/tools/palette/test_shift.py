@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tools.palette.shift import context_shift, subject_shift
+from tools.palette.subject import context_shift, subject_shift
 
 
 @dataclass(frozen=True)
