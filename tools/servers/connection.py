@@ -18,7 +18,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.mcp_config import MCPConfig, MCPServerTypes
 from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, Tool, ToolListChangedNotification
+from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, REQUEST_TIMEOUT, Tool, ToolListChangedNotification
 from pydantic import ValidationError
 
 from state.base import ms_since
@@ -49,6 +49,9 @@ NETWORK_VARIABLES = (
     " http_proxy https_proxy no_proxy all_proxy"
 ).split()
 """Passed on to servers started here, beside MCP's own short list: without them `npx` and `uvx` can not install."""
+
+_HTTP_FAILURE = "Server returned an error response"
+"""The SDK's word for a status of 400 or more, by which nobody knows what was done."""
 
 _LOST = (
     anyio.ClosedResourceError,
@@ -158,6 +161,8 @@ class Connection(Server):
                 raise LostCallError(f"server {self.name!r} gave no answer within {self._timeout_s:g} s") from error
             if error.error.code == CONNECTION_CLOSED:
                 raise self._went_away(client, error) from error
+            if error.error.code == PARSE_ERROR or error.error.message == _HTTP_FAILURE:
+                raise LostCallError(f"server {self.name!r} gave no usable answer: {self._cause(error)}") from error
             return ToolResult(
                 success=False, error=self._concealed(error.error.message), execution_time_ms=ms_since(started)
             )

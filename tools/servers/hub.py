@@ -40,6 +40,7 @@ class McpHub:
         self._waited: set[str] = set()
         self._catalogue = Catalogue(preferences=preferences)
         self._known: tuple[object, ...] = ()
+        self._updating = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -64,13 +65,13 @@ class McpHub:
             elif connection.stale and connection.state == "ready":
                 self._run(connection, connection.refresh())
         await self._wait()
-        known = tuple(connection.specs for connection in self._connections.values())
-        if known != self._known:
-            self._known = known
-            self._catalogue = await asyncio.to_thread(
-                self._catalogue.updated, [spec for specs in known for spec in specs]
-            )
-        return self._catalogue
+        async with self._updating:  # so that a turn beside this one does not go by what was known before
+            known = tuple(connection.specs for connection in self._connections.values())
+            if known != self._known:
+                specs = [spec for specs in known for spec in specs]
+                self._catalogue = await asyncio.to_thread(self._catalogue.updated, specs)
+                self._known = known
+            return self._catalogue
 
     @property
     def known(self) -> Catalogue:
