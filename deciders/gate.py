@@ -7,6 +7,8 @@ from state.transitions import ToolExecutionStatus
 from tools.execution.permission import needs_approval
 
 NOT_APPROVED_CAP = 0.5
+FAILED_REVIEW = Review(reviews=(), decided_by="model")
+"""What stands for a review that could not be made: no call judged, 0.0."""
 
 
 def gated(
@@ -14,11 +16,6 @@ def gated(
 ) -> tuple[ToolCall, ...]:
     """Return the calls with the review on them and the status it gives them. A call nobody judged counts 0.0."""
     return tuple(_judged(call, review.of(call.call_id), context, can_ask=can_ask) for call in calls)
-
-
-def failed_review(problem: str) -> Review:
-    """Return the review that stands for one that could not be made: no call judged, 0.0."""
-    return Review(reviews=(), confidence=0.0, reasoning=problem, decided_by="model")
 
 
 def passes(judgement: CallReview, context: RoutingContext) -> bool:

@@ -66,7 +66,7 @@ def build_graph(
 
     add("open_packet", open_packet)
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
-    add("build_palette", build_palette, toolbox=toolbox, tokens=deciders.tokens)
+    add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite)
     add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
     add("review_selection", review_selection, "prime", decider=deciders.reviewer, toolbox=toolbox, journal=journal)
     add("ask_user", ask_user, toolbox=toolbox, journal=journal)

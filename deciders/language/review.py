@@ -68,9 +68,7 @@ async def review_by_model(
     measured = all(one.confidence_source is ConfidenceSource.MEASURED for one in reviews)
     return Review(
         reviews=reviews,
-        confidence=min((one.confidence for one in reviews), default=0.0),
         confidence_source=ConfidenceSource.MEASURED if measured else ConfidenceSource.STATED,
-        reasoning="; ".join(one.reasoning for one in reviews),
         decided_by="model",
         usage=answer.usage,
     )

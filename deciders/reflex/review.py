@@ -25,13 +25,7 @@ async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
 
 
 def _review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
-    reviews = tuple(_judge(call, packet, catalogue) for call in packet.routing.calls)
-    return Review(
-        reviews=reviews,
-        confidence=min((review.confidence for review in reviews), default=0.0),
-        reasoning="; ".join(review.reasoning for review in reviews),
-        decided_by="reflex",
-    )
+    return Review(reviews=tuple(_judge(call, packet, catalogue) for call in packet.routing.calls), decided_by="reflex")
 
 
 def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:

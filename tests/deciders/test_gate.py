@@ -3,7 +3,7 @@
 import pytest
 from support.packets import CONTEXT, done
 
-from deciders.gate import NOT_APPROVED_CAP, failed_review, gated
+from deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, gated
 from deciders.protocols import CallReview, Review
 from state.context import RoutingContext
 from state.origins import Origin, OriginKind
@@ -59,7 +59,7 @@ def test_what_is_not_approved_never_runs(stated: float, threshold: float):
         assert call.status is not S.APPROVED
         assert call.status is not S.AWAITING_APPROVAL
     unjudged = done("x.y", S.PENDING)
-    (call,) = gated((unjudged,), failed_review("boom"), RoutingContext(confidence_threshold=threshold), can_ask=False)
+    (call,) = gated((unjudged,), FAILED_REVIEW, RoutingContext(confidence_threshold=threshold), can_ask=False)
     assert call.status is S.SKIPPED
 
 
@@ -70,14 +70,14 @@ def test_not_approved_is_capped(stated: float, counts: float):
 
 def test_a_failed_review_judges_nothing():
     calls = (done("x.y", S.PENDING), done("x.z", S.PENDING))
-    for call in gated(calls, failed_review("boom"), CONTEXT, can_ask=True):
+    for call in gated(calls, FAILED_REVIEW, CONTEXT, can_ask=True):
         assert (call.review_confidence, call.status) == (0.0, S.AWAITING_CONFIDENCE)
         assert "the review failed" in call.review_reasoning
 
 
 def test_the_selections_own_confidence_does_not_count():
     sure = done("x.y", S.PENDING).model_copy(update={"selection_confidence": 1.0})
-    (call,) = gated((sure,), failed_review("boom"), CONTEXT, can_ask=False)
+    (call,) = gated((sure,), FAILED_REVIEW, CONTEXT, can_ask=False)
     assert (call.review_confidence, call.status) == (0.0, S.SKIPPED)
 
 

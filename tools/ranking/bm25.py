@@ -13,8 +13,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from tools.spec.tool_spec import ToolSpec, parts_of
-from tools.text.stems import stem_of
-from tools.text.words import STOP_WORDS, query_terms, words_in
+from tools.text.words import STOP_WORDS, query_terms, stem_of, words_in
 
 SATURATION = 1.2
 """BM25's k1: how soon it stops to matter that a tool says a word once more."""

@@ -15,7 +15,7 @@ from support.packets import CONTEXT, FILES, done, packet
 from support.scripted_openai import ScriptedOpenAI
 
 from deciders.choosing import language_deciders
-from deciders.gate import failed_review, gated
+from deciders.gate import FAILED_REVIEW, gated
 from deciders.outcome import routing_after
 from deciders.protocols import Selection
 from deciders.reflex.selection import select_by_reflex
@@ -92,8 +92,8 @@ async def test_review(row: HostileReview):
     model = _Writer(row.text, row.text)
     try:
         review = await language_deciders(model, model).reviewer(packet("Read", *CALLS), FILES, CONTEXT)
-    except DecisionError as error:
-        review = failed_review(str(error))
+    except DecisionError:
+        review = FAILED_REVIEW
     judged = gated(CALLS, review, CONTEXT, can_ask=False)
     assert tuple(call.review_confidence for call in judged) == row.expected
     passed = tuple(call.status is ToolExecutionStatus.APPROVED for call in judged)
