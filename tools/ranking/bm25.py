@@ -97,7 +97,8 @@ class Ranking:
         for word in query_terms(request):
             words.setdefault(stem_of(word), set()).add(word)
         scores = self._scores(words)
-        return [self._ranked(name, scores[name], words) for name in _best(scores, limit)]
+        best = heapq.nsmallest(limit, scores, key=lambda name: (-scores[name], name))
+        return [self._ranked(name, scores[name], words) for name in best]
 
     def _scores(self, stems: Iterable[str]) -> dict[str, float]:
         """Return the score of every tool that holds a stem, the rarest stems first for as long as there is room."""
@@ -175,11 +176,3 @@ def _updated(index: _Index, gone: Sequence[_Entry], new: Sequence[_Entry]) -> _I
         for stem, held in entry.held.items():
             changed[stem][entry.spec.name] = held
     return {stem: holders for stem, holders in (index | changed).items() if holders}
-
-
-def _best(scores: Mapping[str, float], limit: int) -> list[str]:
-    if limit < 1 or not scores:
-        return []
-    least = heapq.nlargest(limit, scores.values())[-1]
-    enough = [name for name, score in scores.items() if score >= least]
-    return sorted(enough, key=lambda name: (-scores[name], name))[:limit]
