@@ -151,7 +151,8 @@ def _embed(request: Mapping[str, Any], room: int) -> tuple[discord.Embed, bool]:
     """Return a call's embed, and whether it holds the call whole."""
     told = {"about": request.get("description"), **request}
     name, about, preview = (escaped(str(told.get(part) or "")) for part in ("name", "about", "preview"))
-    about, preview, arguments = escape_markdown(about), harmless(preview), harmless(escaped(_json(_args(request))))
+    about = "\n".join([*map(_warning, request.get("warnings") or ()), escape_markdown(about)])
+    preview, arguments = harmless(preview), harmless(escaped(_json(_args(request))))
     room -= FENCES
     rooms = [room // 3, room // 3 if preview else 0]
     rooms.append(room - min(len(about), rooms[0]) - min(len(preview), rooms[1]))
@@ -160,6 +161,20 @@ def _embed(request: Mapping[str, Any], room: int) -> tuple[discord.Embed, bool]:
     title = name if len(name) <= TITLE_CHARS else f"{name[: TITLE_CHARS - 1]}…"
     embed = discord.Embed(title=title, description="\n".join(blocks))
     return embed, [title, *shown] == [name, about, preview, arguments]
+
+
+def _warning(warning: Mapping[str, str]) -> str:
+    """Return a warning, with the marked part of its passage in bold; the passage is code, so that nothing is a link."""
+    what = f"`{_inline(warning['argument'])}`: " if warning.get("argument") else ""
+    sentence, marked = (_inline(str(warning.get(part) or "")) for part in ("sentence", "marked"))
+    before, found, after = (sentence or marked).partition(marked) if marked else (sentence, "", "")
+    parts = (before and f"`{before}`", found and f"**`{found}`**", after and f"`{after}`")
+    passage = " ".join(part for part in parts if part.strip("`* "))
+    return f"⚠️ {what}{escape_markdown(str(warning.get('why', '')))}" + (f"\n> {passage}" if passage else "")
+
+
+def _inline(text: str) -> str:
+    return escaped(" ".join(text.split())).replace("`", "\N{MODIFIER LETTER GRAVE ACCENT}")
 
 
 def _cut(text: str, room: int) -> str:
@@ -171,7 +186,7 @@ def _args(request: Mapping[str, Any]) -> Any:
 
 
 def _call(request: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: request[name] for name in ("name", "about", "preview") if request.get(name)}
+    kept = {name: request[name] for name in ("name", "about", "preview", "warnings") if request.get(name)}
     return {**kept, "arguments": _args(request)}
 
 

@@ -15,7 +15,6 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import ToolCall
 from tools.catalogue.catalogue import Catalogue
-from tools.checks.provenance import untrusted_params
 
 
 class ReviewEntry(BaseModel):
@@ -92,7 +91,7 @@ def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> 
 
 def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     spec = catalogue.get(call.tool_name)
-    foreign = untrusted_params(call.provenance)
+    foreign = call.foreign
     origins = (
         ", ".join(f"{name} from {origin.told}{' (loud)' if origin.loud else ''}" for name, origin in foreign.items())
         or "all from the user or a default"

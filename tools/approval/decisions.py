@@ -3,13 +3,13 @@
 from typing import Any
 
 from state.errors import RequestError
+from state.origins import USER
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall
 from state.sections import Approval, ApprovalOutcome, Question
 from state.transitions import ToolExecutionStatus
 from tools.approval.questions import Reply, parse_answer, parse_replies
 from tools.catalogue.catalogue import Catalogue
-from tools.checks.provenance import USER
 from tools.checks.validation import check_call
 from tools.execution.permission import call_digest
 from tools.risk.call import rated

@@ -4,16 +4,17 @@ The payload is the one that LangChain's human-in-the-loop middleware sends, so t
 request carries its arguments as `args` and as `arguments`, because they differ in which they read.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from state.base import ConfidenceSource
 from state.errors import RequestError
+from state.origins import Origin, Role
 from state.packet import CognitionPacket
-from state.printing import fenced
+from state.printing import code_span, fenced
 from state.routing import ToolCall
 from state.sections import ApprovalOutcome, Question
-from tools.checks.provenance import untrusted_params
 
 CLARIFY = "A question for you"
 """What front ends show as the title of a question that wants words."""
@@ -71,7 +72,14 @@ def payload(packet: CognitionPacket, question: Question, problem: str = "") -> d
     return {
         "kind": "approval",
         "action_requests": [
-            _request(call.tool_name, call.params, _about(call), problem, previews.get(call.call_id, ""))
+            _request(
+                call.tool_name,
+                call.params,
+                _about(call),
+                problem,
+                preview=previews.get(call.call_id, ""),
+                warnings=_warnings(call),
+            )
             for call in calls
         ],
         "review_configs": [_config(call.tool_name, *_allowed(call)) for call in calls],
@@ -159,10 +167,51 @@ def _edit(decision: dict[str, Any]) -> Reply:
     raise RequestError('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
 
 
-def _request(name: str, args: dict[str, Any], about: str, problem: str, preview: str = "") -> dict[str, Any]:
-    description = "\n\n".join(part for part in (problem, about, preview and fenced(preview, "diff")) if part)
-    shown = {"description": description, "about": about, "preview": preview}
+def _request(
+    name: str,
+    args: dict[str, Any],
+    about: str,
+    problem: str,
+    *,
+    preview: str = "",
+    warnings: Sequence[dict[str, str]] = (),
+) -> dict[str, Any]:
+    parts = (problem, *map(_in_markdown, warnings), about, preview and fenced(preview, "diff"))
+    description = "\n\n".join(part for part in parts if part)
+    shown = {"description": description, "about": about, "preview": preview, "warnings": [*warnings]}
     return {"name": name, "args": args, "arguments": args, **shown}
+
+
+def _warnings(call: ToolCall) -> list[dict[str, str]]:
+    """Return what the user must look at before all else: which argument, why, and the passage that it stands in."""
+    return [
+        {
+            "argument": name,
+            "why": origin.why,
+            "tool": origin.tool,
+            "sentence": origin.sentence,
+            "marked": origin.marked,
+        }
+        for name, origin in call.provenance.items()
+        if origin.loud
+    ]
+
+
+def _in_markdown(warning: dict[str, str]) -> str:
+    """Return a warning with its passage as code, what is marked in it bold."""
+    what = f"{code_span(warning['argument'])}: " if warning["argument"] else ""
+    before, marked, after = split_at(warning["sentence"] or warning["marked"], warning["marked"])
+    passage = " ".join(part for part in (_code(before), f"**{_code(marked)}**" if marked else "", _code(after)) if part)
+    return f"**Look at this.** {what}{warning['why']}" + (f"\n\n> {passage}" if passage else "")
+
+
+def _code(text: str) -> str:
+    return code_span(text) if text.strip() else ""
+
+
+def split_at(sentence: str, marked: str) -> tuple[str, str, str]:
+    """Return a passage in three parts: what stands before the marked part, the part, and the rest."""
+    return sentence.partition(marked) if marked else (sentence, "", "")
 
 
 def _config(name: str, *decisions: str) -> dict[str, Any]:
@@ -175,10 +224,14 @@ def _allowed(call: ToolCall) -> list[str]:
 
 
 def _about(call: ToolCall) -> str:
-    foreign = untrusted_params(call.provenance)
     number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"
     lines = [f"{call.tool_name} ({call.risk}), review {number} {call.review_confidence:.2f}"]
     lines += [f"review: {call.review_reasoning}"] if call.review_reasoning else []
-    lines += [f"`{name}` does not come from you but from {origin.told}" for name, origin in foreign.items()]
+    lines += [f"`{name}` comes from {one.told}" for name, one in call.foreign.items() if _is_worth_saying(one)]
     lines += [f"{call.doubt}: run it again?"] if call.started_at else []
     return "\n".join(lines)
+
+
+def _is_worth_saying(origin: Origin) -> bool:
+    """Whether an origin is told that is no warning: where a call goes, unless the user said it."""
+    return origin.role is Role.DESTINATION and not origin.loud

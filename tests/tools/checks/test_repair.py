@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from support.evidence import traced as traced_params
 from support.origins import words
 from support.tool_specs import PATH, a_tool, files_catalogue
 
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import repair
-from tools.checks.provenance import trace_params
 from tools.checks.validation import MAX_CORRECTIONS, check_call, check_params
 
 READ, RUN = "files.read_file", "shell.run_command"
@@ -161,13 +161,13 @@ def test_a_namespace_that_is_a_server_is_that_server():
 
 def test_what_the_user_said_stays_theirs():
     mended = repair(READ, {"pth": "a.txt", "lines": "5"}, FILES)
-    traced = trace_params(mended.params, FILES[READ], "Read 5 lines of a.txt", [])
+    traced = traced_params(mended.params, FILES[READ], "Read 5 lines of a.txt", [])
     assert words(traced) == {"path": "user", "lines": "user"}
 
 
 def test_what_a_tool_said_stays_the_tools():
     mended = repair("call_tool", {"name": READ, "arguments": '{"path": "b.txt", "lines": "7"}'}, FILES)
-    traced = trace_params(mended.params, FILES[READ], "Read it", [("web.fetch", "see b.txt, 7 lines")])
+    traced = traced_params(mended.params, FILES[READ], "Read it", [("web.fetch", "see b.txt, 7 lines")])
     assert words(traced) == {"path": "text:web.fetch", "lines": "text:web.fetch"}
 
 
