@@ -4,8 +4,7 @@ import re
 from functools import lru_cache
 
 from tools.provenance.words import ACTIONS
-from tools.text.stems import stem_of
-from tools.text.words import words_of
+from tools.text.words import stem_of, words_of
 
 _ALL = frozenset(verb for family in ACTIONS for verb in family)
 _WORD = re.compile(r"(?<![\w.@/:-])[a-z][a-z'-]*[a-z](?![\w@/]|\.\w)")
