@@ -5,7 +5,7 @@ import json
 from pydantic import BaseModel, ConfigDict
 
 from deciders.language.forms import review_form
-from deciders.language.prompting import conversation, repair
+from deciders.language.prompting import conversation
 from deciders.protocols import CallReview, Review
 from models.model import ModelSource
 from models.structured import Structured, decide
@@ -60,7 +60,6 @@ async def review_by_model(
         temperature=context.review_temperature,
         max_tokens=max_tokens,
         validate=objection,
-        repair_prompt=repair,
     )
     at = {entry.call: index for index, entry in enumerate(answer.value.reviews)}
     reviews = tuple(_judgement(call, at[number], answer) for number, call in enumerate(calls, start=1))
@@ -75,10 +74,10 @@ async def review_by_model(
 
 def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> CallReview:
     """Return the review of one call. Its confidence is the probability of approval, where that could be measured."""
-    entry, verdict = answer.value.reviews[index], answer.measured("reviews", index, "approved")
+    entry, sure = answer.value.reviews[index], answer.probability("reviews", index, "approved")
     confidence, source = entry.confidence, ConfidenceSource.STATED
-    if verdict is not None:
-        confidence = verdict.probability if entry.approved else 1 - verdict.probability
+    if sure is not None:
+        confidence = sure if entry.approved else 1 - sure
         source = ConfidenceSource.MEASURED
     return CallReview(
         call_id=call.call_id,
