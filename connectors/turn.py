@@ -24,6 +24,11 @@ NOT_SHOWN = "this is not the question that was answered, or it was not shown bef
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """Another turn runs on the session, here or in another process; this one begins after it."""
+
+
+@dataclass(frozen=True)
 class StageStarted:
     """A stage has begun."""
 
@@ -70,13 +75,13 @@ class Finished:
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
 
 
-TurnEvent = StageStarted | StageFinished | AnswerPiece | Answering | Asked | Finished
+TurnEvent = Waiting | StageStarted | StageFinished | AnswerPiece | Answering | Asked | Finished
 
 
 async def run_turn(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> AsyncGenerator[TurnEvent]:
     """Run a turn on a session, up to its answer or to a question. Closing it stops the turn.
 
-    A turn waits for the one that runs on its session.
+    A turn waits for the one that runs on its session, in whatever process, as long as that takes, and says so.
 
     Raises:
         RequestError: the request cannot be used; the session stays as it was.
@@ -84,8 +89,13 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
         SessionError: there is nothing to reply to, or to continue; or somebody else stopped the turn.
         ConfigError: the server that is to run it cannot be used.
     """
+    waits = await sessions.is_busy(session)
+    if waits:
+        yield Waiting()
     async with sessions.turn(session):
         before = await sessions.state(session)
+        if waits and isinstance(turn, Reply) and before.question is None:
+            raise _answered_elsewhere(session)
         turn = _as_reply(turn, before)
         if isinstance(turn, Reply) and before.question is not None:
             if not _is_meant(turn, before.question):

@@ -1,4 +1,4 @@
-"""`packetgate tools` and `packetgate doctor`."""
+"""`packetgate tools`, `packetgate doctor` and `packetgate audit`."""
 
 from typing import Annotated
 
@@ -57,5 +57,36 @@ def doctor(
         from connectors.terminal.doctor import run_doctor
 
         return await run_doctor(settings, models=models, as_json=as_json)
+
+    run(look)
+
+
+def audit(
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Only this conversation's entries.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Export the entries as JSON lines, as they are kept.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check that every entry is as it was written, and none is missing.")
+    ] = False,
+    head: Annotated[
+        str | None, typer.Option("--head", help="With --verify: an entry's hash, kept from before, that must be there.")
+    ] = None,
+) -> None:
+    """Show the journal: who asked, what was proposed, how it was reviewed, who approved it, what was run, what came of it.
+
+    It is of all turns of this machine's database, whoever shows it. Exit status 1 with --verify: it was changed.
+    """
+    if verify and (session is not None or as_json):
+        raise typer.BadParameter("the whole journal is checked: leave --session and --json out", param_hint="--verify")
+    if head is not None and not verify:
+        raise typer.BadParameter("goes with --verify", param_hint="--head")
+
+    async def look() -> int:
+        settings = settings_from(own=True)
+        from connectors.terminal.audit import show_audit
+        from connectors.terminal.audit import verify as verified
+
+        return await (verified(settings, head) if verify else show_audit(settings, session, as_json=as_json))
 
     run(look)
