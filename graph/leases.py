@@ -46,7 +46,7 @@ class Leases(ABC):
     @asynccontextmanager
     async def held(self, session: str) -> AsyncIterator[None]:
         """Hold a session's lock, once nobody else does: however long that takes, it can be cancelled."""
-        while not await self._taken(session):
+        while not await self._taken(session):  # noqa: ASYNC110  no event comes from another process
             await asyncio.sleep(RETRY_S)
         try:
             yield

@@ -73,7 +73,7 @@ def audit(
         str | None, typer.Option("--head", help="With --verify: an entry's hash, kept from before, that must be there.")
     ] = None,
 ) -> None:
-    """Show the journal: who asked, what was proposed, how it was reviewed, who approved it, what was run, what came of it.
+    """Show the journal: who asked, what was proposed, reviewed, approved by whom, and run, with what result.
 
     It is of all turns of this machine's database, whoever shows it. Exit status 1 with --verify: it was changed.
     """
