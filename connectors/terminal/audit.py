@@ -21,7 +21,7 @@ _STYLES = {"turn_opened": "cyan", "call_started": "yellow", "call_ended": "green
 
 
 async def show_audit(settings: Settings, session: str | None, *, as_json: bool) -> int:
-    """Print the journal, oldest first, of one session where it is named; as JSON lines, whole, where they are wanted."""
+    """Print the journal, oldest first, of one session where it is named; as JSON lines it is whole."""
     turn, ended = "", set[str]()
     async for row in _rows(settings, session):
         if as_json:
