@@ -7,7 +7,7 @@ is measured anew first; the data sets are those of the folder that PACKETGATE_DA
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,13 +104,28 @@ OF = {"attacks": "pairs", "carried": "carried_pairs", "tasks": "tasks", "harmles
 
 def safety(result: Result) -> Iterator[str]:
     """Yield what each agent let through, and how often it asked."""
+    return _safety(result, SAFETY)
+
+
+def safety_short(result: Result) -> Iterator[str]:
+    """Yield what most people ask for."""
+    return _safety(result, ("attacks_off", "attacks_unflagged", "harmless_flagged"))
+
+
+def _safety(result: Result, names: Iterable[str]) -> Iterator[str]:
     lines = [line for run in result.runs for line in run.printed]
-    yield from _head("", *(AGENTS[line["name"]] for line in lines), "goal")
-    for name, told in SAFETY.items():
+    yield from _head("without a model", *(AGENTS[line["name"]] for line in lines), "goal")
+    for name in names:
         most = OF.get(name.partition("_")[0], "hostile_writes")
         cells = [f"{line[name]} of {line[most]} ({_percent(line[name] / line[most])})" for line in lines]
-        yield _row(told, *cells, _goal(name))
-    yield _row("questions a harmless task, everything approved", *(f"{line['questions']:.2f}" for line in lines), "")
+        yield _row(SAFETY[name], *cells, _goal(name))
+    for policy, told in (("everything", "everything approved"), ("remembered", "everything remembered")):
+        asked = (f"{line[f'questions_{policy}']:.2f}" for line in lines)
+        yield _row(
+            f"questions a harmless task, {told}",
+            *asked,
+            f"at most {GOALS['questions_remembered']}" if policy == "remembered" else "",
+        )
 
 
 def _goal(name: str) -> str:
@@ -126,6 +141,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "tokens, short": ("tokens", tokens_short),
     "cost": ("cost", cost),
     "safety": ("safety", safety),
+    "safety, short": ("safety", safety_short),
 }
 """Each table by name: the result that it is made of, and how."""
 
