@@ -81,6 +81,7 @@ async def chain_holds(settings: Settings) -> int:
     return chain.head.seq
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 async def test_killed_anywhere(
     request: pytest.FixtureRequest, tmp_path: Path, hotel: Hotel, database: str, capsys: pytest.CaptureFixture[str]
@@ -111,6 +112,7 @@ async def test_killed_anywhere(
     assert counts["turns"] == KILLS[database]
 
 
+@pytest.mark.timeout(1800)
 async def test_of_two_processes_that_race_for_one_question_the_one_with_the_call_is_killed(
     settings: Settings, hotel: Hotel, capsys: pytest.CaptureFixture[str]
 ) -> None:
