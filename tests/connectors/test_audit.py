@@ -26,7 +26,7 @@ def test_it_is_told_by_turn(kept: CommandLine) -> None:
     assert (done.status, done.err) == (0, "")
     turns = done.out.strip().split("\n\n")
     assert [turn.splitlines()[0].split(",")[0] for turn in turns] == ["session s"] * 3
-    read, yes, no = ([line[28:] for line in turn.splitlines()[1:]] for turn in turns)
+    read, yes, no = ([line[29:] for line in turn.splitlines()[1:]] for turn in turns)
     assert read[0] == "asked, by terminal: Read plan.txt"
     assert read[1].startswith("proposed (read): ai.read")
     assert read[2].startswith("reviewed ai.read, reflex: approved")
