@@ -13,6 +13,7 @@ COMMANDS = {
     "answer": "connectors.terminal.commands.turns:answer",
     "chat": "connectors.terminal.commands.turns:chat",
     "tools": "connectors.terminal.commands.looking:tools",
+    "policy": "connectors.terminal.commands.looking:policy",
     "doctor": "connectors.terminal.commands.looking:doctor",
     "audit": "connectors.terminal.commands.looking:audit",
     "trace": "connectors.trace.command:trace",

@@ -13,9 +13,9 @@ from connectors.asking import Reply, Say, Turn
 from connectors.sessions import AnswerPiece, Given, Sessions, SessionState
 from state import events
 from state.context import RoutingContext
-from state.errors import RequestError, SessionError
+from state.errors import SessionError
 from state.packet import CognitionPacket, TurnInput
-from state.request import check_request
+from state.request import check_reply, check_request
 from state.sections import Reflection
 from state.transitions import ToolExecutionStatus
 from tools.approval.questions import is_reply
@@ -162,9 +162,7 @@ def _input(turn: Turn, state: SessionState, session: str) -> Given:
         case Reply():
             if state.question is None:
                 raise SessionError(f"session {session!r} has no pending question: ask something with `packetgate ask`")
-            if turn.value is None:
-                raise RequestError("a reply must say something: yes, no, skip, your words, or a decision")
-            return Command(resume={state.interrupt_id: turn.value})
+            return Command(resume={state.interrupt_id: check_reply(turn.value)})
         case _:
             if not state.is_unfinished and state.question is None:
                 raise SessionError(f"session {session!r} has no unfinished turn: ask something with `packetgate ask`")

@@ -97,7 +97,7 @@ def _given(
     async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
         toolbox = needs.get("toolbox")
         for settings in (packet.governance.settings, routing_context(runtime.context)):
-            toolbox = toolbox and AllowedTools(toolbox, settings)
+            toolbox = toolbox and AllowedTools(toolbox, settings, packet.header.origin)
         return await stage(packet, runtime, **(needs | ({"toolbox": toolbox} if toolbox else {})))
 
     return run

@@ -14,8 +14,11 @@ from discord.utils import escape_markdown, format_dt
 from connectors.discord.splitting import code_block, harmless
 from state.printing import escaped
 
-Action = Literal["approve", "edit", "reject", "answer", "edited", "answered"]
+Action = Literal["approve", "edit", "reject", "answer", "session", "always", "never", "edited", "answered"]
 """What a button asks for; of the last two, what a form brings."""
+
+REMEMBERED: tuple[Action, ...] = ("session", "always", "never")
+"""Answers that stand for more than the calls that are asked about: in the words that a user would type."""
 
 EMBEDS = 10
 LONGEST_EMBED = 4_000
@@ -30,7 +33,9 @@ FENCES = 40
 """Characters that two code blocks take around what stands in them."""
 CUT = "\n[…] whole in calls.json"
 
-_ID = re.compile(r"packetgate:(approve|edit|reject|answer|edited|answered):(\d{1,20}):([0-9a-f]{32})")
+_ID = re.compile(
+    r"packetgate:(approve|edit|reject|answer|session|always|never|edited|answered):(\d{1,20}):([0-9a-f]{32})"
+)
 
 
 @dataclass(frozen=True)
@@ -102,8 +107,14 @@ def buttons(question: Mapping[str, Any], asker: int, key: str) -> discord.ui.Vie
         "edit": ("Edit", styles.secondary),
         "reject": (f"Reject{every}", styles.danger),
         "answer": ("Answer", styles.secondary),
+        "session": ("This session", styles.success),
+        "always": ("Always", styles.success),
+        "never": ("Never", styles.danger),
     }
     left_out = {"approve", "edit", "reject"} if is_plain(question) else set() if _fits_a_form(requests) else {"edit"}
+    left_out |= {
+        word for word in REMEMBERED if not requests or any(word not in one.get("remember", ()) for one in requests)
+    }
     view = discord.ui.View(timeout=None)
     for action, (label, style) in offered.items():
         if action not in left_out:

@@ -33,6 +33,7 @@ SHORT = 8
 """Digits of a question's id that are shown, and enough to name it."""
 
 WAITS = "Another turn runs in this session: this one begins after it. Ctrl-C stops waiting."
+REMEMBERED = ("session", "always", "never")
 HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 
 
@@ -122,7 +123,11 @@ class Terminal:
         if question.get("kind") == "question":
             return Reply(await self.read("> "), asked)
         count = len(question["action_requests"])
-        hint = f"{'' if count == 1 else f'All {count}: '}{'[v]iew, ' if hidden else ''}{HINT}"
+        words = [
+            word for word in REMEMBERED if all(word in one.get("remember", ()) for one in question["action_requests"])
+        ]
+        more = "".join(f"{word}, " for word in words)
+        hint = f"{'' if count == 1 else f'All {count}: '}{'[v]iew, ' if hidden else ''}{more}{HINT}"
         while (said := (await self.read(hint)).strip()).lower() in {"v", "view"}:
             await show_whole(question)
         if said.lower() in {"e", "edit"}:

@@ -101,6 +101,7 @@ def _decided(packet: CognitionPacket, replies: dict[str, Reply], catalogue: Cata
             params=call.params,
             outcome=replies[call.call_id].outcome,
             comment=replies[call.call_id].comment,
+            remember=replies[call.call_id].remember,
             question_id=question.question_id if question else "",
             digest=call_digest(call, catalogue[call.tool_name]) if catalogue and call.tool_name in catalogue else "",
             expires_at=question.expires_at if question else None,

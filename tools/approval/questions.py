@@ -6,7 +6,7 @@ request carries its arguments as `args` and as `arguments`, because they differ 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from state.base import ConfidenceSource
 from state.errors import RequestError
@@ -14,7 +14,9 @@ from state.origins import Origin, Role
 from state.packet import CognitionPacket
 from state.printing import code_span, fenced
 from state.routing import ToolCall
-from state.sections import ApprovalOutcome, Question
+from state.sections import ApprovalOutcome, AskedCall, Question, Remember
+
+_REMEMBERED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED})
 
 CLARIFY = "A question for you"
 """What front ends show as the title of a question that wants words."""
@@ -22,7 +24,18 @@ CLARIFY = "A question for you"
 YES = frozenset("y yes ok okay approve approved accept allow go sure".split())
 NO = frozenset("n no deny denied reject rejected decline refuse".split())
 SKIP = frozenset("s skip ignore".split())
+SESSION = frozenset({"session", "this session", "for this session", "yes for this session", "yes session"})
+ALWAYS = frozenset({"always", "yes always", "always allow", "allow always"})
+NEVER = frozenset({"never", "no never", "never allow", "deny always"})
 
+_WORDS: tuple[tuple[frozenset[str], ApprovalOutcome, Remember], ...] = (
+    (YES, ApprovalOutcome.APPROVED, ""),
+    (NO, ApprovalOutcome.DENIED, ""),
+    (SKIP, ApprovalOutcome.SKIPPED, ""),
+    (SESSION, ApprovalOutcome.APPROVED, "session"),
+    (ALWAYS, ApprovalOutcome.APPROVED, "always"),
+    (NEVER, ApprovalOutcome.DENIED, "always"),
+)
 _OUTCOMES = {
     "approve": ApprovalOutcome.APPROVED,
     "accept": ApprovalOutcome.APPROVED,
@@ -45,6 +58,8 @@ class Reply:
     """For an edit: the tool, when it was named."""
     params: dict[str, Any] | None = None
     """For an edit: the new arguments."""
+    remember: Remember = ""
+    """How far the same is to hold for other calls."""
 
 
 def payload(packet: CognitionPacket, question: Question, problem: str = "") -> dict[str, Any]:
@@ -67,21 +82,11 @@ def payload(packet: CognitionPacket, question: Question, problem: str = "") -> d
             "review_configs": [_config(CLARIFY, "respond", "reject")],
             **frame,
         }
-    previews = {one.call_id: one.preview for one in question.calls}
+    asked = {one.call_id: one for one in question.calls}
     calls = [call for call in packet.routing.calls if call.status.awaits_user]
     return {
         "kind": "approval",
-        "action_requests": [
-            _request(
-                call.tool_name,
-                call.params,
-                _about(call),
-                problem,
-                preview=previews.get(call.call_id, ""),
-                warnings=_warnings(call),
-            )
-            for call in calls
-        ],
+        "action_requests": [_approval_request(call, asked.get(call.call_id), problem) for call in calls],
         "review_configs": [_config(call.tool_name, *_allowed(call)) for call in calls],
         **frame,
     }
@@ -131,13 +136,9 @@ def _from_words(text: str) -> Reply:
     word = text.strip().lower().rstrip(".!")
     if not word:
         return Reply(ApprovalOutcome.SKIPPED)
-    for words, outcome in (
-        (YES, ApprovalOutcome.APPROVED),
-        (NO, ApprovalOutcome.DENIED),
-        (SKIP, ApprovalOutcome.SKIPPED),
-    ):
-        if word in words:
-            return Reply(outcome)
+    for words, outcome, remember in _WORDS:
+        if " ".join(word.replace(",", " ").split()) in words:
+            return Reply(outcome, remember=remember)
     return Reply(ApprovalOutcome.ANSWERED, comment=text.strip())
 
 
@@ -148,11 +149,16 @@ def _from_decision(decision: Any) -> Reply:
     outcome = _OUTCOMES[kind]
     if outcome is ApprovalOutcome.EDITED:
         return _edit(decision)
+    remember = decision.get("remember", "")
+    if remember not in get_args(Remember) or (remember and outcome not in _REMEMBERED):
+        raise RequestError(
+            f'{kind} cannot be remembered as {remember!r}: "remember" is session or always, of approve and reject'
+        )
     said = decision.get("message", decision.get("args"))
     comment = said if isinstance(said, str) else ""
     if outcome is ApprovalOutcome.ANSWERED and not comment.strip():
         raise RequestError('a "respond" decision needs a "message"')
-    return Reply(outcome, comment=comment)
+    return Reply(outcome, comment=comment, remember=remember)
 
 
 def _edit(decision: dict[str, Any]) -> Reply:
@@ -165,6 +171,14 @@ def _edit(decision: dict[str, Any]) -> Reply:
         if params is None and "edited_action" not in decision:
             return Reply(ApprovalOutcome.EDITED, params=edited)
     raise RequestError('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
+
+
+def _approval_request(call: ToolCall, asked: AskedCall | None, problem: str) -> dict[str, Any]:
+    remember, preview = (asked.remember, asked.preview) if asked else ({}, "")
+    offers = "\n".join(f"`{word}` remembers: {line}" for word, line in remember.items())
+    about = "\n\n".join(part for part in (_about(call), offers) if part)
+    request = _request(call.tool_name, call.params, about, problem, preview=preview, warnings=_warnings(call))
+    return {**request, "remember": remember}
 
 
 def _request(

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from jsonschema_rs import FancyRegexOptions, ValidationError, Validator, validator_for
 
+from state.base import is_storable
 from state.routing import Correction
 from tools.catalogue.catalogue import Catalogue
 from tools.spec.tool_spec import ToolSpec
@@ -39,6 +40,11 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
         found.append(
             _correction(spec, "missing_parameter", f"needs `{missing}`{f' ({about})' if about else ''}: it is missing.")
         )
+    found += [
+        _correction(spec, "invalid_value", f"cannot take `{name}` as given: a whole number in it is beyond 64 bits.")
+        for name, value in params.items()
+        if not is_storable(value)
+    ]
     found += _invalid_values(spec, params)
     return found[:MAX_CORRECTIONS]
 

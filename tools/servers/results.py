@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from state.base import is_storable
 from state.routing import ToolResult
 
 MAX_OUTPUT_CHARS = 100_000
@@ -34,6 +35,8 @@ def to_result(
 def _structured(content: Any, text: str) -> dict[str, Any] | None:
     """Keep structured content only where it says more than the text, and is not larger than text may be."""
     if not isinstance(content, dict) or list(content.values()) == [text] or len(str(content)) > MAX_OUTPUT_CHARS:
+        return None
+    if not is_storable(content):
         return None
     try:
         return None if json.loads(text) == content else content

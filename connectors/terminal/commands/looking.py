@@ -1,4 +1,4 @@
-"""`packetgate tools`, `packetgate doctor` and `packetgate audit`."""
+"""`packetgate tools`, `packetgate policy`, `packetgate doctor` and `packetgate audit`."""
 
 from typing import Annotated
 
@@ -34,6 +34,26 @@ def tools(
         from connectors.terminal.listing import list_tools
 
         return await list_tools(settings, name, full=full, as_json=as_json)
+
+    run(look)
+
+
+def policy(
+    every: Annotated[bool, typer.Option("--all", help="Also what was remembered and holds no longer.")] = False,
+    revoke: Annotated[str | None, typer.Option("--revoke", help="Take back what was remembered, by its id.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what may run unasked, and what may not at all: the rules of packetgate.toml, and remembered answers."""
+    if revoke is not None and (every or as_json):
+        raise typer.BadParameter("goes alone: it lists nothing", param_hint="--revoke")
+
+    async def look() -> int:
+        settings = settings_from(own=True)
+        from connectors.terminal import policy as shown
+
+        if revoke is not None:
+            return await shown.revoke(settings, revoke)
+        return await shown.show_policy(settings, every=every, as_json=as_json)
 
     run(look)
 
