@@ -1,7 +1,6 @@
 """All benchmarks that need nothing but this checkout, one after the other.
 
-Beside them: `benchmarks.ranking` measures on data sets, `benchmarks.tokens` on one and on a server of npm's,
-and `benchmarks.safety` plays prompt injections.
+Beside them: `benchmarks.ranking` measures on data sets, `benchmarks.tokens` on one and on a server of npm's.
 """
 
 from benchmarks import journey, startup

@@ -27,6 +27,7 @@ from tools.catalogue.preferences import Preferences, load_preferences
 from tools.servers.config import McpConfig, load_config
 from tools.servers.hub import McpHub
 from tools.servers.opening import open_hub
+from tools.text.kept import KeptResults
 from tools.usage.store import prune
 
 Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
@@ -64,6 +65,7 @@ async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
         patience_s=settings.patience_s,
         preferences=preferences,
         sandbox=sandbox_settings(settings, preferences),
+        kept=KeptResults(settings.home / "kept"),
     )
 
 

@@ -4,26 +4,27 @@ import asyncio
 
 from langgraph.runtime import Runtime
 
-from deciders.choosing import token_counter
-from models.model import ModelSource
+from deciders.protocols import TokenCounterSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.printing import counted
-from state.sections import Reflection
+from state.sections import PaletteEntry, Reflection
 from tools.catalogue.toolbox import Toolbox
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import Palette, choose_palette
+from tools.text.kept import PREFIX, READER
 
 STAGE = "build_palette"
+RECENT_MESSAGES = 4
 
 
 async def build_palette(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, lite: ModelSource | None, toolbox: Toolbox
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, tokens: TokenCounterSource, toolbox: Toolbox
 ) -> PacketUpdate:
     """Replace the palette; it is chosen from the user's words alone."""
     context, routing = packet.governance.settings, packet.routing
     guarded = routing.reinjection_count > 0
-    catalogue, counter = await toolbox.catalogue(), await token_counter(lite)
+    catalogue, counter = await toolbox.catalogue(), await tokens()
     palette = await asyncio.to_thread(
         choose_palette,
         PaletteRequest(
@@ -52,6 +53,9 @@ async def build_palette(
         subject=tuple(sorted(palette.subject.terms)),
         shift=palette.shift,
     )
+    if READER in catalogue and any(PREFIX in text for text in _told(packet)):
+        entry = PaletteEntry(tool_name=READER, shown="full", reason="kept", risk=catalogue[READER].risk)
+        chosen_from = chosen_from.offering(entry)
     return {
         "context": chosen_from,
         "metrics": packet.metrics.unreached(STAGE, servers),
@@ -59,6 +63,12 @@ async def build_palette(
             Reflection(step=STAGE, summary=_summary(palette, len(catalogue), chosen_from.shift, exact=counter.is_exact))
         ),
     }
+
+
+def _told(packet: CognitionPacket) -> list[str]:
+    """Return where a handle of a long result may stand: this turn's results, and what was last said."""
+    results = [call.result.handle for call in packet.routing.all_calls if call.result]
+    return results + [message.text for message in packet.messages[-RECENT_MESSAGES:]]
 
 
 def _summary(palette: Palette, known: int, shift: str, *, exact: bool) -> str:

@@ -50,6 +50,7 @@ def _data_field(call: ToolCall) -> DataField:
             "success": executed,
             "output": result.output if result and executed else None,
             "error": None if executed else _result_text(call),
+            **({"handle": result.handle} if result and result.handle else {}),
         },
     )
 

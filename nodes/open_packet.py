@@ -7,6 +7,7 @@ from state.base import new_id
 from state.context import RoutingContext, routing_context
 from state.errors import RequestError
 from state.packet import OpeningPacket, PacketUpdate
+from state.redaction import redacted
 from state.request import TurnRequest, check_request
 from state.sections import (
     DROPPED,
@@ -67,7 +68,7 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
         ),
         "content": Content(
             original_prompt=prompt,
-            attachments=tuple(Attachment(name=name, text=text) for name, text in request.attachments),
+            attachments=tuple(Attachment(name=name, text=redacted(text)) for name, text in request.attachments),
         ),
         "reasoning": Reasoning().noted(Reflection(step="open_packet", summary=f"{len(prompt):,} characters")),
         "response": Response(),

@@ -22,8 +22,10 @@ async def respond(
     clean = strip_markup(answer.text) if answer.decided_by == "model" else Cleaned(answer.text, 0)
     dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
     shown = inert(dropped + (answer.markdown or clean.text or NOTHING_LEFT), packet.spoken)
+    kept = _kept(packet)
+    shown += kept
     violations = clean.violations
-    told = dropped + answer.text if answer.markdown else shown
+    told = dropped + answer.text + kept if answer.markdown else shown
     cut = f", {violations} pieces of tool markup cut out" if violations else ""
     return {
         "response": Response(candidate=told, confidence=answer.confidence),
@@ -32,3 +34,10 @@ async def respond(
         "status": Status(state=PacketState.COMPLETED),
         "reasoning": packet.reasoning.noted(answer.reflection(STAGE, f"{len(shown):,} characters{cut}")),
     }
+
+
+def _kept(packet: CognitionPacket) -> str:
+    """Say where the whole of results is that were too long to be shown."""
+    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
+    handles = [(call.tool_name, call.result.handle) for call in calls if call.result and call.result.handle]
+    return "".join(f"\n\n[{tool}: all of its result can be read as {handle}]" for tool, handle in handles)

@@ -38,6 +38,8 @@ class ToolResult(Section):
     dry_run: bool = False
     """True when the tool only told what it would do."""
     truncated: bool = False
+    handle: str = ""
+    """Under which all of it can be read by `ai.read` in this session; empty where it is short, or was not kept."""
 
     def as_dry_run(self) -> "ToolResult":
         """Return the result of a tool that was only asked what it would do."""
@@ -79,11 +81,6 @@ class ToolCall(Section):
     def is_loud(self) -> bool:
         """Whether an argument is such that the user must see this very call before it runs, even a read."""
         return any(origin.loud for origin in self.provenance.values())
-
-    @property
-    def foreign(self) -> dict[str, Origin]:
-        """The arguments that neither the user nor a default gave."""
-        return {name: origin for name, origin in self.provenance.items() if not origin.is_trusted}
 
     def same_call(self, other: "ToolCall") -> bool:
         """Whether both would do the same thing."""

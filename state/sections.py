@@ -104,7 +104,8 @@ class PaletteEntry(Section):
 
     tool_name: str
     shown: Literal["full", "brief"]
-    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "preview"]
+    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "preview", "kept"]
+    """`kept`: only to read on in a result that was too long."""
     risk: Risk
     score: float = 0.0
     """Rank score against the request; higher is better, 0 when not ranked."""
@@ -160,8 +161,15 @@ class Context(Section):
         return frozenset(entry.tool_name for entry in self.palette)
 
     def offering(self, entry: PaletteEntry) -> "Context":
-        """Return the section with a tool on the palette, where it was not."""
-        return self if entry.tool_name in self.palette_names else self._changed(palette=(*self.palette, entry))
+        """Return the section with a tool on the palette, where it was not, or only to read on."""
+        others = tuple(one for one in self.palette if one.tool_name != entry.tool_name or one.reason != "kept")
+        if any(one.tool_name == entry.tool_name for one in others):
+            return self
+        return self._changed(palette=(*others, entry))
+
+    def is_only_to_read_on(self, tool_name: str) -> bool:
+        """Whether a tool is on the palette for nothing but to read on in a long result."""
+        return any(one.tool_name == tool_name and one.reason == "kept" for one in self.palette)
 
     def with_palette(
         self,
@@ -315,10 +323,6 @@ class ApprovalOutcome(StrEnum):
     EXPIRED = "expired"
 
 
-Remember = Literal["", "session", "always"]
-"""How far the user's word on a call is to hold for calls like it: for this one alone, this session, or for good."""
-
-
 class AskedCall(Section):
     """A call that the user is asked about."""
 
@@ -327,8 +331,6 @@ class AskedCall(Section):
     """Of its arguments, its tool's definition and its server: what an approval will hold for."""
     preview: str = ""
     """A unified diff of what it would change, or nothing."""
-    remember: dict[str, str] = {}
-    """What a remembered answer would stand for, as a line, by the word that gives it: session, always, never."""
 
 
 class Question(Section):
@@ -371,17 +373,7 @@ class Approval(Section):
     """What it holds for, as in `AskedCall`."""
     expires_at: datetime | None = None
     """Until when the call may begin; None: it may not."""
-    remember: Remember = ""
-    by: str = ""
-    """The rule or remembered grant that stands for the user's word; empty: they gave it themselves."""
-    grant_id: str = ""
-    """The remembered grant; empty where none stands for it."""
     at: datetime = Field(default_factory=now)
-
-    @property
-    def is_by_rule(self) -> bool:
-        """Whether a rule stands for the user's word: then it must still stand when the call runs."""
-        return bool(self.by) and not self.grant_id
 
     @property
     def says_instead(self) -> bool:

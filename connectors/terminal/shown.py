@@ -1,9 +1,14 @@
 """Which question of a session was last shown here: words such as `yes` are an answer to that one, and to no other."""
 
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from time import time
 
 from graph.settings import Settings
+
+MAX_AGE_S = 30 * 86_400.0
+"""A question lapses after a day."""
 
 
 class Shown:
@@ -18,9 +23,13 @@ class Shown:
         return file.read_text() if file.is_file() else ""
 
     def remember(self, session: str, question_id: str) -> None:
-        """Keep which question is shown now."""
+        """Keep which question is shown now; what nobody has looked at for long is removed."""
         file = self._file(session)
         file.parent.mkdir(parents=True, exist_ok=True)
+        for old in file.parent.iterdir():
+            with suppress(OSError):
+                if time() - old.stat().st_mtime > MAX_AGE_S:
+                    old.unlink()
         file.write_text(question_id)
 
     def _file(self, session: str) -> Path:

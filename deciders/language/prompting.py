@@ -9,13 +9,14 @@ from models.model import Model
 from prompts.rendering import render
 from state.packet import CognitionPacket
 from state.sections import DataField
+from tools.servers.results import reading_on
+from tools.text.kept import SHOWN_CHARS
 
 HISTORY_MESSAGES = 8
 """The least that is shown of a longer history. It is cut by as many at a time: a prompt that begins like the last one
 is evaluated, or billed, only from where it differs.
 """
 HISTORY_CHARS = 1_500
-RESULT_CHARS = 12_000
 ATTACHED_CHARS = 12_000
 """Of all attachments together."""
 
@@ -58,17 +59,22 @@ def results(packet: CognitionPacket) -> str:
     return "".join([*attached, *(_fenced(field, fence) for field in fields)])
 
 
+def repair(problem: str) -> str:
+    """Return the message that asks for another try."""
+    return render("repair", problem=problem)
+
+
 def _fenced(field: DataField, fence: str) -> str:
     value = field.value if isinstance(field.value, dict) else {"output": field.value}
     succeeded = value.get("success") is True
     output = str(value.get("output") if succeeded else value.get("error") or value.get("status"))
-    shown = _shown(output, RESULT_CHARS)
+    shown = _shown(output, SHOWN_CHARS, reading_on(str(value.get("handle") or "")))
     status = "succeeded" if succeeded else f"did not succeed ({value.get('status', 'failed')})"
     return "\n" + render("tool_result", fence=fence, tool=str(value.get("tool", "")), status=status, output=shown)
 
 
-def _shown(text: str, most: int) -> str:
-    cut = text if len(text) <= most else f"{text[:most]}\n[cut: {len(text):,} characters]"
+def _shown(text: str, most: int, reading_on: str = "") -> str:
+    cut = text if len(text) <= most else f"{text[:most]}\n[cut: {len(text):,} characters{reading_on}]"
     return _harmless(cut)
 
 

@@ -7,18 +7,19 @@ from pydantic import Field
 
 from state.routing import Risk
 from tools.builtin.executing import execute as run_command
-from tools.builtin.reading import read_text
+from tools.builtin.reading import read_kept, read_text
 from tools.builtin.root import Root
 from tools.builtin.sandbox import Sandbox
 from tools.builtin.tool import Answer, BuiltinTool
 from tools.builtin.writing import WriteMode, write_text
+from tools.text.kept import PREFIX, KeptResults
 
 FilePath = Annotated[str, Field(description="The file, relative to the working folder, for example docs/plan.md.")]
 DryRun = Annotated[bool, Field(description="Only tell what would happen and change nothing. False does it.")]
 
 
-def ai_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
-    """Return the tools, confined to `root`; programs run in the sandbox."""
+def ai_tools(root: Root, sandbox: Sandbox, kept: KeptResults | None = None) -> tuple[BuiltinTool, ...]:
+    """Return the tools, confined to `root`; programs run in the sandbox; `kept` results can be read like files."""
 
     async def read(
         path: FilePath,
@@ -28,8 +29,11 @@ def ai_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
         """Read one text file of the working folder.
 
         Returns its UTF-8 text as it is. When that is not the whole file, the last line says, in brackets, how many
-        lines there are and how to read on. Files above 5 MB, binary files and files outside the folder are refused.
+        lines there are and how to read on. A path that a cut result names ("kept:...") is that result. Files above
+        5 MB, binary files and files outside the folder are refused.
         """
+        if kept and path.startswith(PREFIX):
+            return Answer(await asyncio.to_thread(read_kept, kept, path, first_line, max_lines))
         return Answer(await asyncio.to_thread(read_text, root, path, first_line, max_lines))
 
     async def write(
@@ -67,7 +71,7 @@ def ai_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
         return Answer(await run_command(root, sandbox, argv, timeout_s, dry_run=dry_run))
 
     return (
-        BuiltinTool(read, Risk.READ),
+        BuiltinTool(read, Risk.READ, reads_on=True),
         BuiltinTool(write, Risk.WRITE, preview="ai.read"),
         BuiltinTool(execute, Risk.EXECUTE, open_world=True),
     )

@@ -8,8 +8,11 @@ from state.printing import counted
 from tools.builtin.failures import TooLargeError, ToolFailure, os_failures
 from tools.builtin.root import Root
 from tools.builtin.text import decode, lines_of, read_bytes
+from tools.text.kept import SHOWN_CHARS, KeptResults
 
 MAX_READ_BYTES = 5_000_000
+ROOM_CHARS = 200
+"""For the last line, which tells how to read on."""
 _NAMES_SHOWN = 20
 
 
@@ -32,6 +35,28 @@ def read_text(root: Root, path: str, first_line: int, max_lines: int) -> str:
             raise TooLargeError(
                 f"{error}: look for what you need in it with a search, or read a part with a command"
             ) from error
+    return _lines(text, name, first_line, max_lines)
+
+
+def read_kept(kept: KeptResults, handle: str, first_line: int, max_lines: int) -> str:
+    """Return lines of a result that was too long to show, as many as are shown at once.
+
+    Raises:
+        ToolFailure: this session keeps no such result, or it ends before `first_line`.
+    """
+    text = kept.read(handle)
+    if text is None:
+        raise ToolFailure(f"{handle} is not kept, or no more, in this session: call the tool that it came from again")
+    most, total = 0, 0
+    for line in lines_of(text)[first_line - 1 : first_line - 1 + max_lines]:
+        total += len(line) + 1
+        if total > SHOWN_CHARS - ROOM_CHARS:
+            break
+        most += 1
+    return _lines(text, handle, first_line, max(1, most))
+
+
+def _lines(text: str, name: str, first_line: int, max_lines: int) -> str:
     lines = lines_of(text)
     if not lines:
         return f"[{name} is empty]"

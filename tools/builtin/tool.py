@@ -29,6 +29,8 @@ class BuiltinTool:
     risk: Risk
     open_world: bool = False
     """Whether it reaches out of the working folder."""
+    reads_on: bool = False
+    """Whether it can itself be asked for the rest of what it reads."""
     preview: str = ""
     """The tool, by its canonical name, that reads what this one would replace."""
 

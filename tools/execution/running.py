@@ -3,21 +3,23 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from traceback import format_exception
 from typing import Any
 
 from state.errors import LostCallError, ToolCallError
 from state.packet import CognitionPacket
+from state.redaction import redacted
 from state.routing import Risk, ToolCall, ToolResult
 from state.sections import AuditEntry
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.call_log import CallLog
-from tools.execution.grants import Grants
 from tools.execution.journal import Journal
-from tools.execution.permission import approval_of, need_of, refusal
+from tools.execution.permission import grant_for, needs_approval, refusal
 from tools.risk.call import rated
 from tools.spec.idempotency import with_key
+from tools.text.kept import of_session
 
 log = logging.getLogger(__name__)
 
@@ -56,16 +58,16 @@ async def execute(
         nothing = f"it was not called, because {call.risk} tools are switched off"
         return _ended(call, ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=nothing, dry_run=True))
     if not switched_on:
-        return await _sent(call, {**call.params, "dry_run": True}, toolbox, dry_run=True)
-    approval = approval_of(call, packet, spec)
-    if approval is None and (call.risk is not Risk.READ or need_of(call, spec, packet).kind != "nothing"):
-        error = "its approval has lapsed, so it was not run; ask for it anew"  # since it was looked at
+        return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
+    grant = grant_for(call, packet, spec)
+    if grant is None and needs_approval(call, call.risk, packet.governance.settings):  # it has lapsed since
+        error = "its approval has lapsed, so it was not run; ask for it anew"
         return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=error))
-    unread = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
-    return await _once(unread, toolbox, approval.grant_id if approval else "")
+    unread = CallLog(call, packet, spec, grant.question_id if grant else "", journal)
+    return await _once(unread, toolbox, packet.header.session_id)
 
 
-async def _once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCall:
+async def _once(unread: CallLog, toolbox: Toolbox, session: str) -> ToolCall:
     """Run a call that may run, unless the journal says that it was run, or may have been."""
     call, spec = unread.call, unread.spec
     while True:
@@ -74,22 +76,26 @@ async def _once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCall:
             return log.end
         if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
             return call.in_doubt(log.unfinished)
-        if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
-            error = "the remembered approval was taken back, is used up or has lapsed; ask for it anew"
-            return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=error))
         if await log.start():
             break
     params = with_key(call.params, spec.parameters, log.idempotency_key)
     if spec.has_dry_run:
         params["dry_run"] = False
-    return await log.finish(await _sent(call, params, toolbox, idempotency_key=log.idempotency_key))
+    return await log.finish(await _sent(call, params, toolbox, session, idempotency_key=log.idempotency_key))
 
 
 async def _sent(
-    call: ToolCall, params: dict[str, Any], toolbox: Toolbox, *, dry_run: bool = False, idempotency_key: str = ""
+    call: ToolCall,
+    params: dict[str, Any],
+    toolbox: Toolbox,
+    session: str,
+    *,
+    dry_run: bool = False,
+    idempotency_key: str = "",
 ) -> ToolCall:
     try:
-        result = await toolbox.call(call.tool_name, params, idempotency_key)
+        with of_session(session):
+            result = await toolbox.call(call.tool_name, params, idempotency_key)
     except LostCallError as error:
         certain = dry_run or call.risk is Risk.READ
         status = ToolExecutionStatus.FAILED if certain else ToolExecutionStatus.UNKNOWN
@@ -146,9 +152,11 @@ def _has_dry_run(call: ToolCall, catalogue: Catalogue) -> bool:
 def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     if not isinstance(error, Exception):
         raise error
-    log.error("call %s of %s broke", call.call_id, call.tool_name, exc_info=error)
+    broke = redacted("".join(format_exception(error)))
+    log.error("call %s of %s broke: %s", call.call_id, call.tool_name, broke)
     status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
-    return _ended(call, status, ToolResult(success=False, error=f"the call broke: {type(error).__name__}: {error}"))
+    why = redacted(f"the call broke: {type(error).__name__}: {error}")
+    return _ended(call, status, ToolResult(success=False, error=why))
 
 
 def _ended(call: ToolCall, status: ToolExecutionStatus, result: ToolResult) -> ToolCall:

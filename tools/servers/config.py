@@ -45,10 +45,13 @@ class ServerConfig:
         entry: dict[str, Any] = _filled(self.entry)
         return entry
 
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables that are filled in."""
+        return {name: os.environ.get(name, "") for name in _VARIABLE.findall(json.dumps(self.entry))}
+
     def concealed(self, text: str) -> str:
         """Return a text with `${NAME}` for every value that was filled in."""
-        for name in set(_VARIABLE.findall(json.dumps(self.entry))):
-            value = os.environ.get(name, "")
+        for name, value in self.variables().items():
             for spelled in {value, quote(value), quote(value, safe=""), repr(value)[1:-1]} - {""}:
                 text = text.replace(spelled, f"${{{name}}}")
         return text

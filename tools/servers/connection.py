@@ -24,11 +24,12 @@ from pydantic import ValidationError
 from state.base import ms_since
 from state.errors import ConfigError, LostCallError, ServerError
 from state.printing import printable
+from state.redaction import learn, learn_entry, redacted
 from state.routing import ToolResult
 from tools.servers.bounds import MAX_PARTS, BoundedTransport, bounded_http
 from tools.servers.config import ServerConfig
 from tools.servers.content import text_of
-from tools.servers.results import to_result
+from tools.servers.results import Keep, to_result_aside
 from tools.servers.server import Server
 from tools.servers.server_log import ServerLog
 from tools.servers.stdio import LoggedTransport
@@ -95,6 +96,7 @@ class Connection(Server):
         log: ServerLog | None = None,
         concealed: Callable[[str], str] = str,
         digest: Callable[[], str] = str,
+        keep: Keep | None = None,
     ) -> None:
         """`concealed` takes secrets out of what is told of the server's failures, `digest` says which server it is."""
         super().__init__(name)
@@ -105,6 +107,7 @@ class Connection(Server):
         self._log = log
         self._concealed = concealed
         self._digest = digest
+        self._keep = keep
         self._client: Client[BoundedTransport] | None = None
         self._attempts = 0
         self._failed_at = 0.0
@@ -164,16 +167,17 @@ class Connection(Server):
             if error.error.code == PARSE_ERROR or error.error.message == _HTTP_FAILURE:
                 raise LostCallError(f"server {self.name!r} gave no usable answer: {self._cause(error)}") from error
             return ToolResult(
-                success=False, error=self._concealed(error.error.message), execution_time_ms=ms_since(started)
+                success=False, error=redacted(self._concealed(error.error.message)), execution_time_ms=ms_since(started)
             )
         except ToolError as error:
-            return ToolResult(success=False, error=str(error), execution_time_ms=ms_since(started))
+            return ToolResult(success=False, error=redacted(str(error)), execution_time_ms=ms_since(started))
         except _LOST as error:
             raise self._went_away(client, error) from error
         except ValidationError as error:
             raise LostCallError(f"server {self.name!r} answered against the protocol: {self._cause(error)}") from error
         text, structured, cut = text_of(answer.content), answer.structured_content, len(answer.content) > MAX_PARTS
-        return to_result(text, structured, ms_since(started), is_error=bool(answer.is_error), cut=cut)
+        failed = bool(answer.is_error)
+        return await to_result_aside(text, structured, ms_since(started), is_error=failed, cut=cut, keep=self._keep)
 
     async def close(self) -> None:
         """End the session; a server that was started here ends with it."""
@@ -248,10 +252,10 @@ class Connection(Server):
         flaw = self._client.transport.flaw if self._client else ""
         text = flaw or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
-        return printable(self._concealed(line))[:MAX_PROBLEM]
+        return printable(redacted(self._concealed(line)))[:MAX_PROBLEM]
 
 
-def configured(config: ServerConfig, log_dir: Path) -> Connection:
+def configured(config: ServerConfig, log_dir: Path, keep: Keep | None = None) -> Connection:
     """Return the connection to a server of `mcp.json`; what it prints goes to a file in `log_dir`.
 
     Raises:
@@ -261,7 +265,11 @@ def configured(config: ServerConfig, log_dir: Path) -> Connection:
     log = ServerLog(log_dir / f"{config.name}.log") if "command" in config.entry else None
 
     def transport() -> ClientTransport:
-        made = _server(config.name, config.filled(), config.source).to_transport()
+        entry = config.filled()
+        learn_entry(config.name, entry)
+        for name, value in config.variables().items():
+            learn(name, value)
+        made = _server(config.name, entry, config.source).to_transport()
         if isinstance(made, StdioTransport) and log is not None:
             log.start()
             inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
@@ -280,6 +288,7 @@ def configured(config: ServerConfig, log_dir: Path) -> Connection:
         log=log,
         concealed=config.concealed,
         digest=lambda: digest_of(config.filled()),
+        keep=keep,
     )
 
 
@@ -329,12 +338,15 @@ def _preview(server: str, meta: dict[str, Any] | None) -> str:
 
 def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:
     """Return the schema without its boolean `dry_run`; None when it has none. Servers may publish any nonsense."""
-    match schema:
-        case {"properties": {"dry_run": {"type": "boolean"}, **others}}:
-            required = schema.get("required")
-            others_required = [name for name in required if name != "dry_run"] if isinstance(required, list) else []
-            return {**schema, "properties": others, "required": others_required}
-    return None
+    properties, required = schema.get("properties"), schema.get("required")
+    dry_run = properties.get("dry_run") if isinstance(properties, dict) else None
+    if not isinstance(properties, dict) or not isinstance(dry_run, dict) or dry_run.get("type") != "boolean":
+        return None
+    return {
+        **schema,
+        "properties": {name: inner for name, inner in properties.items() if name != "dry_run"},
+        "required": [name for name in required if name != "dry_run"] if isinstance(required, list) else [],
+    }
 
 
 def _not_offered(left_out: list[str]) -> str:

@@ -21,8 +21,9 @@ from tools.builtin.tool import Answer, BuiltinTool
 from tools.catalogue.preferences import Preferences
 from tools.servers.config import McpConfig
 from tools.servers.hub import McpHub
-from tools.servers.results import to_result
+from tools.servers.results import to_result_aside
 from tools.servers.server import Server
+from tools.text.kept import KeptResults
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -37,15 +38,20 @@ async def open_hub(
     patience_s: float,
     preferences: Preferences | None = None,
     sandbox: SandboxSettings | None = None,
+    kept: KeptResults | None = None,
 ) -> McpHub:
-    """Return the hub, not yet entered. The built-in servers run in this process.
+    """Return the hub, not yet entered. The built-in servers run in this process; with them, `kept` can be read.
 
     Raises:
         ConfigError: a server's entry has a form that no transport takes, or the name of a built-in server.
     """
-    servers: list[Server] = await asyncio.to_thread(_configured, config, log_dir) if config.servers else []
+    servers: list[Server] = (
+        await asyncio.to_thread(_configured, config, log_dir, kept if config.builtin else None)
+        if config.servers
+        else []
+    )
     if config.builtin:
-        builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox)
+        builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept)
         for server in config.servers:
             if server.name in builtin:
                 where = f"{config.source}: server {server.name!r}"
@@ -54,10 +60,10 @@ async def open_hub(
     return McpHub(servers, patience_s=patience_s, preferences=preferences)
 
 
-def _configured(config: McpConfig, log_dir: Path) -> list[Server]:
+def _configured(config: McpConfig, log_dir: Path, kept: KeptResults | None) -> list[Server]:
     from tools.servers.connection import configured  # and with it FastMCP, which takes as long as all the rest
 
-    return [configured(server, log_dir) for server in config.servers]
+    return [configured(server, log_dir, kept.keep if kept else None) for server in config.servers]
 
 
 class BuiltinServer(Server):
@@ -66,8 +72,9 @@ class BuiltinServer(Server):
     They are described when they are first asked for.
     """
 
-    def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path) -> None:
+    def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path, kept: KeptResults | None = None) -> None:
         super().__init__(name)
+        self._kept = kept
         self._digest = f"built in, of {root.absolute()}"
         self._tools = {tool.name: tool for tool in tools}
 
@@ -84,15 +91,19 @@ class BuiltinServer(Server):
             answer, is_error = await self._tools[tool].call(params), False
         except (ToolFailure, ValidationError) as error:
             answer, is_error = Answer(str(error)), True
-        return to_result(*answer, ms_since(started), is_error=is_error)
+        keep = self._kept.keep if self._kept and not self._tools[tool].reads_on else None
+        return await to_result_aside(*answer, ms_since(started), is_error=is_error, keep=keep)
 
 
 def builtin_servers(
-    root: Path, embeddings: "Embeddings | None" = None, sandbox: SandboxSettings | None = None
+    root: Path,
+    embeddings: "Embeddings | None" = None,
+    sandbox: SandboxSettings | None = None,
+    kept: KeptResults | None = None,
 ) -> dict[str, BuiltinServer]:
     """Return the built-in servers by name, confined to `root`. Touches no disk until a tool is called.
 
     Without `embeddings`, `embedding.query` searches by words.
     """
-    tools = {"ai": ai_tools(Root(root), Sandbox(sandbox)), "embedding": embedding_tools(Root(root), embeddings)}
-    return {name: BuiltinServer(name, own, root) for name, own in tools.items()}
+    tools = {"ai": ai_tools(Root(root), Sandbox(sandbox), kept), "embedding": embedding_tools(Root(root), embeddings)}
+    return {name: BuiltinServer(name, own, root, kept) for name, own in tools.items()}

@@ -7,6 +7,8 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TextIO
 
+from state.redaction import redacted
+
 MAX_BYTES = 1_000_000
 """Size at which the older half of a log is dropped."""
 
@@ -27,7 +29,8 @@ class ServerLog:
         os.close(os.open(self.path, os.O_CREAT, 0o600))
 
     def write(self, printed: bytes) -> None:
-        """Add what was printed; where there is no room for it, it is lost. Blocking."""
+        """Add what was printed, without secrets; where there is no room for it, it is lost. Blocking."""
+        printed = redacted(printed.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         with self._lock, suppress(OSError), self.path.open("r+b") as file:
             if file.seek(0, os.SEEK_END) > MAX_BYTES:
                 file.seek(-MAX_BYTES // 2, os.SEEK_END)
@@ -47,5 +50,10 @@ class ServerLog:
 
     def _copy(self, reading: int) -> None:
         with os.fdopen(reading, "rb", buffering=0) as printed:
+            rest = b""
             while chunk := printed.read(65_536):
-                self.write(chunk)
+                *whole, rest = (rest + chunk).rpartition(b"\n")
+                if len(rest) > 65_536:  # a secret that stands across this cut is not known again
+                    whole, rest = [*whole, rest], b""
+                self.write(b"".join(whole))
+            self.write(rest)

@@ -35,7 +35,5 @@ def _is_for_keys(name: str) -> bool:
 
 
 def _takes_text(schema: Mapping[str, Any]) -> bool:
-    options = schema.get("anyOf")
-    parts = [schema, *(one for one in (options if isinstance(options, list) else []) if isinstance(one, dict))]
-    kinds = [one.get("type") for one in parts]
+    kinds = [schema.get("type"), *(one.get("type") for one in schema.get("anyOf", ()) if isinstance(one, dict))]
     return any(kind == "string" or (isinstance(kind, list) and "string" in kind) for kind in kinds)

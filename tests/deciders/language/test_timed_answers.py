@@ -21,9 +21,8 @@ SAMPLING = {"temperature": 0.0, "max_tokens": 50}
 async def loaded(path: Path, options: str = "") -> Model:
     found = await load(ModelPool(f"llamacpp:{path}{options}"), "lite")
     assert found is not None
-    model, seconds = found
-    assert seconds > 0
-    return model
+    assert found.seconds > 0
+    return found.model
 
 
 @dataclass(frozen=True)

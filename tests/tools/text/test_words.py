@@ -2,7 +2,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tools.text.words import stem_of, words_in
+from tools.text.stems import stem_of
+from tools.text.words import words_in
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,173 @@
+"""Secrets taken out of text and data, each with a mark in its place that says which it was."""
+
+import base64
+import json
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+MARK = re.compile(r"\[redacted: [^\[\]\n]{1,80}\]")
+"""What stands in the place of a secret."""
+LEAST = 8
+"""Characters of the shortest value that is taken for a secret: shorter ones stand in any text."""
+
+_WORDS = (
+    "secret|token|password|passwd|passphrase|pwd|api_key|api-key|apikey|access_key|private_key|credential|credentials"
+)
+_SECRET_NAME = re.compile(rf"(?i)(?:{_WORDS.replace('_', '[_-]?')})$")
+_SECRET_VARIABLE = re.compile(rf"(?i)(?:{_WORDS}|(?:^|_)(?:KEY|AUTH|DSN))$")
+_PAGING = re.compile("(?i)page|next|cursor|contin|sync|csrf|max|num|count")
+"""In names of tokens that are no secret: a later call needs them."""
+_SHAPES = (
+    (
+        "private key",
+        "-----BEGIN ",
+        r"(?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:[^-]++|-(?!----))*+(?:-----END [A-Z0-9 ]{0,40}-----)?",
+    ),
+    ("AWS key", "AKIA", r"[0-9A-Z]{16}\b"),
+    ("AWS key", "ASIA", r"[0-9A-Z]{16}\b"),
+    ("GitHub token", "gh", r"[pousr]_[A-Za-z0-9]{36,255}\b"),
+    ("GitHub token", "github_pat_", r"[A-Za-z0-9_]{22,255}\b"),
+    ("GitLab token", "glpat-", r"[A-Za-z0-9_-]{20,64}"),
+    ("Slack token", "xox", r"[abeoprs]-[A-Za-z0-9-]{10,250}"),
+    ("API key", "sk-", r"[A-Za-z0-9_-]{20,250}"),
+    ("Google key", "AIza", r"[A-Za-z0-9_-]{35}\b"),
+    ("JWT", "eyJ", r"[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,2000}"),
+)
+"""Well-known secrets: what they are, how they begin, and how they go on."""
+_COMPILED = tuple((name, begin, re.compile(begin + rest)) for name, begin, rest in _SHAPES)
+_BEARER = re.compile(r"(?i)((?:bearer|basic)\s{1,5})([A-Za-z0-9+/=._~-]{16,4000})")
+_USERINFO = re.compile(r"(://[^\s/:@\"'<>]{0,200}:)([^\s/@\"'<>\[]{1,500})(@)")
+_ASSIGNED = re.compile(
+    rf"""(?ix) (?P<word>{_WORDS}) (?P<between>["']?\ ?[:=]\ ?)
+    (?: (?P<quote>["'])(?P<quoted>[^\s"'$<{{(\[][^\s"']{{5,500}})(?P=quote)
+      | (?P<bare>(?=[^\s"',;]{{0,500}}[0-9])(?=[^\s"',;]{{0,500}}[a-z])[a-z0-9+/=_.~!@\#%^&*-]{{8,500}})
+        (?=[\s"',;]|$) )"""
+)
+"""A name that reads like a secret's, and a value written out: in quotes, or with letters and digits in it."""
+_DOTENV = re.compile(rf"(?m)(?P<word>(?:{_WORDS.upper()}|_KEY))(?P<between>=)(?P<value>[^\s\"'$\[][^\n]{{3,2000}})$")
+_NAME_BEFORE = re.compile(r"[\w.-]{0,60}\Z")
+_HARMLESS_HEADERS = frozenset("accept content-type user-agent accept-language accept-encoding".split())
+
+_learned: dict[str, str] = {}
+"""Values that the configuration names, by what they are called."""
+
+
+def learn(name: str, value: str) -> None:
+    """Remember a value as a secret for as long as this process runs, unless it is short or a path."""
+    if len(value) >= LEAST and not value.startswith("/"):
+        _learned[value] = name
+
+
+def learn_entry(server: str, entry: Mapping[str, Any]) -> None:
+    """Remember the secrets of a server's entry in `mcp.json`, its variables filled in."""
+    for name, value in _texts(entry.get("env")):
+        if _SECRET_VARIABLE.search(name):
+            learn(name, value)
+    for name, value in _texts(entry.get("headers")):
+        if name.lower() not in _HARMLESS_HEADERS:
+            learn(f"{name} of {server}", re.sub(r"(?i)^(?:bearer|basic|token)\s+", "", value))
+    if isinstance(entry.get("auth"), str) and entry["auth"] != "oauth":
+        learn(f"auth of {server}", entry["auth"])
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a field of this name holds a secret, going by the name."""
+    return _SECRET_NAME.search(name) is not None and _PAGING.search(name) is None
+
+
+def redacted(text: str) -> str:
+    """Return a text without the secrets that are known by value, by shape, or by the name they are given in it.
+
+    Blocking, for some hundredths of a second a megabyte.
+    """
+    for value, name in _spellings(_known()):
+        if value in text:
+            text = text.replace(value, _mark(name))
+    for name, begin, shape in _COMPILED:
+        if begin in text:
+            text = shape.sub(lambda found, name=name: _shaped(found, name), text)  # type: ignore[misc]
+    if "://" in text and "@" in text:
+        text = _USERINFO.sub(lambda found: found[1] + _mark("password") + found[3], text)
+    lowered = text.casefold()
+    if "bearer" in lowered or "basic" in lowered:
+        text = _BEARER.sub(lambda found: found[1] + _mark("authorization"), text)
+    if any(word in lowered for word in _WORDS.split("|")) or "_KEY=" in text:
+        text = _ASSIGNED.sub(_assigned, _DOTENV.sub(_assigned, text))
+    return text
+
+
+def redacted_data(value: Any, name: str = "") -> Any:
+    """Return JSON data without secrets; a text in a field that is named like one is one."""
+    match value:
+        case str():
+            return _mark(name) if value and is_secret_name(name) and not MARK.fullmatch(value) else redacted(value)
+        case list():
+            return [redacted_data(inner, name) for inner in value]
+        case dict():
+            return {key: redacted_data(inner, str(key)) for key, inner in value.items()}
+    return value
+
+
+def holds_mark(value: Any) -> bool:
+    """Whether a secret was taken out of a text, or anywhere in data."""
+    return MARK.search(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) is not None
+
+
+def _shaped(found: re.Match[str], name: str) -> str:
+    before = found.string[found.start() - 1 : found.start()]
+    return found[0] if before.isalnum() and name != "private key" else _mark(name)
+
+
+def _assigned(found: re.Match[str]) -> str:
+    groups = found.groupdict()
+    value = groups.get("value") or groups.get("quoted") or groups.get("bare") or ""
+    before = _NAME_BEFORE.search(found.string, max(0, found.start() - 60), found.start())
+    name = (before[0] if before else "") + groups["word"]
+    if MARK.search(value) or (name != name.upper() and not is_secret_name(name)):
+        return found[0]
+    ticks = groups.get("quote") or ""
+    return f"{groups['word']}{groups['between']}{ticks}{_mark(name)}{ticks}"
+
+
+def _mark(name: str) -> str:
+    return f"[redacted: {re.sub(r'[^ -Z^-~]', '', name)[:80] or 'secret'}]"
+
+
+def _known() -> tuple[tuple[str, str], ...]:
+    """Return every known secret with its name; those of the environment are as they are now."""
+    own = [(value, name) for name, value in os.environ.items() if _SECRET_VARIABLE.search(name) and value[:1] != "/"]
+    urls = [(_password(value), f"password in {name}") for name, value in os.environ.items() if "://" in value]
+    return tuple((value, name) for value, name in [*_learned.items(), *own, *urls] if len(value) >= LEAST)
+
+
+def _password(url: str) -> str:
+    try:
+        return urlsplit(url).password or ""
+    except ValueError:
+        return ""
+
+
+@lru_cache(maxsize=4)
+def _spellings(values: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Return the values as they may be written, the longest first, each with its name."""
+    names: dict[str, str] = {}
+    for value, name in values:
+        encoded = base64.b64encode(value.encode(errors="replace")).decode()
+        for spelled in (
+            value,
+            quote(value),
+            quote(value, safe=""),
+            repr(value)[1:-1],
+            json.dumps(value)[1:-1],
+            encoded,
+        ):
+            names.setdefault(spelled, name)
+    return tuple(sorted(names.items(), key=lambda item: -len(item[0])))
+
+
+def _texts(section: Any) -> list[tuple[str, str]]:
+    return [(str(name), str(value)) for name, value in section.items()] if isinstance(section, dict) else []

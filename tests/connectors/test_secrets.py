@@ -1,0 +1,68 @@
+"""Secrets through the front door: by value, by shape and by name, in no place that outlives the turn."""
+
+import json
+import sys
+
+from support.command_line import CommandLine
+
+VALUE, FILLED, NAMED, SHAPED = "zebra-crossing-77", "filled-in-value-88", "named-99-value", "ghp_" + "b2" * 18
+SERVER = """
+import os, sys
+sys.path[:0] = [{tests!r}]
+from support.plain_server import PlainServer
+server = PlainServer("leak")
+
+@server.reading
+async def get_diary() -> str:
+    "Get the diary."
+    print("log says", os.environ["GIVEN"], {shaped!r}, file=sys.stderr, flush=True)
+    return f"it holds {{os.environ['GIVEN']}} and {value} and {shaped}"
+
+@server.reading
+async def get_almanac() -> str:
+    "Get the almanac."
+    raise SystemExit("cannot use " + os.environ["GIVEN"])
+
+server.run()
+"""
+
+
+def test_no_secret_is_left_anywhere(cli: CommandLine) -> None:
+    tests = next(path for path in sys.path if path.endswith("tests"))
+    script = cli.folder / "server.py"
+    script.write_text(SERVER.format(tests=tests, value=VALUE, shaped=SHAPED))
+    entry = {"command": sys.executable, "args": [str(script)], "env": {"GIVEN": "${LEAKED_VALUE}"}}
+    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"leak": entry}, "builtin": True}))
+    (cli.folder / "config.env").write_text(f"PORT=8080\nAPI_TOKEN={NAMED}\nNOTE={VALUE}\n")
+    variables = {"A_TEST_API_KEY": VALUE, "LEAKED_VALUE": FILLED, "PACKETGATE_PROMPT_DAYS": "7"}
+
+    done = [
+        cli.run("ask", "--session", "s", "Read config.env", **variables),
+        cli.run("ask", "--session", "s", "Get the diary with leak.get_diary", **variables),
+        cli.run("ask", "--session", "s", "--json", "Get the almanac with leak.get_almanac", **variables),
+        cli.run("trace", "last", "--html", "page.html", **variables),
+    ]
+    assert "PORT=8080" in done[0].out
+    assert "API_TOKEN=[redacted: API_TOKEN]" in done[0].out
+    assert "NOTE=[redacted: A_TEST_API_KEY]" in done[0].out
+    assert "it holds" in done[1].out
+    assert "[redacted: GitHub token]" in done[1].out
+    kept = [file for file in cli.home.rglob("*") if file.is_file()] + [cli.folder / "page.html"]
+    assert {"packetgate.db", "leak.log", "page.html"} <= {file.name for file in kept}
+    assert (
+        "log says" in (cli.home / "logs" / "leak.log").read_text()
+        or "cannot use" in (cli.home / "logs" / "leak.log").read_text()
+    )
+    for secret in (VALUE, FILLED, NAMED, SHAPED):
+        assert not [one for one in done if secret in one.out + one.err]
+        assert not [file.name for file in kept if secret.encode() in file.read_bytes()]
+
+
+def test_a_mark_is_not_written_in_a_secrets_place(cli: CommandLine) -> None:
+    config = cli.folder / "config.env"
+    config.write_text(f"API_TOKEN={NAMED}\n")
+    words = "Write 'API_TOKEN=[redacted: API_TOKEN]' to config.env"
+    asked = cli.run("ask", "--session", "s", "--allow-writes", words)
+    answered = cli.run("answer", "--session", "s", "yes")
+    assert config.read_text() == f"API_TOKEN={NAMED}\n"
+    assert "mark of a secret" in " ".join((asked.out + asked.err + answered.out + answered.err).split())

@@ -1,0 +1,73 @@
+"""A result too long to show, and the way to the rest of it: in its session, and no further."""
+
+from pathlib import Path
+
+import pytest
+from fastmcp import FastMCP
+from fastmcp.client.transports import FastMCPTransport
+from langgraph.checkpoint.memory import InMemorySaver
+from support.graphs import Session
+from support.scripted_deciders import call, scripted
+
+from graph.building import build_graph
+from graph.serializer import PacketSerializer
+from state.context import RoutingContext
+from tools.servers.connection import Connection
+from tools.servers.hub import McpHub
+from tools.servers.opening import builtin_servers
+from tools.text import kept as kept_module
+from tools.text.kept import KeptResults
+
+LINES = [f"verse {number}" for number in range(5_000)]
+HANDLE = "kept:00ff"
+
+
+@pytest.fixture
+async def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kept_module, "token_hex", lambda _: HANDLE.removeprefix(kept_module.PREFIX))
+    (tmp_path / "plan.txt").write_text("the plan")
+    poems: FastMCP[None] = FastMCP("poems")
+
+    @poems.tool
+    def get_epic() -> str:
+        """Get the epic."""
+        return "\n".join(LINES)
+
+    kept = KeptResults(tmp_path / "kept")
+    far = Connection("poems", lambda: FastMCPTransport(poems), trusted=True, keep=kept.keep)
+    async with McpHub([far, *builtin_servers(tmp_path, kept=kept).values()]) as hub:
+
+        def opened(name: str, *selections: object) -> Session:
+            graph = build_graph(scripted(*selections), hub)  # type: ignore[arg-type]
+            return Session(graph.compile(checkpointer=InMemorySaver(serde=PacketSerializer())), RoutingContext(), name)
+
+        yield opened
+
+
+async def test_a_later_step_reads_on(talk):
+    turn = talk("one", call("poems.get_epic"), call("ai.read", path=HANDLE, first_line=4_000, max_lines=2))
+    packet = await turn.say("Get the epic")
+    first, second = packet.routing.all_calls
+    assert (first.result.handle, first.result.truncated) == (HANDLE, False)
+    assert (
+        second.result.output
+        == "verse 3999\nverse 4000\n[lines 4000 to 4001 of 5,000 lines in kept:00ff; read on with first_line=4002]"
+    )
+    assert packet.response.candidate.endswith("[poems.get_epic: all of its result can be read as kept:00ff]")
+    assert "ai.read" in packet.context.palette_names
+
+
+async def test_what_is_offered_to_read_on_reads_nothing_else(talk):
+    packet = await talk("one", call("poems.get_epic"), call("ai.read", path="plan.txt")).say("Get the epic")
+    assert "offered only to read on" in packet.routing.all_calls[1].result.error
+
+
+async def test_another_session_cannot(talk):
+    await talk("one", call("poems.get_epic")).say("Get the epic")
+    packet = await talk("two", call("ai.read", path=HANDLE)).say(f"Read {HANDLE}")
+    assert "is not kept, or no more, in this session" in packet.routing.all_calls[0].result.error
+
+
+async def test_there_is_nothing_to_read_on_before(talk):
+    packet = await talk("one").say("Get the epic")
+    assert [entry.reason for entry in packet.context.palette if entry.tool_name == "ai.read"] in ([], ["ranked"])

@@ -1,0 +1,54 @@
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from tools.text import kept as kept_module
+from tools.text.kept import LINE_CHARS, MAX_AGE_S, MAX_RESULTS, PREFIX, KeptResults, of_session
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> KeptResults:
+    return KeptResults(tmp_path / "home" / "kept")
+
+
+def test_a_session_reads_what_it_kept_and_no_other_does(kept: KeptResults, tmp_path: Path):
+    with of_session("one"):
+        handle = kept.keep("first\n" + "x" * (LINE_CHARS + 5))
+        assert handle.startswith(PREFIX)
+        assert kept.read(handle) == "first\n" + "x" * LINE_CHARS + "\nxxxxx"
+    with of_session("two"):
+        assert kept.read(handle) is None
+        assert kept.read(f"{PREFIX}../{handle.removeprefix(PREFIX)}") is None
+    assert kept.read(handle) is None
+    assert kept.keep("of nobody") == ""
+    files = [file for file in (tmp_path / "home" / "kept").rglob("*") if file.is_file()]
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600]
+    assert stat.S_IMODE(files[0].parent.stat().st_mode) == 0o700
+
+
+def test_a_session_keeps_its_newest_few(kept: KeptResults):
+    with of_session("one"):
+        handles = [kept.keep(f"text {number}") for number in range(MAX_RESULTS + 5)]
+        left = [handle for handle in handles if kept.read(handle) is not None]
+    assert len(left) == MAX_RESULTS
+    assert handles[-1] in left
+
+
+def test_what_is_old_or_too_much_is_removed(kept: KeptResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with of_session("old"):
+        kept.keep("old")
+    (old,) = (tmp_path / "home" / "kept").glob("*/*")
+    os.utime(old, (0, time.time() - MAX_AGE_S - 60))
+    with of_session("new"):
+        handle = kept.keep("new")
+        assert kept.read(handle) == "new"
+    assert not old.exists()
+    monkeypatch.setattr(kept_module, "MAX_BYTES", 0)
+    with of_session("newer"):
+        last = kept.keep("newer")
+        assert kept.read(last) == "newer"
+    with of_session("new"):
+        assert kept.read(handle) is None

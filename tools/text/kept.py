@@ -1,0 +1,94 @@
+"""The whole of results that were too long to show: kept for a while, each under a handle of its session's own."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+
+SHOWN_CHARS = 12_000
+"""Of a result, what a model is shown at once; a longer one is kept whole."""
+MAX_KEPT_CHARS = 5_000_000
+"""Most of one result that is kept."""
+MAX_RESULTS = 20
+"""Kept of one session."""
+MAX_BYTES = 100_000_000
+"""Of all sessions together."""
+MAX_AGE_S = 7 * 86_400.0
+PREFIX = "kept:"
+READER = "ai.read"
+"""The tool that reads on, by its canonical name."""
+LINE_CHARS = 1_000
+"""A longer line is kept as several, so that it can be read in parts."""
+
+_session: ContextVar[str] = ContextVar("session", default="")
+
+
+@contextmanager
+def of_session(session: str) -> Iterator[None]:
+    """Say whose results are kept, and may be read, within."""
+    token = _session.set(session)
+    try:
+        yield
+    finally:
+        _session.reset(token)
+
+
+class KeptResults:
+    """Results in files that only their owner can read. Every method blocks."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, text: str) -> str:
+        """Keep a text of this session and return its handle; empty where it cannot be kept."""
+        session = self._of_session()
+        if session is None:
+            return ""
+        handle = token_hex(8)
+        with suppress(OSError):
+            for folder in (self._folder, session):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._prune(session)
+            file = session / handle
+            file.touch(mode=0o600, exist_ok=False)
+            file.write_text(_in_lines(text[:MAX_KEPT_CHARS]), encoding="utf-8", errors="replace", newline="")
+            return PREFIX + handle
+        return ""
+
+    def read(self, handle: str) -> str | None:
+        """Return what this session keeps under a handle; None where there is no such thing, or no more."""
+        session, name = self._of_session(), handle.removeprefix(PREFIX)
+        if session is None or not name.isalnum():
+            return None
+        try:
+            return (session / name).read_text(encoding="utf-8")
+        except OSError:
+            return None
+
+    def _of_session(self) -> Path | None:
+        session = _session.get()
+        return self._folder / sha256(session.encode()).hexdigest()[:32] if session else None
+
+    def _prune(self, session: Path) -> None:
+        """Remove what is old, and the oldest where there is too much."""
+        files = [(file.stat(), file) for file in self._folder.glob("*/*")]
+        newest_first = sorted(files, key=lambda one: -one[0].st_mtime)
+        total, own = 0, 0
+        for about, file in newest_first:
+            total += about.st_size
+            own += file.parent == session
+            too_many = file.parent == session and own >= MAX_RESULTS
+            if too_many or total > MAX_BYTES - MAX_KEPT_CHARS or time.time() - about.st_mtime > MAX_AGE_S:
+                file.unlink(missing_ok=True)
+        for folder in self._folder.iterdir():
+            if folder != session:
+                with suppress(OSError):  # not empty
+                    folder.rmdir()
+
+
+def _in_lines(text: str) -> str:
+    pieces = (line[at : at + LINE_CHARS] for line in text.split("\n") for at in range(0, len(line) or 1, LINE_CHARS))
+    return "\n".join(pieces)
