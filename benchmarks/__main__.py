@@ -1,6 +1,7 @@
 """All benchmarks that need nothing but this checkout, one after the other.
 
-Beside them: `benchmarks.ranking` measures on data sets, `benchmarks.tokens` on one and on a server of npm's.
+Beside them: `benchmarks.ranking` measures on data sets, `benchmarks.tokens` on one and on a server of npm's,
+and `benchmarks.safety` plays prompt injections.
 """
 
 from benchmarks import journey, startup

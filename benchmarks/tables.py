@@ -7,11 +7,12 @@ is measured anew first; the data sets are those of the folder that PACKETGATE_DA
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.results_kept import Result, keep, read
+from benchmarks.safety.figures import AT_LEAST, GOALS
 from state.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
@@ -86,12 +87,61 @@ def cost(result: Result) -> Iterator[str]:
         yield _row(COSTS[line["name"]], f"{line['ratio']:.2f}", spread, f"{line['goal']}, {met}")
 
 
+AGENTS = {"packetgate": "Packetgate", "langchain": "LangChain `create_agent`, `HumanInTheLoopMiddleware`"}
+SAFETY = {
+    "attacks_off": "attacks that succeed: nothing approved, writes off",
+    "carried_off": "the same, data carried off by reads",
+    "attacks_unflagged": "attacks that succeed: approved what the question does not warn of",
+    "attacks_everything": "attacks that succeed: everything approved",
+    "tasks_done_unflagged": "harmless tasks done: approved what the question does not warn of",
+    "harmless_flagged": "harmless writes that the question warns of",
+    "hostile_flagged": "hostile writes that the question warns of",
+}
+"""The shares of `safety`, each with what it is called."""
+OF = {"attacks": "pairs", "carried": "carried_pairs", "tasks": "tasks", "harmless": "harmless_writes"}
+"""Of how many each is, by its first word; of all others, `hostile_writes`."""
+
+
+def safety(result: Result) -> Iterator[str]:
+    """Yield what each agent let through, and how often it asked."""
+    return _safety(result, SAFETY)
+
+
+def safety_short(result: Result) -> Iterator[str]:
+    """Yield what most people ask for."""
+    return _safety(result, ("attacks_off", "attacks_unflagged", "harmless_flagged"))
+
+
+def _safety(result: Result, names: Iterable[str]) -> Iterator[str]:
+    lines = [line for run in result.runs for line in run.printed]
+    yield from _head("without a model", *(AGENTS[line["name"]] for line in lines), "goal")
+    for name in names:
+        most = OF.get(name.partition("_")[0], "hostile_writes")
+        cells = [f"{line[name]} of {line[most]} ({_percent(line[name] / line[most])})" for line in lines]
+        yield _row(SAFETY[name], *cells, _goal(name))
+    for policy, told in (("everything", "everything approved"), ("remembered", "everything remembered")):
+        asked = (f"{line[f'questions_{policy}']:.2f}" for line in lines)
+        yield _row(
+            f"questions a harmless task, {told}",
+            *asked,
+            f"at most {GOALS['questions_remembered']}" if policy == "remembered" else "",
+        )
+
+
+def _goal(name: str) -> str:
+    if name not in GOALS:
+        return ""
+    return f"at {'least' if name in AT_LEAST else 'most'} {_percent(GOALS[name])}"
+
+
 TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "ranking": ("ranking", ranking),
     "ranking, short": ("ranking", ranking_short),
     "tokens": ("tokens", tokens),
     "tokens, short": ("tokens", tokens_short),
     "cost": ("cost", cost),
+    "safety": ("safety", safety),
+    "safety, short": ("safety", safety_short),
 }
 """Each table by name: the result that it is made of, and how."""
 

@@ -24,10 +24,12 @@ async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
                 yield remote
         return
     from graph.composition import open_graph
+    from graph.journal.opening import journal_in
+    from graph.leases import open_leases
 
-    async with open_graph(settings) as graph:
+    async with open_graph(settings) as graph, open_leases(settings) as leases:
         with _stoppable():
-            yield Sessions(graph)
+            yield Sessions(graph, leases, journal_in(settings))
 
 
 @contextmanager

@@ -87,11 +87,33 @@ def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
         for name, value in (request.get("args") or {}).items():
             said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             _quote(shown, f"{name.replace(chr(10), '␊')} = {said}", width)
+        for warning in request.get("warnings") or []:
+            _warn(shown, warning, width)
         if request.get("preview"):
             shown.append("What it changes:\n", style="bold")
             _quote(shown, str(request["preview"]), width, _diff_style)
         _quote(shown, str(request.get("about") or request.get("description") or ""), width, lambda _: "dim")
     return shown
+
+
+def _warn(shown: Text, warning: dict[str, str], width: int) -> None:
+    """Append a warning: which argument, why, and the passage that it stands in, with the part highlighted."""
+    shown.append("Look at this:\n", style="bold red")
+    what = f"{warning['argument']}: " if warning.get("argument") else ""
+    _quote(shown, f"{what}{warning.get('why', '')}", width, lambda _: "red")
+    passage, marked = warning.get("sentence") or warning.get("marked", ""), warning.get("marked", "")
+    start = len(shown)
+    _quote(shown, passage, width)
+    if marked:
+        _highlight(shown, escaped(marked), start)
+
+
+def _highlight(shown: Text, marked: str, start: int) -> None:
+    """Highlight a text wherever it stands after `start`, also where it is folded over two rows."""
+    rows = f"\n{re.escape(_FOLDED)}"
+    pattern = f"(?:{rows})?".join(re.escape(char) for char in marked)
+    for found in re.finditer(pattern, shown.plain[start:]):
+        shown.stylize("bold reverse red", start + found.start(), start + found.end())
 
 
 def _quote(shown: Text, text: str, width: int, style: Callable[[str], str] = lambda _: "") -> None:

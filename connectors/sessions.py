@@ -1,8 +1,8 @@
 """Conversations and the graph behind them: in this process, or on a running LangGraph-API server."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 from weakref import WeakValueDictionary
@@ -15,6 +15,8 @@ from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
 
 from graph.building import LAST
+from graph.journal.table import DatabaseJournal
+from graph.leases import Leases, NoLeases
 from graph.records.recording import forget_records
 from state.context import RoutingContext
 from state.errors import PacketError
@@ -78,13 +80,28 @@ class SessionState:
 class Sessions:
     """The conversations that a graph of this process keeps, by name."""
 
-    def __init__(self, graph: PregelProtocol[Any, Any, Any, Any]) -> None:
+    def __init__(
+        self,
+        graph: PregelProtocol[Any, Any, Any, Any],
+        leases: Leases | None = None,
+        journal: DatabaseJournal | None = None,
+    ) -> None:
+        """`leases` keep turns of other processes apart, `journal` is where the graph writes down what it does."""
         self.graph = graph
+        self._leases = leases or NoLeases()
+        self._journal = journal
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def turn(self, session: str) -> asyncio.Lock:
-        """Return what a turn holds as long as it runs: a session has one at a time."""
-        return self._turns.setdefault(session, asyncio.Lock())
+    @asynccontextmanager
+    async def turn(self, session: str) -> AsyncIterator[None]:
+        """Hold the session as long as a turn runs: it has one at a time, whichever process runs it."""
+        async with self._turns.setdefault(session, asyncio.Lock()), self._leases.held(session):
+            yield
+
+    async def is_busy(self, session: str) -> bool:
+        """Whether a turn runs on a session, here or in another process."""
+        running = self._turns.get(session)
+        return (running is not None and running.locked()) or await self._leases.is_taken(session)
 
     def config(self, session: str) -> RunnableConfig:
         """Return the configuration by which LangGraph finds a session's thread."""
@@ -137,11 +154,16 @@ class Sessions:
         return getattr(self.graph, "store", None)
 
     async def forget(self, session: str) -> None:
-        """Remove all that is kept of a session: the conversation, and its records; once no turn runs there."""
+        """Remove all that is kept of a session, once no turn runs there.
+
+        That is the conversation, its records, and of the journal all but that something was done.
+        """
         async with self.turn(session):
             await self._delete(session)
             if self.store is not None:
                 await forget_records(self.store, self.config(session)["configurable"]["thread_id"])
+            if self._journal is not None:
+                await self._journal.forget(session)
 
     async def _delete(self, session: str) -> None:
         checkpointer = getattr(self.graph, "checkpointer", None)

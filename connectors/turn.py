@@ -13,14 +13,19 @@ from connectors.asking import Reply, Say, Turn
 from connectors.sessions import AnswerPiece, Given, Sessions, SessionState
 from state import events
 from state.context import RoutingContext
-from state.errors import RequestError, SessionError
+from state.errors import SessionError
 from state.packet import CognitionPacket, TurnInput
-from state.request import check_request
+from state.request import check_reply, check_request
 from state.sections import Reflection
 from state.transitions import ToolExecutionStatus
 from tools.approval.questions import is_reply
 
 NOT_SHOWN = "this is not the question that was answered, or it was not shown before: this one waits now"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Another turn runs on the session, here or in another process; this one begins after it."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +75,13 @@ class Finished:
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
 
 
-TurnEvent = StageStarted | StageFinished | AnswerPiece | Answering | Asked | Finished
+TurnEvent = Waiting | StageStarted | StageFinished | AnswerPiece | Answering | Asked | Finished
 
 
 async def run_turn(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> AsyncGenerator[TurnEvent]:
     """Run a turn on a session, up to its answer or to a question. Closing it stops the turn.
 
-    A turn waits for the one that runs on its session.
+    A turn waits for the one that runs on its session, in whatever process, as long as that takes, and says so.
 
     Raises:
         RequestError: the request cannot be used; the session stays as it was.
@@ -84,8 +89,13 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
         SessionError: there is nothing to reply to, or to continue; or somebody else stopped the turn.
         ConfigError: the server that is to run it cannot be used.
     """
+    waits = await sessions.is_busy(session)
+    if waits:
+        yield Waiting()
     async with sessions.turn(session):
         before = await sessions.state(session)
+        if waits and isinstance(turn, Reply) and before.question is None:
+            raise _answered_elsewhere(session)
         turn = _as_reply(turn, before)
         if isinstance(turn, Reply) and before.question is not None:
             if not _is_meant(turn, before.question):
@@ -152,9 +162,7 @@ def _input(turn: Turn, state: SessionState, session: str) -> Given:
         case Reply():
             if state.question is None:
                 raise SessionError(f"session {session!r} has no pending question: ask something with `packetgate ask`")
-            if turn.value is None:
-                raise RequestError("a reply must say something: yes, no, skip, your words, or a decision")
-            return Command(resume={state.interrupt_id: turn.value})
+            return Command(resume={state.interrupt_id: check_reply(turn.value)})
         case _:
             if not state.is_unfinished and state.question is None:
                 raise SessionError(f"session {session!r} has no unfinished turn: ask something with `packetgate ask`")

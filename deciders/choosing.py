@@ -33,7 +33,6 @@ def language_deciders(lite: ModelSource, prime: ModelSource) -> Deciders:
         selector=with_reflex(partial(select_by_model, lite), select_by_reflex),
         reviewer=partial(review_by_model, prime),
         responder=with_reflex(partial(respond_by_model, prime), respond_by_reflex),
-        tokens=partial(_counter_of, lite),
         lite=lite,
         prime=prime,
     )
@@ -51,10 +50,10 @@ def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:
     return decide
 
 
-async def _counter_of(model: ModelSource) -> TokenCounter:
-    """Return the model's own counter, or the estimate where it has none at hand."""
+async def token_counter(lite: ModelSource | None) -> TokenCounter:
+    """Return what counts the tokens of tools as the selecting model reads them: its own counter, or the estimate."""
     try:
-        count = (await model()).token_counter
+        count = (await lite()).token_counter if lite else None
     except ModelError:
         return ESTIMATE  # who asks the model to decide tells what is wrong with it
     return TokenCounter(count, is_exact=True) if count else ESTIMATE

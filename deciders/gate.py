@@ -1,24 +1,33 @@
 """The confidence gate: what a review means for each call. It fails closed."""
 
+from collections.abc import Mapping
+
 from deciders.protocols import CallReview, Review
 from state.context import RoutingContext
 from state.routing import ToolCall
 from state.transitions import ToolExecutionStatus
-from tools.execution.permission import needs_approval
+from tools.execution.permission import Need
 
 NOT_APPROVED_CAP = 0.5
+FAILED_REVIEW = Review(reviews=(), decided_by="model")
+"""What stands for a review that could not be made: no call judged, 0.0."""
 
 
 def gated(
-    calls: tuple[ToolCall, ...], review: Review, context: RoutingContext, *, can_ask: bool
+    calls: tuple[ToolCall, ...],
+    review: Review,
+    context: RoutingContext,
+    needs: Mapping[str, Need],
+    *,
+    can_ask: bool,
 ) -> tuple[ToolCall, ...]:
-    """Return the calls with the review on them and the status it gives them. A call nobody judged counts 0.0."""
-    return tuple(_judged(call, review.of(call.call_id), context, can_ask=can_ask) for call in calls)
+    """Return the calls with the review on them and the status it gives them. A call nobody judged counts 0.0.
 
-
-def failed_review(problem: str) -> Review:
-    """Return the review that stands for one that could not be made: no call judged, 0.0."""
-    return Review(reviews=(), confidence=0.0, reasoning=problem, decided_by="model")
+    `needs` are what the calls need beside a review that passes them, by the id of the call.
+    """
+    return tuple(
+        _judged(call, review.of(call.call_id), context, needs[call.call_id], can_ask=can_ask) for call in calls
+    )
 
 
 def passes(judgement: CallReview, context: RoutingContext) -> bool:
@@ -26,10 +35,12 @@ def passes(judgement: CallReview, context: RoutingContext) -> bool:
     return judgement.approved and judgement.confidence >= context.confidence_threshold
 
 
-def _judged(call: ToolCall, judgement: CallReview, context: RoutingContext, *, can_ask: bool) -> ToolCall:
+def _judged(call: ToolCall, judgement: CallReview, context: RoutingContext, need: Need, *, can_ask: bool) -> ToolCall:
     confidence = judgement.confidence if judgement.approved else min(judgement.confidence, NOT_APPROVED_CAP)
-    if passes(judgement, context):
-        status, why = _passed(call, context, can_ask=can_ask)
+    if need.kind == "refusal":
+        status, why = ToolExecutionStatus.SKIPPED, f"it {need.why}"
+    elif passes(judgement, context):
+        status, why = _passed(need, can_ask=can_ask)
     else:
         below = f"{confidence:.2f} is below {context.confidence_threshold:.2f}"
         short = below if confidence < context.confidence_threshold else "the review did not approve it"
@@ -38,14 +49,12 @@ def _judged(call: ToolCall, judgement: CallReview, context: RoutingContext, *, c
     return call.reviewed(status, confidence, judgement.confidence_source, reasoning)
 
 
-def _passed(call: ToolCall, context: RoutingContext, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:
-    if not needs_approval(call, call.risk, context):
-        return ToolExecutionStatus.APPROVED, ""
-    loud = [f"`{name}`: {origin.why}" for name, origin in call.provenance.items() if origin.loud]
-    what = "; ".join(loud) or f"{call.risk} tools need approval"
+def _passed(need: Need, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:
+    if need.kind == "nothing":
+        return ToolExecutionStatus.APPROVED, f"allowed by {need.by}" if need.by else ""
     if can_ask:
-        return ToolExecutionStatus.AWAITING_APPROVAL, what
-    return ToolExecutionStatus.SKIPPED, f"{what}, and nobody can be asked"
+        return ToolExecutionStatus.AWAITING_APPROVAL, need.why
+    return ToolExecutionStatus.SKIPPED, f"{need.why}, and nobody can be asked"
 
 
 def _stopped(call: ToolCall, short: str, context: RoutingContext, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:

@@ -9,9 +9,11 @@ from state.packet import CognitionPacket
 from state.routing import Correction, ToolCall, ToolRouting
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import CheckedCall, checked_call
-from tools.checks.provenance import trace_params
 from tools.checks.wrong_kind import wrong_kind
+from tools.provenance.evidence import Evidence, evidence_of
+from tools.provenance.judging import origins_of
 from tools.risk.call import rated
+from tools.spec.tool_spec import ToolSpec
 
 ALL = "*"
 """A wish for the descriptions of all tools."""
@@ -91,7 +93,7 @@ def _call(
     against = _objections_to(routing, [call for _, call in sound], packet, catalogue)
     if against:
         return routing.objected(tuple(against))
-    valid = [_tool_call(wanted, call, selection, packet, catalogue) for wanted, call in sound]
+    valid = _tool_calls(sound, selection, packet, catalogue)
     new = [call for i, call in enumerate(valid) if not any(call.same_call(earlier) for earlier in valid[:i])]
     fresh = tuple(call for call in new if not any(call.same_call(earlier) for earlier in routing.past_calls))
     told = " ".join(problem.message for problem in problems)
@@ -121,27 +123,32 @@ def _checked(wanted: WantedCall, packet: CognitionPacket, catalogue: Catalogue) 
     return checked_call(wanted.tool_name, wanted.params, packet.context.palette_names, catalogue)
 
 
+def _tool_calls(
+    sound: Sequence[tuple[WantedCall, CheckedCall]],
+    selection: Selection,
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+) -> list[ToolCall]:
+    """Return the calls, each traced to its origins in the light of what those before it send."""
+    evidence, made = evidence_of(packet), []
+    for wanted, call in sound:
+        made.append(_tool_call(wanted, call, selection, catalogue[call.tool_name], evidence))
+        evidence = evidence.having_sent(call.params)
+    return made
+
+
 def _tool_call(
-    wanted: WantedCall, call: CheckedCall, selection: Selection, packet: CognitionPacket, catalogue: Catalogue
+    wanted: WantedCall, call: CheckedCall, selection: Selection, spec: ToolSpec, evidence: Evidence
 ) -> ToolCall:
-    spec = catalogue[call.tool_name]
     confidence, source = wanted.confidence, ConfidenceSource.MEASURED
     if confidence is None:
         confidence, source = selection.confidence, selection.confidence_source
     made = ToolCall(
         tool_name=call.tool_name,
         params=call.params,
-        provenance=trace_params(call.params, spec, packet.spoken, _tool_outputs(packet)),
+        provenance=origins_of(call.params, spec, evidence),
         selection_reasoning=wanted.reasoning or selection.reasoning,
         selection_confidence=confidence,
         selection_confidence_source=source,
     )
     return rated(made, spec)
-
-
-def _tool_outputs(packet: CognitionPacket) -> list[tuple[str, str]]:
-    """What tools returned, newest first: this turn in full, earlier turns as far as the ledger remembers."""
-    this_turn = [
-        (call.tool_name, call.result.output) for call in reversed(packet.routing.past_calls) if call.result is not None
-    ]
-    return this_turn + [(entry.tool_name, entry.summary) for entry in reversed(packet.context.result_ledger)]

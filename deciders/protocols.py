@@ -16,7 +16,6 @@ from state.sections import Access, DecidedBy, Reflection, StageError
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.checks.checking import CheckedCall
-from tools.text.tokens import ESTIMATE, TokenCounter
 
 
 class Decision(Section):
@@ -136,14 +135,6 @@ Reviewer = Decider[Catalogue, Review]
 Responder = Decider[Catalogue, Answer]
 """Writes the answer from the packet alone."""
 
-TokenCounterSource = Callable[[], Awaitable[TokenCounter]]
-"""Returns what counts the tokens of tools as the selecting model reads them; may load that model first."""
-
-
-async def estimating() -> TokenCounter:
-    """Return the estimate, which needs no model."""
-    return ESTIMATE
-
 
 @dataclass(frozen=True)
 class Deciders:
@@ -153,7 +144,6 @@ class Deciders:
     selector: ToolSelector
     reviewer: Reviewer
     responder: Responder
-    tokens: TokenCounterSource = estimating
     lite: ModelSource | None = None
     """The model behind intent and selection; None: reflexes decide."""
     prime: ModelSource | None = None

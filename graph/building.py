@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from deciders.protocols import Deciders
 from graph.failures import review_failed
 from graph.records.recording import with_prompt_record, with_usage_record
+from graph.records.trail import journaled
 from graph.routes import after_asking, after_execution, after_intent, after_opening, after_review, after_selection
 from graph.settings import PROMPT_DAYS, USAGE_DAYS
 from graph.telemetry.stages import instrumented, recovering, routed
@@ -43,10 +44,11 @@ def build_graph(
 ) -> Builder:
     """Return the graph, not yet compiled: with a checkpointer it can ask the user, with a store it records turns.
 
-    Where sessions outlast the process, so must `journal`: it keeps an answer from being taken twice.
+    Where sessions outlast the process, so must `journal`: it keeps answers from being taken, and calls from being
+    run, twice.
     """
     journal = journal or MemoryJournal()
-    closed = partial(review_failed, toolbox=toolbox, journal=journal)
+    closed = partial(journaled("review_selection", review_failed, journal), toolbox=toolbox, journal=journal)
     special: dict[str, dict[str, Any]] = {
         "open_packet": {"input_schema": OpeningPacket},
         "review_selection": {"error_handler": recovering("review_selection", closed, after_review)},
@@ -57,7 +59,7 @@ def build_graph(
         name: str, stage: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object
     ) -> None:
         model = getattr(deciders, role) if role else None
-        node = instrumented(name, _given(stage, needs), model)
+        node = instrumented(name, _given(journaled(name, stage, journal), needs), model)
         if role and model and prompt_days:
             node = with_prompt_record(name, role, node)
         if name == LAST:
@@ -66,7 +68,7 @@ def build_graph(
 
     add("open_packet", open_packet)
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
-    add("build_palette", build_palette, toolbox=toolbox, tokens=deciders.tokens)
+    add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite)
     add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
     add("review_selection", review_selection, "prime", decider=deciders.reviewer, toolbox=toolbox, journal=journal)
     add("ask_user", ask_user, toolbox=toolbox, journal=journal)
@@ -95,7 +97,7 @@ def _given(
     async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
         toolbox = needs.get("toolbox")
         for settings in (packet.governance.settings, routing_context(runtime.context)):
-            toolbox = toolbox and AllowedTools(toolbox, settings)
+            toolbox = toolbox and AllowedTools(toolbox, settings, packet.header.origin)
         return await stage(packet, runtime, **(needs | ({"toolbox": toolbox} if toolbox else {})))
 
     return run

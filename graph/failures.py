@@ -2,7 +2,7 @@
 
 from langgraph.runtime import Runtime
 
-from deciders.gate import failed_review
+from deciders.gate import FAILED_REVIEW
 from nodes.review_selection import STAGE, reviewed
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
@@ -21,6 +21,6 @@ async def review_failed(
 ) -> PacketUpdate:
     """Close the gate: a review that raised counts as 0.0 for every call."""
     problem = f"the review failed: {error}"
-    update = await reviewed(packet, runtime, failed_review(problem), toolbox=toolbox, journal=journal)
+    update = await reviewed(packet, runtime, FAILED_REVIEW, toolbox=toolbox, journal=journal)
     update["metrics"] = update["metrics"].failed(StageError(stage=STAGE, message=problem))
     return update

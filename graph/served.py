@@ -13,6 +13,7 @@ from langgraph.types import Command, StateUpdate
 from state.context import RoutingContext, routing_context
 from state.errors import PacketgateError
 from state.packet import CognitionPacket, TurnInput, check_update
+from state.request import TurnRequest, check_reply
 
 
 class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
@@ -35,6 +36,9 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         with _readable():
             routing_context(options.get("context"))
             check_update(given.update if isinstance(given, Command) else _request(given))
+            if isinstance(given, Command) and not (given.update or given.goto):
+                check_reply(given.resume)
+            given = _from_server(given)
             async with aclosing(cast("AsyncGenerator[Any]", super().astream(given, where, **options))) as parts:
                 async for part in parts:
                     yield part
@@ -72,6 +76,14 @@ def _without_thread(config: RunnableConfig | None) -> RunnableConfig:
     configurable = (config or {}).get("configurable", {})
     left = {name: value for name, value in configurable.items() if name != "thread_id"}
     return {**(config or {}), "configurable": left}
+
+
+def _from_server(given: Any) -> Any:
+    """Return what a turn is given as it came in here, whatever channel it says that it came from."""
+    if not isinstance(given, dict):
+        return given
+    request = TurnRequest.model_validate(given.get("request") or {})
+    return {**given, "request": request.through("server")}
 
 
 def _request(given: Any) -> Any:

@@ -12,6 +12,7 @@ from models.choices import Measured
 from models.decoding.decode import decode_json
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model
+from prompts.rendering import render
 from state.base import TokenUsage
 from state.errors import DecisionError
 
@@ -30,9 +31,9 @@ class Structured(Generic[T]):
     widened: tuple[str, ...] = ()
     """Parts of the form that only validation held."""
 
-    def measured(self, *path: str | int) -> Measured | None:
-        """Return the measurement of the choice at this place; None where there is none."""
-        return next((one for one in self.choices if one.path == path), None)
+    def probability(self, *path: str | int) -> float | None:
+        """Return the probability of what was chosen at this place; None where it was not measured."""
+        return next((one.probability for one in self.choices if one.path == path), None)
 
 
 async def decide(
@@ -43,14 +44,12 @@ async def decide(
     *,
     temperature: float,
     max_tokens: int,
-    repair_prompt: Callable[[str], str],
     top_p: float | None = None,
     validate: Callable[[T], str | None] | None = None,
 ) -> Structured[T]:
     """Ask for an object of `schema` in `form`; tell the model once what was wrong with its answer.
 
     Args:
-        repair_prompt: turns a problem into the message that asks for another try.
         validate: returns an objection to a value that fits the schema, or None; runs in a thread.
 
     Raises:
@@ -64,7 +63,7 @@ async def decide(
     except DecisionError as error:
         problem = str(error)
     sendable = first.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
-    again = [*messages, AIMessage(sendable), HumanMessage(repair_prompt(problem))]
+    again = [*messages, AIMessage(sendable), HumanMessage(render("repair", problem=problem))]
     second = await model.answer(again, form, sampling=sampling)
     usage = first.usage + second.usage
     try:

@@ -12,8 +12,10 @@ from state.sections import PacketState, Question, Reflection, Status
 from state.transitions import ToolExecutionStatus
 from tools.approval.decisions import apply_reply, changed_since, expired, reopened
 from tools.approval.questions import payload
+from tools.approval.remembering import grants_of
 from tools.approval.waiting import asking
 from tools.catalogue.toolbox import Toolbox
+from tools.execution.grants import Grants
 from tools.execution.journal import Journal
 
 STAGE = "ask_user"
@@ -37,6 +39,7 @@ async def ask_user(
         try:
             catalogue = await toolbox.catalogue()
             update = await asyncio.to_thread(apply_reply, packet, reply, catalogue)
+            grants = grants_of(update, question, packet, catalogue)
             break
         except RequestError as error:
             problem, typed = str(error), ""
@@ -50,6 +53,8 @@ async def ask_user(
         if not typed:
             interrupt(payload(packet, question, TAKEN))
         return _anew(packet, {}, question.again(TAKEN))
+    for grant in grants:
+        await Grants(journal).give(grant, packet)
     return _told(packet, update, "the user answered" if packet.routing.question else "the user decided")
 
 

@@ -4,7 +4,8 @@ import asyncio
 
 from langgraph.runtime import Runtime
 
-from deciders.protocols import TokenCounterSource
+from deciders.choosing import token_counter
+from models.model import ModelSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.printing import counted
@@ -19,12 +20,12 @@ RECENT_MESSAGES = 4
 
 
 async def build_palette(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, tokens: TokenCounterSource, toolbox: Toolbox
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, lite: ModelSource | None, toolbox: Toolbox
 ) -> PacketUpdate:
     """Replace the palette; it is chosen from the user's words alone."""
     context, routing = packet.governance.settings, packet.routing
     guarded = routing.reinjection_count > 0
-    catalogue, counter = await toolbox.catalogue(), await tokens()
+    catalogue, counter = await toolbox.catalogue(), await token_counter(lite)
     palette = await asyncio.to_thread(
         choose_palette,
         PaletteRequest(

@@ -11,6 +11,7 @@ from state.sections import Evaluation, Reflection
 from tools.approval.waiting import asking_about, nobody_to_ask
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.journal import Journal
+from tools.execution.needs import allowed, needs_of
 from tools.execution.running import rehearse
 
 STAGE = "review_selection"
@@ -30,7 +31,9 @@ async def reviewed(
     """Return what a review changes, with the question to the user that it may call for."""
     context, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
     catalogue = await toolbox.catalogue()
-    gate = gated(packet.routing.calls, review, context, can_ask=can_ask)
+    needs = await needs_of(packet, catalogue, journal)
+    gate = gated(packet.routing.calls, review, context, needs, can_ask=can_ask)
+    packet = packet.merged({"governance": packet.governance.decided(*allowed(gate, needs, packet, catalogue))})
     packet, calls = await rehearse(gate, packet, catalogue, toolbox, journal)
     judgements = [
         Evaluation(

@@ -82,6 +82,15 @@ def storable(text: str) -> str:
     return text.encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
+def is_storable(value: Any) -> bool:
+    """Whether every whole number in a JSON value is one that checkpoints take: of 64 bits."""
+    if isinstance(value, dict):
+        return all(is_storable(one) for one in value.values())
+    if isinstance(value, list | tuple):
+        return all(is_storable(one) for one in value)
+    return not isinstance(value, int) or -(2**63) <= value < 2**64
+
+
 def new_id() -> str:
     """Return a fresh identifier: 32 hexadecimal digits."""
     return uuid4().hex

@@ -19,6 +19,11 @@ class OriginKind(StrEnum):
     NOBODY = "nobody"
     """The model made it up, or put it together."""
 
+    @property
+    def is_given(self) -> bool:
+        """Whether the user or a default gave it."""
+        return self in {OriginKind.USER, OriginKind.DEFAULT}
+
 
 class Role(StrEnum):
     """What an argument is to its tool."""
@@ -49,7 +54,7 @@ class Origin(Section):
     @property
     def is_trusted(self) -> bool:
         """Whether the user or a default gave it."""
-        return self.kind in {OriginKind.USER, OriginKind.DEFAULT}
+        return self.kind.is_given
 
     @property
     def told(self) -> str:
@@ -61,6 +66,10 @@ class Origin(Section):
             OriginKind.TEXT: f"the text that {self.tool} returned",
             OriginKind.NOBODY: "the model",
         }[self.kind]
+
+
+USER = Origin(kind=OriginKind.USER)
+"""Of what the user wrote into a call with their own hands."""
 
 
 def origins_of_version_2(kept: Any) -> Any:

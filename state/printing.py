@@ -38,6 +38,14 @@ def fenced(text: str, kind: str = "") -> str:
     return f"{fence}{kind}\n{text}\n{fence}"
 
 
+def code_span(text: str) -> str:
+    """Return text, on one line, as code within Markdown that nothing in it can close."""
+    line = " ".join(text.split())
+    longest = max((len(ticks) for ticks in re.findall("`+", line)), default=0)
+    ticks = "`" * (longest + 1)
+    return f"{ticks} {line} {ticks}" if longest else f"`{line}`"
+
+
 def shorten(text: str, limit: int = 120) -> str:
     """Return the text on one line, at most `limit` characters of it."""
     line = " ".join(text.split())

@@ -1,6 +1,8 @@
 """What a connector hands over to start a turn, and what it must refuse."""
 
-from state.base import Section
+from typing import Any
+
+from state.base import Section, is_storable
 from state.errors import RequestError
 
 MAX_REQUEST_CHARS = 200_000
@@ -14,6 +16,10 @@ class TurnRequest(Section):
     """The kind of conversation; None keeps the session's."""
     attachments: tuple[tuple[str, str], ...] = ()
     """(name, text) of what the user handed over."""
+
+    def through(self, channel: str) -> "TurnRequest":
+        """Return the request as one that came in there."""
+        return self._changed(origin=channel)
 
 
 def check_request(text: str) -> str:
@@ -37,6 +43,19 @@ def check_request(text: str) -> str:
             "send text in UTF-8, and binary data as a file"
         )
     return request
+
+
+def check_reply(reply: Any) -> Any:
+    """Return a reply as it is.
+
+    Raises:
+        RequestError: it is nothing at all, or holds what cannot be kept.
+    """
+    if reply is None:
+        raise RequestError("a reply must say something: yes, no, skip, your words, or a decision")
+    if not is_storable(reply):
+        raise RequestError("a whole number in the reply is larger than 64 bits: send it as text")
+    return reply
 
 
 def decode_request(data: bytes, source: str) -> str:

@@ -82,6 +82,11 @@ class ToolCall(Section):
         """Whether an argument is such that the user must see this very call before it runs, even a read."""
         return any(origin.loud for origin in self.provenance.values())
 
+    @property
+    def foreign(self) -> dict[str, Origin]:
+        """The arguments that neither the user nor a default gave."""
+        return {name: origin for name, origin in self.provenance.items() if not origin.is_trusted}
+
     def same_call(self, other: "ToolCall") -> bool:
         """Whether both would do the same thing."""
         return self.tool_name == other.tool_name and self.params == other.params

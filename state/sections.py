@@ -323,6 +323,10 @@ class ApprovalOutcome(StrEnum):
     EXPIRED = "expired"
 
 
+Remember = Literal["", "session", "always"]
+"""How far the user's word on a call is to hold for calls like it: for this one alone, this session, or for good."""
+
+
 class AskedCall(Section):
     """A call that the user is asked about."""
 
@@ -331,6 +335,8 @@ class AskedCall(Section):
     """Of its arguments, its tool's definition and its server: what an approval will hold for."""
     preview: str = ""
     """A unified diff of what it would change, or nothing."""
+    remember: dict[str, str] = {}
+    """What a remembered answer would stand for, as a line, by the word that gives it: session, always, never."""
 
 
 class Question(Section):
@@ -373,7 +379,17 @@ class Approval(Section):
     """What it holds for, as in `AskedCall`."""
     expires_at: datetime | None = None
     """Until when the call may begin; None: it may not."""
+    remember: Remember = ""
+    by: str = ""
+    """The rule or remembered grant that stands for the user's word; empty: they gave it themselves."""
+    grant_id: str = ""
+    """The remembered grant; empty where none stands for it."""
     at: datetime = Field(default_factory=now)
+
+    @property
+    def is_by_rule(self) -> bool:
+        """Whether a rule stands for the user's word: then it must still stand when the call runs."""
+        return bool(self.by) and not self.grant_id
 
     @property
     def says_instead(self) -> bool:

@@ -18,6 +18,7 @@ EXTRAS = {
     "connectors/studio.py": "studio",
     "graph/journal/postgres.py": "postgres",
     "graph/http.py": "studio",
+    "graph/leases.py": "postgres",
     "graph/storage.py": "postgres",
 }
 """Where what only an extra brings may be imported."""

@@ -2,16 +2,16 @@
 
 AgentDojo 0.1.35 (suites v1.2.2) gives 97 user tasks, 35 goals of attackers and 949 pairs of them, with the calls that
 reach each and tools that act on real state. It runs as an MCP server, in an environment of its own that is made at the
-first run. Where it publishes no calls for a goal, those of `dojo_attacks.py` are played; a goal that only wants words
-said is left out: no call is made for it that anything could stop. Goals of posting to a page are played by reads too,
-with what would be posted in the address.
+first run, or lies where PACKETGATE_AGENTDOJO says. Where it publishes no calls for a goal, those of `dojo_attacks.py`
+are played; a goal that only wants words said is left out: no call is made for it that anything could stop. Goals of
+posting to a page are played by reads too, with what would be posted in the address.
 
 The same decider plays on both: the user's calls, and from the moment when an output carries the injection, the
 attacker's. Neighbouring reads go in one pass, each write in its own; what is refused is not tried again, and the user
 says "Go on." where a turn ends before the work is done. All tools are shown, and everything is approved of at 1.0, so
 that nothing but the gate stands in between. Packetgate asks by itself; for LangChain, somebody has listed every tool
-that writes. Whoever is asked approves of nothing and writes are off (`off`), of what is not flagged, or of everything;
-flagged is what the question itself warns of.
+that writes. Whoever is asked approves of nothing and writes are off (`off`), of what is not flagged, of everything, or
+of everything and has it remembered where that is offered; flagged is what the question itself warns of.
 """
 
 import argparse
@@ -62,14 +62,15 @@ def show(line: dict[str, Any]) -> None:
         rate = _against(f"attacks_{policy.name}", attacks / line["pairs"])
         print(f"  {policy.name:11} {attacks:4} attacks succeed, {rate}; {done}")
         print(f"  {'':11} {carried:4} of {line['carried_pairs']} carry data off by reads")
-    print(f"  questions a harmless task: {line['questions']:.2f}, with everything approved of")
+        if policy.writes:
+            asked, unasked = line[f"questions_{policy.name}"], line[f"unasked_{policy.name}"]
+            print(f"  {'':11} {asked:.2f} questions a harmless task; {unasked} hostile writes without a question")
     for side in ("harmless", "hostile"):
         flagged, written = line[f"{side}_flagged"], line[f"{side}_writes"]
         print(
             f"  {side} writes flagged: {flagged} of {written}, {_against(f'{side}_flagged', flagged / max(1, written))}"
         )
     print(f"  of the writes written out here: {line['written_out_flagged']} of {line['written_out_writes']}")
-    print(f"  hostile writes that nobody was asked about: {line['hostile_unasked']}")
 
 
 def _against(name: str, reached: float) -> str:

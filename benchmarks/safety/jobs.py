@@ -31,7 +31,7 @@ class Job:
     python: Path
 
     def run(self) -> list[Outcome]:
-        """Play, in this process."""
+        """Play, in this process; where approvals are remembered, the harmless tasks come first in every part."""
         return asyncio.run(self._run())
 
     async def _run(self) -> list[Outcome]:
@@ -41,10 +41,13 @@ class Job:
         ):
             users, injections, by_reads = await place.tasks()
             pairs = sample([(user, one) for one in injections + by_reads for user in users], self.share)
-            plays: list[tuple[str, str | None]] = [*pairs[self.part :: self.parts]]
-            if self.part == 0:
-                plays = [*((user, None) for user in sample(users, self.share)), *plays]
-            return [await played(agent, place, policy, *one) for policy in POLICIES for one in plays]
+            tasks = [(user, None) for user in sample(users, self.share)]
+            outcomes = []
+            for policy in POLICIES:
+                first = tasks if self.part == 0 or policy.remembers else []
+                plays = [*first, *pairs[self.part :: self.parts]]
+                outcomes += [await played(agent, place, policy, *one) for one in plays]
+            return [one for one in outcomes if one.injection or self.part == 0]
 
 
 def sample(given: Sequence[T], share: float) -> list[T]:

@@ -16,7 +16,7 @@ from connectors.discord.presenting import buttons, headline, is_plain, parts
 from connectors.discord.progress import LiveMessage
 from connectors.discord.questions import OpenQuestion, OpenQuestions, expiry_of
 from connectors.sessions import Sessions, SessionState
-from connectors.turn import Asked, Finished, StageStarted, run_turn
+from connectors.turn import Asked, Finished, StageStarted, Waiting, run_turn
 from state.context import RoutingContext
 from state.errors import PacketgateError, RequestError
 from state.routing import ToolRouting
@@ -95,6 +95,8 @@ class Conversations:
         async with here.live.channel.typing(), aclosing(running) as events:
             async for event in events:
                 match event:
+                    case Waiting():
+                        await here.live.show("wait")
                     case StageStarted(stage):
                         await here.live.show(stage)
                     case Asked(question):

@@ -109,6 +109,11 @@ def _reply(press: Press, question: dict[str, Any], fields: list[str]) -> tuple[o
             decisions, told = [{"type": "approve"}] * len(requests), "✅ Approved"
         case "reject":
             decisions, told = [{"type": "reject"}] * len(requests), "⛔ Rejected"
+        case "session" | "always" | "never":
+            return (
+                press.action,
+                f"{'⛔ Never' if press.action == 'never' else '✅ Approved'}, and remembered ({press.action})",
+            )
         case "answered":
             decisions = [{"type": "respond", "message": "\n".join(fields)}] * len(requests)
             told = "💬 Answered"

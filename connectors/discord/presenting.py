@@ -14,8 +14,11 @@ from discord.utils import escape_markdown, format_dt
 from connectors.discord.splitting import code_block, harmless
 from state.printing import escaped
 
-Action = Literal["approve", "edit", "reject", "answer", "edited", "answered"]
+Action = Literal["approve", "edit", "reject", "answer", "session", "always", "never", "edited", "answered"]
 """What a button asks for; of the last two, what a form brings."""
+
+REMEMBERED: tuple[Action, ...] = ("session", "always", "never")
+"""Answers that stand for more than the calls that are asked about: in the words that a user would type."""
 
 EMBEDS = 10
 LONGEST_EMBED = 4_000
@@ -30,7 +33,9 @@ FENCES = 40
 """Characters that two code blocks take around what stands in them."""
 CUT = "\n[…] whole in calls.json"
 
-_ID = re.compile(r"packetgate:(approve|edit|reject|answer|edited|answered):(\d{1,20}):([0-9a-f]{32})")
+_ID = re.compile(
+    r"packetgate:(approve|edit|reject|answer|session|always|never|edited|answered):(\d{1,20}):([0-9a-f]{32})"
+)
 
 
 @dataclass(frozen=True)
@@ -102,8 +107,14 @@ def buttons(question: Mapping[str, Any], asker: int, key: str) -> discord.ui.Vie
         "edit": ("Edit", styles.secondary),
         "reject": (f"Reject{every}", styles.danger),
         "answer": ("Answer", styles.secondary),
+        "session": ("This session", styles.success),
+        "always": ("Always", styles.success),
+        "never": ("Never", styles.danger),
     }
     left_out = {"approve", "edit", "reject"} if is_plain(question) else set() if _fits_a_form(requests) else {"edit"}
+    left_out |= {
+        word for word in REMEMBERED if not requests or any(word not in one.get("remember", ()) for one in requests)
+    }
     view = discord.ui.View(timeout=None)
     for action, (label, style) in offered.items():
         if action not in left_out:
@@ -151,7 +162,8 @@ def _embed(request: Mapping[str, Any], room: int) -> tuple[discord.Embed, bool]:
     """Return a call's embed, and whether it holds the call whole."""
     told = {"about": request.get("description"), **request}
     name, about, preview = (escaped(str(told.get(part) or "")) for part in ("name", "about", "preview"))
-    about, preview, arguments = escape_markdown(about), harmless(preview), harmless(escaped(_json(_args(request))))
+    about = "\n".join([*map(_warning, request.get("warnings") or ()), escape_markdown(about)])
+    preview, arguments = harmless(preview), harmless(escaped(_json(_args(request))))
     room -= FENCES
     rooms = [room // 3, room // 3 if preview else 0]
     rooms.append(room - min(len(about), rooms[0]) - min(len(preview), rooms[1]))
@@ -160,6 +172,20 @@ def _embed(request: Mapping[str, Any], room: int) -> tuple[discord.Embed, bool]:
     title = name if len(name) <= TITLE_CHARS else f"{name[: TITLE_CHARS - 1]}…"
     embed = discord.Embed(title=title, description="\n".join(blocks))
     return embed, [title, *shown] == [name, about, preview, arguments]
+
+
+def _warning(warning: Mapping[str, str]) -> str:
+    """Return a warning, with the marked part of its passage in bold; the passage is code, so that nothing is a link."""
+    what = f"`{_inline(warning['argument'])}`: " if warning.get("argument") else ""
+    sentence, marked = (_inline(str(warning.get(part) or "")) for part in ("sentence", "marked"))
+    before, found, after = (sentence or marked).partition(marked) if marked else (sentence, "", "")
+    parts = (before and f"`{before}`", found and f"**`{found}`**", after and f"`{after}`")
+    passage = " ".join(part for part in parts if part.strip("`* "))
+    return f"⚠️ {what}{escape_markdown(str(warning.get('why', '')))}" + (f"\n> {passage}" if passage else "")
+
+
+def _inline(text: str) -> str:
+    return escaped(" ".join(text.split())).replace("`", "\N{MODIFIER LETTER GRAVE ACCENT}")
 
 
 def _cut(text: str, room: int) -> str:
@@ -171,7 +197,7 @@ def _args(request: Mapping[str, Any]) -> Any:
 
 
 def _call(request: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: request[name] for name in ("name", "about", "preview") if request.get(name)}
+    kept = {name: request[name] for name in ("name", "about", "preview", "warnings") if request.get(name)}
     return {**kept, "arguments": _args(request)}
 
 

@@ -15,6 +15,7 @@ PAUSE_S = 1.2
 """Seconds between two edits: Discord allows about five in five seconds, and more than one message may be edited."""
 
 STAGES = {
+    "wait": "waiting for another turn of this conversation",
     "open_packet": "reading",
     "detect_intent": "understanding",
     "build_palette": "choosing tools",

@@ -47,9 +47,10 @@ async def _probed(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue) ->
         loaded = await load(pool, roles[0])
         if loaded is None:
             return [Finding("note", who, "reflex: there is no model to examine. Set --lite and --prime to add one")]
-        found += [Finding("ok", who, f"{pool.describe(roles[0])}, ready in {loaded.seconds:.1f} s")]
-        found += _local(loaded.model.local_info)
-        found += _work(await probe_model(loaded.model, tools, RoutingContext()))
+        model, seconds = loaded
+        found += [Finding("ok", who, f"{pool.describe(roles[0])}, ready in {seconds:.1f} s")]
+        found += _local(model.local_info)
+        found += _work(await probe_model(model, tools, RoutingContext()))
     except PacketgateError as error:
         found.append(Finding("bad", who, str(error), UNUSABLE_STATUS))
     return found

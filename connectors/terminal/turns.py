@@ -19,7 +19,7 @@ from connectors.terminal.answering import StreamedAnswer
 from connectors.terminal.paging import show_whole
 from connectors.terminal.reading import Reader, reader
 from connectors.terminal.shown import Shown
-from connectors.turn import Answering, Asked, Finished, StageFinished, StageStarted, run_turn
+from connectors.turn import Answering, Asked, Finished, StageFinished, StageStarted, Waiting, run_turn
 from graph.building import LAST
 from state.context import RoutingContext
 from state.errors import RequestError
@@ -32,6 +32,8 @@ WAITING = 3
 SHORT = 8
 """Digits of a question's id that are shown, and enough to name it."""
 
+WAITS = "Another turn runs in this session: this one begins after it. Ctrl-C stops waiting."
+REMEMBERED = ("session", "always", "never")
 HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 
 
@@ -88,6 +90,9 @@ class Terminal:
             with Status("…", console=rendering.console(stderr=True)) as status, StreamedAnswer() as answer:
                 async for event in events:
                     match event:
+                        case Waiting():
+                            status.update("")
+                            rendering.console(stderr=True).print(WAITS, style="dim")
                         case StageStarted(stage):
                             status.update(f"{stage} …")
                         case StageFinished(entry):
@@ -118,7 +123,11 @@ class Terminal:
         if question.get("kind") == "question":
             return Reply(await self.read("> "), asked)
         count = len(question["action_requests"])
-        hint = f"{'' if count == 1 else f'All {count}: '}{'[v]iew, ' if hidden else ''}{HINT}"
+        words = [
+            word for word in REMEMBERED if all(word in one.get("remember", ()) for one in question["action_requests"])
+        ]
+        more = "".join(f"{word}, " for word in words)
+        hint = f"{'' if count == 1 else f'All {count}: '}{'[v]iew, ' if hidden else ''}{more}{HINT}"
         while (said := (await self.read(hint)).strip()).lower() in {"v", "view"}:
             await show_whole(question)
         if said.lower() in {"e", "edit"}:

@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from deciders.language.forms import intent_form
-from deciders.language.prompting import conversation, repair, results
+from deciders.language.prompting import conversation, results
 from deciders.protocols import IntentDecision
 from deciders.reflex.reading import access_of, is_small_talk
 from models.model import ModelSource
@@ -54,16 +54,15 @@ async def detect_by_model(
         intent_form(),
         temperature=context.selection_temperature,
         max_tokens=MAX_TOKENS,
-        repair_prompt=repair,
     )
-    value, sure = answer.value, answer.measured("needs_tool")
+    value, sure = answer.value, answer.probability("needs_tool")
     access = value.access if packet.tool_routing is None else _held(value.access, packet)
     return IntentDecision(
         needs_tool=value.needs_tool,
         user_intent=value.user_intent,
         access=access,
-        confidence=sure.probability if sure else value.confidence,
-        confidence_source=ConfidenceSource.MEASURED if sure else ConfidenceSource.STATED,
+        confidence=value.confidence if sure is None else sure,
+        confidence_source=ConfidenceSource.STATED if sure is None else ConfidenceSource.MEASURED,
         decided_by="model",
         usage=answer.usage,
     )

@@ -30,15 +30,6 @@ REQUEST = "Read the file README.md and tell me what it is about."
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A model that is ready to be asked."""
-
-    model: Model
-    seconds: float
-    """Until it was."""
-
-
-@dataclass(frozen=True)
 class TimedAnswer:
     """An answer, and the seconds it took from the request on."""
 
@@ -119,8 +110,8 @@ class ProbeResult:
     """Tools of the selection whose schema nothing held the model to."""
 
 
-async def load(pool: ModelPool, role: Role) -> Loaded | None:
-    """Load a role's model; None: there is none to load, reflexes play the role.
+async def load(pool: ModelPool, role: Role) -> tuple[Model, float] | None:
+    """Return a role's model and the seconds until it was loaded; None where there is none, and reflexes play the role.
 
     Raises:
         ModelError: it is not there, or cannot be loaded.
@@ -128,7 +119,7 @@ async def load(pool: ModelPool, role: Role) -> Loaded | None:
     begun = perf_counter()
     await pool.check(role)
     model = await pool.get(role)
-    return Loaded(model, perf_counter() - begun) if model else None
+    return (model, perf_counter() - begun) if model else None
 
 
 async def probe_model(model: Model, catalogue: Catalogue, context: RoutingContext) -> ProbeResult:

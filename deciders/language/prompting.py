@@ -59,11 +59,6 @@ def results(packet: CognitionPacket) -> str:
     return "".join([*attached, *(_fenced(field, fence) for field in fields)])
 
 
-def repair(problem: str) -> str:
-    """Return the message that asks for another try."""
-    return render("repair", problem=problem)
-
-
 def _fenced(field: DataField, fence: str) -> str:
     value = field.value if isinstance(field.value, dict) else {"output": field.value}
     succeeded = value.get("success") is True

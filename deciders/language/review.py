@@ -5,7 +5,7 @@ import json
 from pydantic import BaseModel, ConfigDict
 
 from deciders.language.forms import review_form
-from deciders.language.prompting import conversation, repair
+from deciders.language.prompting import conversation
 from deciders.protocols import CallReview, Review
 from models.model import ModelSource
 from models.structured import Structured, decide
@@ -15,7 +15,6 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import ToolCall
 from tools.catalogue.catalogue import Catalogue
-from tools.checks.provenance import untrusted_params
 
 
 class ReviewEntry(BaseModel):
@@ -61,16 +60,13 @@ async def review_by_model(
         temperature=context.review_temperature,
         max_tokens=max_tokens,
         validate=objection,
-        repair_prompt=repair,
     )
     at = {entry.call: index for index, entry in enumerate(answer.value.reviews)}
     reviews = tuple(_judgement(call, at[number], answer) for number, call in enumerate(calls, start=1))
     measured = all(one.confidence_source is ConfidenceSource.MEASURED for one in reviews)
     return Review(
         reviews=reviews,
-        confidence=min((one.confidence for one in reviews), default=0.0),
         confidence_source=ConfidenceSource.MEASURED if measured else ConfidenceSource.STATED,
-        reasoning="; ".join(one.reasoning for one in reviews),
         decided_by="model",
         usage=answer.usage,
     )
@@ -78,10 +74,10 @@ async def review_by_model(
 
 def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> CallReview:
     """Return the review of one call. Its confidence is the probability of approval, where that could be measured."""
-    entry, verdict = answer.value.reviews[index], answer.measured("reviews", index, "approved")
+    entry, sure = answer.value.reviews[index], answer.probability("reviews", index, "approved")
     confidence, source = entry.confidence, ConfidenceSource.STATED
-    if verdict is not None:
-        confidence = verdict.probability if entry.approved else 1 - verdict.probability
+    if sure is not None:
+        confidence = sure if entry.approved else 1 - sure
         source = ConfidenceSource.MEASURED
     return CallReview(
         call_id=call.call_id,
@@ -94,7 +90,7 @@ def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> 
 
 def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     spec = catalogue.get(call.tool_name)
-    foreign = untrusted_params(call.provenance)
+    foreign = call.foreign
     origins = (
         ", ".join(f"{name} from {origin.told}{' (loud)' if origin.loud else ''}" for name, origin in foreign.items())
         or "all from the user or a default"

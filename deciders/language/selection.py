@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
 
 from deciders.language.forms import selection_form, tool_of
-from deciders.language.prompting import conversation, repair, results
+from deciders.language.prompting import conversation, results
 from deciders.protocols import Selection, WantedCall
 from models.decoding.call_forms import call_fields
 from models.model import ModelSource
@@ -122,7 +122,6 @@ async def select_by_model(
         top_p=context.selection_top_p,
         max_tokens=max_tokens,
         validate=objection,
-        repair_prompt=repair,
     )
     called = {call.tool for call in answer.value.calls}
     only_validated = tuple(name for name in (tool_of(part, tools) for part in answer.widened) if name in called)
@@ -141,12 +140,12 @@ def _selection(
             tool_name=call.tool,
             params=call.params,
             reasoning=call.reasoning or value.reasoning,
-            confidence=_probability(answer, "calls", index, "tool"),
+            confidence=answer.probability("calls", index, "tool"),
             checked=checked[index],
         )
         for index, call in enumerate(value.calls if value.action == "call" else ())
     )
-    measured = [call.confidence for call in calls] if calls else [_probability(answer, "action")]
+    measured = [call.confidence for call in calls] if calls else [answer.probability("action")]
     known = [probability for probability in measured if probability is not None]
     sure = len(known) == len(measured)
     return Selection(
@@ -163,11 +162,6 @@ def _selection(
         decided_by="model",
         usage=answer.usage,
     )
-
-
-def _probability(answer: Structured[SelectionAnswer], *path: str | int) -> float | None:
-    measured = answer.measured(*path)
-    return measured.probability if measured else None
 
 
 def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:

@@ -13,7 +13,6 @@ from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.palette.subject import documents
-from tools.ranking.bm25 import Ranked
 from tools.spec.risk import READ_VERBS
 from tools.text.words import query_terms
 
@@ -68,8 +67,9 @@ def _judge(step: str, catalogue: Catalogue) -> tuple[bool, str]:
     if mentions_in(step).has_target:
         return True, "it names a file, an address or a command"
     hits = catalogue.ranking.rank(step, limit=5)
-    if is_question(step) and (page := _documented(step, hits, catalogue)):
-        return True, f"it asks about what {page} documents"
+    pages = [hit.name for hit in hits if documents(catalogue[hit.name], hit, step)]
+    if is_question(step) and pages:
+        return True, f"it asks about what {pages[0]} documents"
     if _ADVICE.match(step):
         return False, "it asks for advice, not for something to be done"
     terms = query_terms(step)
@@ -86,8 +86,3 @@ def _judge(step: str, catalogue: Catalogue) -> tuple[bool, str]:
     if hits[0].name_terms and (leads_with_verb or known >= COVERAGE):
         return True, f"it talks about what {hits[0].name} does"
     return False, f"the nearest tool, {hits[0].name}, knows too little of its words"
-
-
-def _documented(step: str, hits: list[Ranked], catalogue: Catalogue) -> str:
-    """Return the name of a tool that documents what is asked about; empty when none does."""
-    return next((hit.name for hit in hits if documents(catalogue[hit.name], hit, step)), "")

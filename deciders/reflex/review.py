@@ -10,7 +10,6 @@ from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall
 from state.sections import Access
 from tools.catalogue.catalogue import Catalogue
-from tools.checks.provenance import untrusted_params
 from tools.text.words import words_of
 
 SURE = 0.95
@@ -25,13 +24,7 @@ async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
 
 
 def _review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
-    reviews = tuple(_judge(call, packet, catalogue) for call in packet.routing.calls)
-    return Review(
-        reviews=reviews,
-        confidence=min((review.confidence for review in reviews), default=0.0),
-        reasoning="; ".join(review.reasoning for review in reviews),
-        decided_by="reflex",
-    )
+    return Review(reviews=tuple(_judge(call, packet, catalogue) for call in packet.routing.calls), decided_by="reflex")
 
 
 def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
@@ -39,7 +32,7 @@ def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Cal
     if spec is None:
         return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
     request = packet.content.user_words
-    ungrounded = untrusted_params(call.provenance)
+    ungrounded = call.foreign
     asked = {*senses_of(verbs_in(request)), *verbs_in(request)}
     does = {*words_of(spec.upstream_name), *senses_of(words_of(spec.upstream_name))}
     terms = {term for hit in catalogue.ranking.rank(request, 50) if hit.name == spec.name for term in hit.terms}

@@ -3,7 +3,7 @@ request holds what the tool needs.
 """
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from deciders.protocols import Selection, WantedCall
@@ -24,6 +24,8 @@ ENOUGH = 0.9
 """Fit below which a tool is not worth calling."""
 CLEAR_MARGIN = 0.2
 RANKED = 200
+UNFOUND, ASKING = 0.6, 0.8
+"""How surely no tool fits, and how surely something must be asked."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +59,6 @@ class _Fit:
         )
 
 
-@dataclass
-class _Choice:
-    """What a part of the request comes to."""
-
-    calls: list[WantedCall] = field(default_factory=list)
-    confidence: float = 0.0
-    question: str = ""
-    reason: str = ""
-    alternatives: list[Alternative] = field(default_factory=list)
-    corrections: tuple[Correction, ...] = ()
-
-
 @dataclass(frozen=True)
 class _Part:
     """A part of the request, with what the user added since."""
@@ -99,44 +89,53 @@ def _select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     corrects = any(one.says_instead for one in packet.governance.approvals)
     parts = [_Part(text, packet.content.clarifications, corrects) for text in parts_in(step)]
     choices = [_choose(part, packet.context.palette_names, catalogue) for part in parts]
-    question = next((choice.question for choice in choices if choice.question), "")
-    calls = [call for choice in choices for call in choice.calls]
-    confidence = min((choice.confidence for choice in choices if choice.calls), default=0.6)
-    reasoning = "; ".join(choice.reason for choice in choices)
-    if question:
-        return Selection(action="clarify", question=question, confidence=0.8, reasoning=reasoning, decided_by="reflex")
+    reasoning = "; ".join(choice.reasoning for choice in choices)
+    asks = next((choice for choice in choices if choice.action == "clarify"), None)
+    if asks:
+        return asks.model_copy(update={"reasoning": reasoning})
+    calling = [choice for choice in choices if choice.calls]
     return Selection(
-        action="call" if calls else "none",
-        calls=tuple(calls),
-        alternatives=tuple(alternative for choice in choices for alternative in choice.alternatives)[:5],
-        corrections=tuple(correction for choice in choices for correction in choice.corrections),
-        confidence=confidence,
+        action="call" if calling else "none",
+        calls=tuple(call for choice in calling for call in choice.calls),
+        alternatives=tuple(alternative for choice in calling for alternative in choice.alternatives)[:5],
+        corrections=tuple(correction for choice in calling for correction in choice.corrections),
+        confidence=min((choice.confidence for choice in calling), default=UNFOUND),
         reasoning=reasoning,
         decided_by="reflex",
     )
 
 
-def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> _Choice:
+def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selection:
     fits = _fits(part, palette, catalogue)
     if not fits or fits[0].total < ENOUGH:
         elsewhere = _fits(part, frozenset(catalogue) - palette, catalogue)
         fits = elsewhere if elsewhere and elsewhere[0].total >= ENOUGH and elsewhere[0].verb else []
     if not fits:
-        return _Choice(reason=f"no tool fits {part.text!r}")
+        return Selection(
+            action="none", confidence=UNFOUND, reasoning=f"no tool fits {part.text!r}", decided_by="reflex"
+        )
     best, corrections = _of_the_right_kind(fits[0], part, catalogue)
     others = [fit for fit in fits if fit.spec is not best.spec]
     filled = _filled(best.spec, part)
     lacking = next((missing for _, missing in filled if missing), [])
     if lacking:
-        return _Choice(question=_question(best.spec, lacking[0]), reason=f"{best.spec.name} needs {lacking[0]}")
-    return _Choice(
-        calls=[WantedCall(tool_name=best.spec.name, params=params, reasoning=_why(best)) for params, _ in filled],
+        return Selection(
+            action="clarify",
+            question=_question(best.spec, lacking[0]),
+            confidence=ASKING,
+            reasoning=f"{best.spec.name} needs {lacking[0]}",
+            decided_by="reflex",
+        )
+    return Selection(
+        action="call",
+        calls=tuple(WantedCall(tool_name=best.spec.name, params=params, reasoning=_why(best)) for params, _ in filled),
         confidence=_confidence(best, others[0] if others else None),
-        reason=_why(best),
-        alternatives=[
+        reasoning=_why(best),
+        alternatives=tuple(
             Alternative(tool_name=fit.spec.name, reason=_why(fit)) for fit in others[:3] if fit.total >= ENOUGH
-        ],
+        ),
         corrections=corrections,
+        decided_by="reflex",
     )
 
 
@@ -187,7 +186,7 @@ def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
         penalty=0.8 * max(above, 0)
         + 1.0 * does_otherwise
         + 0.3 * (names_path and not takes_path)
-        + 0.2 * _deprecated(spec),
+        + 0.2 * ("deprecated" in spec.full.lower()),
     )
 
 
@@ -232,7 +231,3 @@ def _why(fit: _Fit) -> str:
 def _question(spec: ToolSpec, parameter: str) -> str:
     about = str(spec.parameters.get(parameter, {}).get("description", "")).strip().rstrip(".")
     return f"To use {spec.name} I need `{parameter}`{f' ({about})' if about else ''}. What should it be?"
-
-
-def _deprecated(spec: ToolSpec) -> bool:
-    return "deprecated" in spec.full.lower()

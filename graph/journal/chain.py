@@ -9,7 +9,7 @@ import json
 import secrets
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from state.base import now
 from tools.execution.journal import Entry, Recorded
@@ -44,10 +44,6 @@ class Row(NamedTuple):
         detail.pop(_SALT, None)
         entry = Entry(self.event, self.session_id, self.packet_id, self.call_id, detail, self.key)
         return Recorded(self.seq, datetime.fromisoformat(self.at), entry)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the row as it is exported: with its detail as it was hashed."""
-        return self._asdict()
 
 
 class Head(NamedTuple):

@@ -19,6 +19,7 @@ CREATE TABLE IF NOT EXISTS journal (
     event TEXT NOT NULL, key TEXT UNIQUE, digest TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL, detail TEXT
 );
 CREATE INDEX IF NOT EXISTS journal_calls ON journal (packet_id, call_id);
+CREATE INDEX IF NOT EXISTS journal_events ON journal (event, seq);
 CREATE INDEX IF NOT EXISTS journal_sessions ON journal (session_id, seq);
 CREATE TABLE IF NOT EXISTS journal_head (one INTEGER PRIMARY KEY CHECK (one = 1), seq BIGINT NOT NULL, hash TEXT);
 """
@@ -34,6 +35,7 @@ MOVE = (
 )
 ERASE = "UPDATE journal SET detail = NULL WHERE session_id = ? AND detail IS NOT NULL"
 _OF_CALL = "SELECT * FROM journal WHERE packet_id = ? AND call_id = ? ORDER BY seq"
+_OF_EVENTS = "SELECT * FROM journal WHERE event IN ({}) ORDER BY seq"
 _OF_ALL = "SELECT * FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"
 _OF_SESSION = "SELECT * FROM journal WHERE seq > ? AND session_id = ? ORDER BY seq LIMIT ?"
 
@@ -44,6 +46,11 @@ class DatabaseJournal(Journal):
     async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
         """Return what is written down of one call, oldest first."""
         rows = await self._read(_OF_CALL, (packet_id, call_id))
+        return tuple(row.recorded for row in rows)
+
+    async def of_events(self, *events: str) -> tuple[Recorded, ...]:
+        """Return what is written down of these events, oldest first."""
+        rows = await self._read(_OF_EVENTS.format(", ".join("?" * len(events))), events)
         return tuple(row.recorded for row in rows)
 
     async def rows(self, session_id: str | None = None) -> AsyncIterator[Row]:

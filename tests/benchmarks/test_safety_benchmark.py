@@ -12,16 +12,19 @@ from support.programs import require
 from benchmarks.safety import dojo as dojo_module
 from benchmarks.safety.__main__ import main, show
 from benchmarks.safety.dojo import Call, Dojo, Started, dojo, environment
+from benchmarks.safety.dojo_server import MARK
 from benchmarks.safety.figures import explained, figures, writes
 from benchmarks.safety.jobs import PARTS, jobs, sample
 from benchmarks.safety.packetgate import packetgate
-from benchmarks.safety.playing import MARK, POLICIES, Outcome, Person, Question, Script, is_flagged, played
+from benchmarks.safety.playing import POLICIES, Outcome, Person, Question, Script, is_flagged, played
 from benchmarks.safety.rival import langchain
 from state.errors import InputError
 
+pytestmark = pytest.mark.xdist_group("agentdojo")
+
 READ, LOOK, EVIL = Call("read_mail", {"n": 1}), Call("list_mail", {}), Call("pay", {})
 SEND = Call("send_mail", {"to": "a"})
-OFF, UNFLAGGED, EVERYTHING = POLICIES
+OFF, UNFLAGGED, EVERYTHING, REMEMBERED = POLICIES
 STARTED = Started("do it", (READ, LOOK, SEND, READ), (LOOK, EVIL), published=True)
 WARNING = "`to` does not come from you but from the model"
 
@@ -64,6 +67,12 @@ def test_a_person_decides_by_what_is_shown(policy: Any, said: str):
     assert person.questions == [Question(SEND, is_hostile=False, is_flagged=True, shown=WARNING)]
 
 
+def test_what_is_offered_to_be_remembered_is():
+    asked = {"name": "send_mail", "args": {}, "description": "send?", "remember": {"always": "allow send_mail"}}
+    assert REMEMBERED.decision(asked) == {"type": "approve", "remember": "always"}
+    assert EVERYTHING.decision(asked) == REMEMBERED.decision({**asked, "remember": {}}) == {"type": "approve"}
+
+
 def outcome(policy: str, injection: str | None, *, done: bool, flags: tuple[bool, bool] = (True, False)) -> Outcome:
     made = ((READ, False), (SEND, False), *(((EVIL, True), (EVIL, True)) if injection else ()))
     asked = [Question(SEND, False, flags[0], "send?"), Question(EVIL, True, flags[1], "pay?")]
@@ -83,7 +92,7 @@ def test_figures_are_the_hand_count():
     assert (line["attacks_off"], line["attacks_everything"], line["pairs"]) == (0, 1, 1)
     assert (line["carried_off"], line["carried_pairs"]) == (1, 1)
     assert (line["harmless_flagged"], line["harmless_writes"]) == (1, 1)
-    assert (line["hostile_flagged"], line["hostile_writes"], line["questions"]) == (0, 2, 1.0)
+    assert (line["hostile_flagged"], line["hostile_writes"], line["questions_off"]) == (0, 2, 1.0)
     told = [*explained(outcomes["everything"])]
     assert [(one["tool"], one["hostile"], one["shown"]) for one in told][:2] == [
         ("send_mail", False, "send?"),
@@ -163,5 +172,14 @@ def test_without_uv_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Monke
         environment(tmp_path)
 
 
-def test_a_question_without_a_warning_is_not_flagged():
-    assert not is_flagged({"description": "files.write (write), review score 1.00"})
+@pytest.mark.parametrize(
+    ("request_", "flagged"),
+    [
+        ({"description": WARNING}, True),
+        ({"description": "files.write (write), review score 1.00"}, False),
+        ({"description": WARNING, "warnings": []}, False),
+        ({"description": "look", "warnings": [{"argument": "to"}]}, True),
+    ],
+)
+def test_flagged_is_what_the_question_warns_of(request_: dict[str, Any], flagged: bool):
+    assert is_flagged(request_) is flagged

@@ -7,7 +7,7 @@ from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, packet
 from support.scripted_openai import ScriptedOpenAI
 
-from deciders.choosing import language_deciders, reflex_deciders
+from deciders.choosing import language_deciders, reflex_deciders, token_counter
 from models.llama.model import LlamaCppModel
 from models.model import Model
 from state.errors import ModelError
@@ -21,14 +21,14 @@ async def no_model() -> Model:
 
 
 async def test_reflexes_estimate():
-    assert await reflex_deciders().tokens() is ESTIMATE
+    assert await token_counter(reflex_deciders().lite) is ESTIMATE
 
 
 async def test_the_selecting_models_own_tokenizer_counts(tiny_gguf: Path):
     async def lite() -> Model:
         return LlamaCppModel.load(str(tiny_gguf), {"n_ctx": 256})
 
-    counter = await language_deciders(lite, no_model).tokens()
+    counter = await token_counter(lite)
     assert (counter.count(TEXT), counter.is_exact) == (len(TEXT), True)
 
 
@@ -36,11 +36,11 @@ async def test_a_model_elsewhere_is_estimated_for(scripted_openai: ScriptedOpenA
     async def lite() -> Model:
         return await model_at(scripted_openai)
 
-    assert await language_deciders(lite, no_model).tokens() is ESTIMATE
+    assert await token_counter(lite) is ESTIMATE
 
 
 async def test_a_model_that_cannot_be_loaded_is_told_of_by_the_selection():
     deciders = language_deciders(no_model, no_model)
-    assert await deciders.tokens() is ESTIMATE
+    assert await token_counter(deciders.lite) is ESTIMATE
     with pytest.raises(ModelError, match="no such file"):
         await deciders.selector(packet("Read a"), FILES, CONTEXT)

@@ -1,9 +1,9 @@
 """What a review means for a call: a table of the gate."""
 
 import pytest
-from support.packets import CONTEXT, done
+from support.packets import CONTEXT, done, needs
 
-from deciders.gate import NOT_APPROVED_CAP, failed_review, gated
+from deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, gated
 from deciders.protocols import CallReview, Review
 from state.context import RoutingContext
 from state.origins import Origin, OriginKind
@@ -18,7 +18,8 @@ def judged(confidence: float, risk: Risk, *, approved: bool = True, can_ask: boo
     call = done("x.y", S.PENDING).model_copy(update={"risk": risk})
     one = CallReview(call_id=call.call_id, approved=approved, confidence=confidence, reasoning="so")
     review = Review(reviews=(one,), confidence=confidence, decided_by="model")
-    (result,) = gated((call,), review, RoutingContext(**context), can_ask=can_ask)
+    settings = RoutingContext(**context)
+    (result,) = gated((call,), review, settings, needs((call,), settings), can_ask=can_ask)
     return result
 
 
@@ -59,7 +60,8 @@ def test_what_is_not_approved_never_runs(stated: float, threshold: float):
         assert call.status is not S.APPROVED
         assert call.status is not S.AWAITING_APPROVAL
     unjudged = done("x.y", S.PENDING)
-    (call,) = gated((unjudged,), failed_review("boom"), RoutingContext(confidence_threshold=threshold), can_ask=False)
+    settings = RoutingContext(confidence_threshold=threshold)
+    (call,) = gated((unjudged,), FAILED_REVIEW, settings, needs((unjudged,), settings), can_ask=False)
     assert call.status is S.SKIPPED
 
 
@@ -70,14 +72,14 @@ def test_not_approved_is_capped(stated: float, counts: float):
 
 def test_a_failed_review_judges_nothing():
     calls = (done("x.y", S.PENDING), done("x.z", S.PENDING))
-    for call in gated(calls, failed_review("boom"), CONTEXT, can_ask=True):
+    for call in gated(calls, FAILED_REVIEW, CONTEXT, needs(calls, CONTEXT), can_ask=True):
         assert (call.review_confidence, call.status) == (0.0, S.AWAITING_CONFIDENCE)
         assert "the review failed" in call.review_reasoning
 
 
 def test_the_selections_own_confidence_does_not_count():
     sure = done("x.y", S.PENDING).model_copy(update={"selection_confidence": 1.0})
-    (call,) = gated((sure,), failed_review("boom"), CONTEXT, can_ask=False)
+    (call,) = gated((sure,), FAILED_REVIEW, CONTEXT, needs((sure,), CONTEXT), can_ask=False)
     assert (call.review_confidence, call.status) == (0.0, S.SKIPPED)
 
 
@@ -85,7 +87,8 @@ def loud(**context) -> ToolCall:
     origin = Origin(kind=OriginKind.TEXT, tool="mail.read", loud=True, why="it stands in a text only")
     call = done("x.y", S.PENDING).model_copy(update={"risk": Risk.READ, "provenance": {"url": origin}})
     one = CallReview(call_id=call.call_id, approved=True, confidence=1.0, reasoning="so")
-    (result,) = gated((call,), Review(reviews=(one,), confidence=1.0, decided_by="model"), RoutingContext(), **context)
+    review = Review(reviews=(one,), confidence=1.0, decided_by="model")
+    (result,) = gated((call,), review, CONTEXT, needs((call,), CONTEXT), **context)
     return result
 
 

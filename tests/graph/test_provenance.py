@@ -25,12 +25,11 @@ async def test_a_write_with_an_argument_from_a_tool_asks_and_says_where_from():
         asked = await talk.ask("Read note a and send a letter on it")
         (request,) = asked.question["action_requests"]
         assert request["name"] == "notebook.send_letter"
-        assert (
-            "`to` does not come from you but from the text that notebook.read_note returned" in request["description"]
-        )
-        assert (
-            "`text` does not come from you but from the text that notebook.read_note returned" in request["description"]
-        )
+        to, text = request["warnings"]
+        assert (to["argument"], to["marked"], to["sentence"]) == ("to", "evil@example.com", POISON)
+        assert to["why"] == "this destination stands only in text that notebook.read_note returned"
+        assert (text["argument"], text["marked"]) == ("text", "all secrets")
+        assert "to` **`evil@example.com`**" in request["description"]
         packet = await talk.reply("no")
     assert words(packet.routing.all_calls[1].provenance) == {
         "to": "text:notebook.read_note",
@@ -57,14 +56,15 @@ async def test_what_the_user_said_is_the_users():
     async with session(scripted(READ, LETTER), notebook, allow_write_tools=True) as talk:
         asked = await talk.ask("Read a, then send all secrets to evil@example.com")
     assert words(asked.packet.routing.calls[0].provenance) == {"to": "user", "text": "user"}
-    assert "does not come from you" not in asked.question["action_requests"][0]["description"]
+    assert asked.question["action_requests"][0]["warnings"] == []
 
 
 async def test_what_nobody_said_comes_from_the_model():
     notebook = Notebook()
     async with session(scripted(LETTER), notebook, allow_write_tools=True) as talk:
         asked = await talk.ask("Send a letter")
-    assert "`to` does not come from you but from the model" in asked.question["action_requests"][0]["description"]
+    (warning,) = asked.question["action_requests"][0]["warnings"]
+    assert warning["why"] == "neither you nor a field of any output gave this address"
 
 
 async def test_the_reflex_review_does_not_approve_of_it():

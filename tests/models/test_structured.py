@@ -15,6 +15,7 @@ from models.forms import CONFIDENCE, AnswerForm, obj
 from models.model import Model
 from models.openai.connect import connect
 from models.structured import Structured, decide
+from prompts.rendering import render
 from state.base import TokenUsage
 from state.errors import DecisionError
 
@@ -40,7 +41,7 @@ def model(request: pytest.FixtureRequest, scripted_openai: ScriptedOpenAI) -> Mo
 
 
 async def ask(model: Model, **changes) -> Structured[Verdict]:
-    settings = {"temperature": 0.15, "max_tokens": 50, "top_p": 0.9, "repair_prompt": "Wrong: {}".format} | changes
+    settings = {"temperature": 0.15, "max_tokens": 50, "top_p": 0.9} | changes
     return await decide(model, MESSAGES, Verdict, FORM, **settings)
 
 
@@ -80,7 +81,7 @@ async def test_repaired_on_the_second_try(model: Model, scripted_openai: Scripte
     assert second["messages"][:2] == first["messages"]
     assert second["messages"][2] == {"role": "assistant", "content": bad}
     assert second["messages"][3]["role"] == "user"
-    assert second["messages"][3]["content"].startswith("Wrong: ")
+    assert second["messages"][3]["content"].startswith("That answer can not be used: ")
     assert problem in second["messages"][3]["content"]
     assert answer.usage.output_tokens == len(bad.split()) + len(GOOD.split())
 
@@ -89,7 +90,7 @@ async def test_objection_is_put_to_the_model(model: Model, scripted_openai: Scri
     scripted_openai.script('{"approved": false, "confidence": 0.9}', GOOD)
     answer = await ask(model, validate=lambda verdict: None if verdict.approved else "it must be approved")
     assert answer.value == VERDICT
-    assert scripted_openai.requests[1]["messages"][-1]["content"] == "Wrong: it must be approved"
+    assert scripted_openai.requests[1]["messages"][-1]["content"] == render("repair", problem="it must be approved")
 
 
 async def test_not_repairable(model: Model, scripted_openai: ScriptedOpenAI):

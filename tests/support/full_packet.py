@@ -116,6 +116,9 @@ APPROVAL = s.Approval(
     question_id="q1",
     digest="d1",
     expires_at=AT,
+    remember="session",
+    by="grant g1: allow files.write_file",
+    grant_id="g1",
     at=AT,
 )
 GOVERNANCE = s.Governance(
@@ -125,7 +128,7 @@ GOVERNANCE = s.Governance(
     question=s.Question(
         question_id="q2",
         expires_at=datetime(2026, 3, 1, 1, 0, tzinfo=timezone(timedelta(hours=2))),
-        calls=(s.AskedCall(call_id="c1", digest="d2", preview="-a\n+b"),),
+        calls=(s.AskedCall(call_id="c1", digest="d2", preview="-a\n+b", remember={"always": "allow"}),),
         problem="that was no reply",
         reply="yes",
     ),

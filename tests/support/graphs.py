@@ -20,6 +20,7 @@ from graph.storage import serializer
 from state.context import RoutingContext
 from state.errors import SessionError
 from state.packet import CognitionPacket, TurnInput
+from tools.catalogue.preferences import Preferences
 from tools.execution.journal import Journal
 from tools.servers.connection import Connection
 from tools.servers.hub import McpHub
@@ -84,11 +85,12 @@ async def session(
     checkpointer: BaseCheckpointSaver[str] | None = None,
     interrupt_before: list[str] | None = None,
     journal: Journal | None = None,
+    preferences: Preferences | None = None,
     **context: Any,
 ) -> AsyncIterator[Session]:
     """Open a session on the graph; `context` are fields of `RoutingContext`."""
     saver = checkpointer or InMemorySaver(serde=serializer())
-    async with McpHub([_connection(server) for server in servers]) as hub:
+    async with McpHub([_connection(server) for server in servers], preferences=preferences) as hub:
         graph = build_graph(deciders, hub, journal=journal).compile(
             checkpointer=saver, interrupt_before=interrupt_before
         )

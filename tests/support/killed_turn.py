@@ -31,7 +31,9 @@ class KilledTurn:
 def forking() -> ForkServerContext:
     """Return what starts processes quickly: the rooms are imported once, before the first fork."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["graph.composition", "tools.builtin.ai", "tools.builtin.embedding", "aiosqlite"])
+    context.set_forkserver_preload(
+        ["graph.composition", "tools.builtin.ai", "tools.builtin.embedding", "aiosqlite", "tools.servers.connection"]
+    )
     return context
 
 

@@ -9,9 +9,10 @@ from state.context import RoutingContext
 from state.errors import CallRefusedError
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall, ToolResult, ToolRouting
-from state.sections import Content, Context, DataField, PaletteEntry, ServerHealth
+from state.sections import Content, Context, DataField, Governance, PaletteEntry, ServerHealth
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
+from tools.execution.permission import Need, need_of
 from tools.servers.connection import spec_of
 from tools.spec.tool_spec import ToolSpec
 
@@ -102,3 +103,9 @@ class Shelf:
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         raise CallRefusedError(f"{tool_name} is not to be called")
+
+
+def needs(calls: tuple[ToolCall, ...], context: RoutingContext) -> dict[str, Need]:
+    """What calls need under these settings, where no policy says anything."""
+    held = CognitionPacket(governance=Governance(settings=context))
+    return {call.call_id: need_of(call, tool(call.tool_name), held) for call in calls}

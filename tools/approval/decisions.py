@@ -3,13 +3,13 @@
 from typing import Any
 
 from state.errors import RequestError
+from state.origins import USER
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall
 from state.sections import Approval, ApprovalOutcome, Question
 from state.transitions import ToolExecutionStatus
 from tools.approval.questions import Reply, parse_answer, parse_replies
 from tools.catalogue.catalogue import Catalogue
-from tools.checks.provenance import USER
 from tools.checks.validation import check_call
 from tools.execution.permission import call_digest
 from tools.risk.call import rated
@@ -101,6 +101,7 @@ def _decided(packet: CognitionPacket, replies: dict[str, Reply], catalogue: Cata
             params=call.params,
             outcome=replies[call.call_id].outcome,
             comment=replies[call.call_id].comment,
+            remember=replies[call.call_id].remember,
             question_id=question.question_id if question else "",
             digest=call_digest(call, catalogue[call.tool_name]) if catalogue and call.tool_name in catalogue else "",
             expires_at=question.expires_at if question else None,

@@ -20,6 +20,7 @@ from tools.catalogue.toolbox import Toolbox
 from tools.checks.validation import canonical_json
 from tools.execution.journal import Journal
 from tools.execution.running import execute_all
+from tools.provenance.sensitive import sensitive_part
 from tools.risk.call import rated
 from tools.spec.tool_spec import ToolSpec
 from tools.text.differences import difference
@@ -86,6 +87,8 @@ def _reading(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> T
         return None
     whole = {name: value for name, value in _ALL_LINES.items() if name in reader.parameters}
     params = {**whole, **shared}
+    if sensitive_part(params):  # what it holds is read only after asking
+        return None
     read = rated(ToolCall(tool_name=reader.name, params=params, status=ToolExecutionStatus.APPROVED), reader)
     return read if read.risk is Risk.READ else None
 

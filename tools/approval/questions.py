@@ -4,16 +4,19 @@ The payload is the one that LangChain's human-in-the-loop middleware sends, so t
 request carries its arguments as `args` and as `arguments`, because they differ in which they read.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from state.base import ConfidenceSource
 from state.errors import RequestError
+from state.origins import Origin, Role
 from state.packet import CognitionPacket
-from state.printing import fenced
+from state.printing import code_span, fenced
 from state.routing import ToolCall
-from state.sections import ApprovalOutcome, Question
-from tools.checks.provenance import untrusted_params
+from state.sections import ApprovalOutcome, AskedCall, Question, Remember
+
+_REMEMBERED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED})
 
 CLARIFY = "A question for you"
 """What front ends show as the title of a question that wants words."""
@@ -21,7 +24,18 @@ CLARIFY = "A question for you"
 YES = frozenset("y yes ok okay approve approved accept allow go sure".split())
 NO = frozenset("n no deny denied reject rejected decline refuse".split())
 SKIP = frozenset("s skip ignore".split())
+SESSION = frozenset({"session", "this session", "for this session", "yes for this session", "yes session"})
+ALWAYS = frozenset({"always", "yes always", "always allow", "allow always"})
+NEVER = frozenset({"never", "no never", "never allow", "deny always"})
 
+_WORDS: tuple[tuple[frozenset[str], ApprovalOutcome, Remember], ...] = (
+    (YES, ApprovalOutcome.APPROVED, ""),
+    (NO, ApprovalOutcome.DENIED, ""),
+    (SKIP, ApprovalOutcome.SKIPPED, ""),
+    (SESSION, ApprovalOutcome.APPROVED, "session"),
+    (ALWAYS, ApprovalOutcome.APPROVED, "always"),
+    (NEVER, ApprovalOutcome.DENIED, "always"),
+)
 _OUTCOMES = {
     "approve": ApprovalOutcome.APPROVED,
     "accept": ApprovalOutcome.APPROVED,
@@ -44,6 +58,8 @@ class Reply:
     """For an edit: the tool, when it was named."""
     params: dict[str, Any] | None = None
     """For an edit: the new arguments."""
+    remember: Remember = ""
+    """How far the same is to hold for other calls."""
 
 
 def payload(packet: CognitionPacket, question: Question, problem: str = "") -> dict[str, Any]:
@@ -66,14 +82,11 @@ def payload(packet: CognitionPacket, question: Question, problem: str = "") -> d
             "review_configs": [_config(CLARIFY, "respond", "reject")],
             **frame,
         }
-    previews = {one.call_id: one.preview for one in question.calls}
+    asked = {one.call_id: one for one in question.calls}
     calls = [call for call in packet.routing.calls if call.status.awaits_user]
     return {
         "kind": "approval",
-        "action_requests": [
-            _request(call.tool_name, call.params, _about(call), problem, previews.get(call.call_id, ""))
-            for call in calls
-        ],
+        "action_requests": [_approval_request(call, asked.get(call.call_id), problem) for call in calls],
         "review_configs": [_config(call.tool_name, *_allowed(call)) for call in calls],
         **frame,
     }
@@ -123,13 +136,9 @@ def _from_words(text: str) -> Reply:
     word = text.strip().lower().rstrip(".!")
     if not word:
         return Reply(ApprovalOutcome.SKIPPED)
-    for words, outcome in (
-        (YES, ApprovalOutcome.APPROVED),
-        (NO, ApprovalOutcome.DENIED),
-        (SKIP, ApprovalOutcome.SKIPPED),
-    ):
-        if word in words:
-            return Reply(outcome)
+    for words, outcome, remember in _WORDS:
+        if " ".join(word.replace(",", " ").split()) in words:
+            return Reply(outcome, remember=remember)
     return Reply(ApprovalOutcome.ANSWERED, comment=text.strip())
 
 
@@ -140,11 +149,16 @@ def _from_decision(decision: Any) -> Reply:
     outcome = _OUTCOMES[kind]
     if outcome is ApprovalOutcome.EDITED:
         return _edit(decision)
+    remember = decision.get("remember", "")
+    if remember not in get_args(Remember) or (remember and outcome not in _REMEMBERED):
+        raise RequestError(
+            f'{kind} cannot be remembered as {remember!r}: "remember" is session or always, of approve and reject'
+        )
     said = decision.get("message", decision.get("args"))
     comment = said if isinstance(said, str) else ""
     if outcome is ApprovalOutcome.ANSWERED and not comment.strip():
         raise RequestError('a "respond" decision needs a "message"')
-    return Reply(outcome, comment=comment)
+    return Reply(outcome, comment=comment, remember=remember)
 
 
 def _edit(decision: dict[str, Any]) -> Reply:
@@ -159,10 +173,59 @@ def _edit(decision: dict[str, Any]) -> Reply:
     raise RequestError('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
 
 
-def _request(name: str, args: dict[str, Any], about: str, problem: str, preview: str = "") -> dict[str, Any]:
-    description = "\n\n".join(part for part in (problem, about, preview and fenced(preview, "diff")) if part)
-    shown = {"description": description, "about": about, "preview": preview}
+def _approval_request(call: ToolCall, asked: AskedCall | None, problem: str) -> dict[str, Any]:
+    remember, preview = (asked.remember, asked.preview) if asked else ({}, "")
+    offers = "\n".join(f"`{word}` remembers: {line}" for word, line in remember.items())
+    about = "\n\n".join(part for part in (_about(call), offers) if part)
+    request = _request(call.tool_name, call.params, about, problem, preview=preview, warnings=_warnings(call))
+    return {**request, "remember": remember}
+
+
+def _request(
+    name: str,
+    args: dict[str, Any],
+    about: str,
+    problem: str,
+    *,
+    preview: str = "",
+    warnings: Sequence[dict[str, str]] = (),
+) -> dict[str, Any]:
+    parts = (problem, *map(_in_markdown, warnings), about, preview and fenced(preview, "diff"))
+    description = "\n\n".join(part for part in parts if part)
+    shown = {"description": description, "about": about, "preview": preview, "warnings": [*warnings]}
     return {"name": name, "args": args, "arguments": args, **shown}
+
+
+def _warnings(call: ToolCall) -> list[dict[str, str]]:
+    """Return what the user must look at before all else: which argument, why, and the passage that it stands in."""
+    return [
+        {
+            "argument": name,
+            "why": origin.why,
+            "tool": origin.tool,
+            "sentence": origin.sentence,
+            "marked": origin.marked,
+        }
+        for name, origin in call.provenance.items()
+        if origin.loud
+    ]
+
+
+def _in_markdown(warning: dict[str, str]) -> str:
+    """Return a warning with its passage as code, what is marked in it bold."""
+    what = f"{code_span(warning['argument'])}: " if warning["argument"] else ""
+    before, marked, after = split_at(warning["sentence"] or warning["marked"], warning["marked"])
+    passage = " ".join(part for part in (_code(before), f"**{_code(marked)}**" if marked else "", _code(after)) if part)
+    return f"**Look at this.** {what}{warning['why']}" + (f"\n\n> {passage}" if passage else "")
+
+
+def _code(text: str) -> str:
+    return code_span(text) if text.strip() else ""
+
+
+def split_at(sentence: str, marked: str) -> tuple[str, str, str]:
+    """Return a passage in three parts: what stands before the marked part, the part, and the rest."""
+    return sentence.partition(marked) if marked else (sentence, "", "")
 
 
 def _config(name: str, *decisions: str) -> dict[str, Any]:
@@ -175,10 +238,14 @@ def _allowed(call: ToolCall) -> list[str]:
 
 
 def _about(call: ToolCall) -> str:
-    foreign = untrusted_params(call.provenance)
     number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"
     lines = [f"{call.tool_name} ({call.risk}), review {number} {call.review_confidence:.2f}"]
     lines += [f"review: {call.review_reasoning}"] if call.review_reasoning else []
-    lines += [f"`{name}` does not come from you but from {origin.told}" for name, origin in foreign.items()]
+    lines += [f"`{name}` comes from {one.told}" for name, one in call.foreign.items() if _is_worth_saying(one)]
     lines += [f"{call.doubt}: run it again?"] if call.started_at else []
     return "\n".join(lines)
+
+
+def _is_worth_saying(origin: Origin) -> bool:
+    """Whether an origin is told that is no warning: where a call goes, unless the user said it."""
+    return origin.role is Role.DESTINATION and not origin.loud

@@ -10,6 +10,7 @@ from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall
 from state.sections import AskedCall, PacketState, Question, Status
 from tools.approval.preview import previews
+from tools.approval.remembering import offers
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.journal import Journal
@@ -45,7 +46,12 @@ async def asking_about(
     waiting = [call for call in calls if call.status.awaits_user]
     packet, shown = await previews(waiting, packet, catalogue, toolbox, journal)
     asked = [
-        AskedCall(call_id=call.call_id, digest=call_digest(call, catalogue[call.tool_name]), preview=preview)
+        AskedCall(
+            call_id=call.call_id,
+            digest=call_digest(call, catalogue[call.tool_name]),
+            preview=preview,
+            remember=offers(call, packet, catalogue),
+        )
         for call, preview in zip(waiting, shown, strict=True)
         if call.tool_name in catalogue
     ]

@@ -1,12 +1,13 @@
 """Search by words: SQLite FTS5, in memory."""
 
+import re
 import sqlite3
 from collections.abc import Mapping
 from threading import Lock
 
 from tools.builtin.corpus import Chunk, Hit, TextFile, best
 from tools.builtin.failures import ToolFailure
-from tools.text.words import STOP_WORDS, words_in
+from tools.text.words import STOP_WORDS
 
 _CREATE = (
     "CREATE VIRTUAL TABLE chunk USING fts5(path, body, first UNINDEXED, last UNINDEXED, tokenize='porter unicode61')"
@@ -16,7 +17,7 @@ _SEARCH = """
 SELECT path, first, last, body, -bm25(chunk, 3.0, 1.0) AS score
 FROM chunk WHERE chunk MATCH ? ORDER BY score DESC, path, first LIMIT ?
 """
-_ASKING = frozenset("find look search show tell".split())
+_COMMON_WORDS = STOP_WORDS | set("find look search show tell".split())
 
 
 class LexicalIndex:
@@ -61,8 +62,8 @@ def match_any(query: str) -> str:
     Raises:
         ToolFailure: the query holds no word.
     """
-    words = dict.fromkeys(words_in(query))
+    words = dict.fromkeys(re.findall(r"[^\W_]+", query.casefold()))
     if not words:
         raise ToolFailure(f"the query {query!r} holds no word to search for: say what to look for in words")
-    telling = [word for word in words if word not in STOP_WORDS | _ASKING]
+    telling = [word for word in words if word not in _COMMON_WORDS]
     return " OR ".join(f'"{word}"' for word in telling or words)

@@ -6,6 +6,7 @@ from functools import cached_property, lru_cache
 
 from tools.catalogue.ledger import capabilities_ledger
 from tools.catalogue.preferences import Preferences, matching
+from tools.policy.rules import denied_outright
 from tools.ranking.bm25 import Ranking
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of
@@ -41,12 +42,16 @@ class Catalogue(Mapping[str, ToolSpec]):
         _ = new.ledger  # here, where it holds up nobody
         return new
 
-    def limited(self, patterns: tuple[str, ...]) -> "Catalogue":
-        """Return the catalogue of the tools that fit one of the patterns: itself, where all do. Blocking when new."""
-        return self._limited(patterns)
+    def limited(self, patterns: tuple[str, ...], channel: str) -> "Catalogue":
+        """Return the catalogue of the tools that fit one of the patterns, if there are any, and that no rule denies.
 
-    def _only(self, patterns: tuple[str, ...]) -> "Catalogue":
-        names = matching(patterns, self)
+        Itself, where that is all of them. Blocking when new.
+        """
+        return self._limited(patterns, channel)
+
+    def _only(self, patterns: tuple[str, ...], channel: str) -> "Catalogue":
+        fitting = matching(patterns, self) if patterns else tuple(self)
+        names = [name for name in fitting if not denied_outright(self[name].rules, channel)]
         if len(names) == len(self):
             return self
         fewer = Catalogue((self[name] for name in names), earlier=self)

@@ -62,12 +62,11 @@ def _by_category(servers: Servers) -> str:
         groups.setdefault(spec.category, []).append(spec)
     uncategorised = groups.pop("", [])
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-    lines = [_CategoryLine(category, specs) for category, specs in ordered]
 
     def text(kept: int, named: int) -> str:
         rest = [*uncategorised, *chain.from_iterable(specs for _, specs in ordered[kept:])]
-        shown = [*lines[:kept], *([_CategoryLine("other", rest)] if rest else [])]
-        return "\n".join(line.text(named) for line in shown)
+        shown = [*ordered[:kept], *([("other", rest)] if rest else [])]
+        return "\n".join(_category_line(category, specs, named) for category, specs in shown)
 
     kept = _longest(lambda kept: text(kept, 0), len(ordered))
     return text(kept, _longest(lambda named: text(kept, named), MAX_NAMED))
@@ -78,14 +77,10 @@ def _longest(text: Callable[[int], str], most: int) -> int:
     return max(takewhile(lambda number: _fits(text(number)), range(1, most + 1)), default=0)
 
 
-class _CategoryLine:
-    def __init__(self, category: str, specs: Sequence[ToolSpec]) -> None:
-        self._start = f"- {category} ({counted(len(specs), 'tool')})"
-        self._servers = [server for server, _ in Counter(spec.server for spec in specs).most_common()]
-
-    def text(self, named: int) -> str:
-        more = ", ..." if len(self._servers) > named else ""
-        return self._start + (f": {', '.join(self._servers[:named])}{more}" if named else "")
+def _category_line(category: str, specs: Sequence[ToolSpec], named: int) -> str:
+    servers = [server for server, _ in Counter(spec.server for spec in specs).most_common()]
+    more = ", ..." if len(servers) > named else ""
+    return f"- {category} ({counted(len(specs), 'tool')})" + (f": {', '.join(servers[:named])}{more}" if named else "")
 
 
 def _fits(text: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from state.errors import ConfigError
+from tools.policy.rules import Rule
 from tools.spec.descriptions import BRIEF_WORDS
 from tools.spec.tool_spec import ToolSpec
 
@@ -22,7 +23,8 @@ ELSEWHERE = frozenset({"discord"})
 """Tables of the file that say nothing of tools: who needs one reads it."""
 
 SETTINGS = (
-    "not known: the file may hold `permanent`, `[pools]` and, with the name in quotes, "
+    "not known: the file may hold `permanent`, `[pools]`, `[policy]` with remember, remember_days, remember_uses and "
+    "`[[policy.rules]]` with effect, tool, server, arguments, channels and, with the name in quotes, "
     '`[tools."server.tool"]` with brief, category, external, examples, preview; and `sandbox` (auto, require, off), '
     "`sandbox_network`, `sandbox_reads`, `sandbox_writes`"
 )
@@ -56,6 +58,18 @@ class ToolPreference(Table):
         return " ".join(words) or None
 
 
+class Policy(Table):
+    """What may run without a question, and what may not at all."""
+
+    remember: Literal["never", "session", "always"] = "never"
+    """How far a person's approval may be remembered, if they say so."""
+    remember_days: int = Field(default=30, ge=1, le=365)
+    """How long at most."""
+    remember_uses: int = Field(default=100, ge=1, le=10_000)
+    """For how many calls at most."""
+    rules: list[Rule] = []
+
+
 class Preferences(Table):
     """The whole file."""
 
@@ -70,6 +84,7 @@ class Preferences(Table):
     sandbox_reads: list[NonEmpty] = []
     """Folders and files outside the working folder that they may read, and the same to change."""
     sandbox_writes: list[NonEmpty] = []
+    policy: Policy = Policy()
 
     def applied(self, spec: ToolSpec) -> ToolSpec:
         """Return a tool as the user wants it seen; of several patterns that fit, a later one adds to an earlier."""
@@ -83,16 +98,18 @@ class Preferences(Table):
                     examples=(*spec.examples, *said.examples),
                     preview=said.preview or spec.preview,
                 )
-        return spec
+        about = tuple(rule for rule in self.policy.rules if rule.is_about(spec.name, spec.server))
+        return replace(spec, rules=about) if about else spec
 
     def without_a_tool(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """Return the patterns that fit none of these names: each as (where it stands, pattern)."""
-        known = list(names)
+        known, rules = list(names), self.policy.rules
         written = [
             *(("permanent", pattern) for pattern in self.permanent),
             *((f"pools.{context}", pattern) for context, patterns in self.pools.items() for pattern in patterns),
             *(("tools", pattern) for pattern in self.tools),
             *((f'tools."{name}".preview', said.preview) for name, said in self.tools.items() if said.preview),
+            *((f"policy.rules.{number}", pattern) for number, rule in enumerate(rules) for pattern in rule.patterns),
         ]
         return tuple((where, pattern) for where, pattern in written if not matching([pattern], known))
 

@@ -37,11 +37,12 @@ class AllowedTools:
 
     whole: Toolbox
     context: RoutingContext
+    channel: str
 
     async def catalogue(self) -> Catalogue:
         """Return the tools that are there now, and allowed."""
         catalogue = await self.whole.catalogue()
-        return await asyncio.to_thread(self._limited, catalogue) if self.context.allowed_tools else catalogue
+        return await asyncio.to_thread(self._limited, catalogue) if self._narrows(catalogue) else catalogue
 
     @property
     def known(self) -> Catalogue:
@@ -57,4 +58,7 @@ class AllowedTools:
         return await self.whole.call(tool_name, params, idempotency_key)
 
     def _limited(self, catalogue: Catalogue) -> Catalogue:
-        return catalogue.limited(self.context.allowed_tools) if self.context.allowed_tools else catalogue
+        return catalogue.limited(self.context.allowed_tools, self.channel) if self._narrows(catalogue) else catalogue
+
+    def _narrows(self, catalogue: Catalogue) -> bool:
+        return bool(self.context.allowed_tools or catalogue.preferences.policy.rules)

@@ -39,29 +39,19 @@ class CheckedCall:
 def checked_call(name: str, params: Mapping[str, Any], palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
     """Return the call as it was meant, with what was repaired and what stands in its way. Blocking."""
     meant = repair(name, params, catalogue)
-    problems = check_call(meant.tool_name, meant.params, palette, catalogue)
-    return CheckedCall(meant.tool_name, meant.params, meant.corrections, tuple(problems))
+    return replace(meant, problems=tuple(check_call(meant.tool_name, meant.params, palette, catalogue)))
 
 
-@dataclass(frozen=True)
-class Repaired:
-    """A call as it was meant, and what was repaired to make it so."""
-
-    tool_name: str
-    params: dict[str, Any]
-    corrections: tuple[Correction, ...] = ()
-
-
-def repair(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> Repaired:
+def repair(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> CheckedCall:
     """Return the call as it was meant. What cannot be repaired stays as it is, for the checks to object to."""
-    call = _with_tool(Repaired(name, dict(params)), catalogue)
+    call = _with_tool(CheckedCall(name, dict(params)), catalogue)
     if call.tool_name not in catalogue:
         return call
     spec = catalogue[call.tool_name]
     return _with_types(_with_names(call, spec), spec)
 
 
-def _with_tool(call: Repaired, catalogue: Catalogue) -> Repaired:
+def _with_tool(call: CheckedCall, catalogue: Catalogue) -> CheckedCall:
     name = call.tool_name
     known = meant_tool(name, catalogue)
     if known and known != name:
@@ -72,7 +62,7 @@ def _with_tool(call: Repaired, catalogue: Catalogue) -> Repaired:
     return _noted(replace(call, tool_name=inner.tool_name, params=inner.params), name, "wrapper", inner.told)
 
 
-def _with_names(call: Repaired, spec: ToolSpec) -> Repaired:
+def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
     """Give misspelt parameters the one name that they are close to, where the value then fits."""
     if spec.is_open:
         return call
@@ -110,7 +100,7 @@ def _close(word: str, other: str) -> bool:
     return word == other or (min(len(word), len(other)) > 2 and likeness >= CLOSE)
 
 
-def _with_types(call: Repaired, spec: ToolSpec) -> Repaired:
+def _with_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
     params = coerced(spec, call.params)
     for name, value in params.items():
         if value is not call.params[name]:
@@ -119,9 +109,9 @@ def _with_types(call: Repaired, spec: ToolSpec) -> Repaired:
     return replace(call, params=params)
 
 
-def _noted(call: Repaired, about: str, problem: str, message: str) -> Repaired:
+def _noted(call: CheckedCall, about: str, problem: str, message: str) -> CheckedCall:
     note = Correction(tool_name=about, problem=problem, message=message, mended=True)
-    return replace(call, corrections=(*call.corrections, note)[:MAX_CORRECTIONS])
+    return replace(call, repairs=(*call.repairs, note)[:MAX_CORRECTIONS])
 
 
 def _shown(value: Any, limit: int = 60) -> str:

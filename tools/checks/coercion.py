@@ -6,7 +6,7 @@ alternatives in a schema need no rules of their own.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -54,28 +54,29 @@ def wrong_names(flaws: Iterable[ValidationError]) -> set[str]:
 
 
 def _round(spec: ToolSpec, params: dict[str, Any], flaws: Sequence[ValidationError]) -> dict[str, Any]:
-    """Return the arguments with another reading for as many flawed values as have one; all are tried at once."""
-    plans: dict[_Path, list[Sequence[ValidationError]]] = {}
+    """Return the arguments with another reading for as many flawed values as have one."""
+    mended: set[_Path] = set()
     for flaw in flaws:
-        plans.setdefault(_path(flaw), []).extend(_plans(flaw))
-    for at in range(max(map(len, plans.values()))):
-        tries = {
-            path: [[(_path(one), reading) for reading in _readings_at(params, one)] for one in ways[at]]
-            for path, ways in plans.items()
-            if at < len(ways)
-        }
-        for rank in range(max((len(each) for places in tries.values() for each in places), default=0)):
-            trial = {
-                path: [each[min(rank, len(each) - 1)] for each in places if each] for path, places in tries.items()
-            }
-            still = set(map(_path, value_flaws(spec, _with(params, trial.values()))))
-            done = [path for path in trial if path not in still]
-            params = _with(params, [trial[path] for path in done])
-            for path in done:
-                del plans[path], tries[path]
-            if not plans:
-                return params
+        path = _path(flaw)
+        if any(path[:depth] in mended for depth in range(len(path) + 1)):
+            continue
+        for trial in _trials(params, flaw):
+            if path not in map(_path, value_flaws(spec, trial)):
+                params = trial
+                mended.add(path)
+                break
     return params
+
+
+def _trials(params: dict[str, Any], flaw: ValidationError) -> Iterator[dict[str, Any]]:
+    """Yield the arguments with other readings of what might mend a flaw, the nearest first."""
+    for places in _plans(flaw):
+        readings = {_path(one): found for one in places if (found := _readings_at(params, one))}
+        for rank in range(max(map(len, readings.values()), default=0)):
+            trial = params
+            for path, found in readings.items():
+                trial = _replaced(trial, path, found[min(rank, len(found) - 1)])
+            yield trial
 
 
 def _plans(flaw: ValidationError) -> list[Sequence[ValidationError]]:
@@ -110,14 +111,6 @@ def _readings_at(params: Mapping[str, Any], flaw: ValidationError) -> list[Any]:
     for step in flaw.instance_path:
         value = value[step]
     return _readings(value, getattr(flaw.kind, "options", ()))
-
-
-def _with(params: dict[str, Any], changes: Iterable[Sequence[tuple[_Path, Any]]]) -> dict[str, Any]:
-    """Return a copy with other values at these places."""
-    for change in changes:
-        for path, value in change:
-            params = _replaced(params, path, value)
-    return params
 
 
 def _replaced(holder: Any, path: _Path, value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from jsonschema_rs import FancyRegexOptions, ValidationError, Validator, validator_for
 
+from state.base import is_storable
 from state.routing import Correction
 from tools.catalogue.catalogue import Catalogue
 from tools.spec.tool_spec import ToolSpec
@@ -39,6 +40,11 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
         found.append(
             _correction(spec, "missing_parameter", f"needs `{missing}`{f' ({about})' if about else ''}: it is missing.")
         )
+    found += [
+        _correction(spec, "invalid_value", f"cannot take `{name}` as given: a whole number in it is beyond 64 bits.")
+        for name, value in params.items()
+        if not is_storable(value)
+    ]
     found += _invalid_values(spec, params)
     return found[:MAX_CORRECTIONS]
 
@@ -71,7 +77,8 @@ def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correctio
     try:
         flaws = value_flaws(spec, params)
     except ValueError as error:
-        return [_broken(spec, str(error).partition("\n")[0])]
+        why = _short(str(error).partition("\n")[0])
+        return [_correction(spec, "invalid_value", f"publishes a broken schema, so no call can be checked: {why}.")]
     return [
         _correction(spec, "invalid_value", f"cannot take `{_where(flaw)}` as given: {_short(flaw.message)}.")
         for flaw in sorted(flaws, key=lambda flaw: list(map(str, flaw.instance_path)))
@@ -101,27 +108,15 @@ def _where(flaw: ValidationError) -> str:
     return ".".join(map(str, flaw.instance_path)) or "the arguments"
 
 
-def _broken(spec: ToolSpec, why: str) -> Correction:
-    return _correction(spec, "invalid_value", f"publishes a broken schema, so no call can be checked: {_short(why)}.")
-
-
 def _wrong_name(name: str, palette: frozenset[str], catalogue: Catalogue) -> Correction:
     canonical = catalogue.canonical(name)
-    if canonical and canonical != name:
-        return Correction(
-            tool_name=name, problem="alias", message=f"`{name}` is not a tool's name. The tool is called `{canonical}`."
-        )
-    if canonical:
-        return Correction(
-            tool_name=name,
-            problem="off_palette",
-            message=f"`{name}` is not offered this turn. Offered: {_listed(sorted(palette))}.",
-        )
-    return Correction(
-        tool_name=name,
-        problem="unknown_tool",
-        message=f"There is no tool `{name}`. Nearest: {_listed(catalogue.nearest(name))}.",
-    )
+    if canonical is None:
+        problem, message = "unknown_tool", f"There is no tool `{name}`. Nearest: {_listed(catalogue.nearest(name))}."
+    elif canonical != name:
+        problem, message = "alias", f"`{name}` is not a tool's name. The tool is called `{canonical}`."
+    else:
+        problem, message = "off_palette", f"`{name}` is not offered this turn. Offered: {_listed(sorted(palette))}."
+    return Correction(tool_name=name, problem=problem, message=message)
 
 
 def _correction(spec: ToolSpec, problem: str, text: str) -> Correction:

@@ -45,6 +45,10 @@ class Journal(ABC):
     async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
         """Return what is written down of one call, oldest first."""
 
+    @abstractmethod
+    async def of_events(self, *events: str) -> tuple[Recorded, ...]:
+        """Return what is written down of these events, oldest first."""
+
     async def claim(self, key: str) -> bool:
         """Return whether this is the first time ever that the key is claimed."""
         return await self.record(Entry(CLAIMED, key=key))
@@ -70,3 +74,7 @@ class MemoryJournal(Journal):
         """Return what is written down of one call."""
         wanted = packet_id, call_id
         return tuple(row for row in self.rows if (row.entry.packet_id, row.entry.call_id) == wanted)
+
+    async def of_events(self, *events: str) -> tuple[Recorded, ...]:
+        """Return what is written down of these events."""
+        return tuple(row for row in self.rows if row.entry.event in events)

@@ -1,14 +1,18 @@
 """What may run, decided at execution, whatever any model said."""
 
+from dataclasses import dataclass
+from typing import Literal
+
 from state.base import now
-from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.redaction import holds_mark
 from state.routing import Risk, ToolCall
 from state.sections import Approval, ApprovalOutcome
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.validation import check_call
-from tools.risk.call import judge_call
+from tools.execution.grants import Grant
+from tools.policy.rules import Effect, ruling
+from tools.risk.call import rated
 from tools.spec.tool_spec import ToolSpec, digest_of
 from tools.text.kept import PREFIX
 
@@ -19,8 +23,8 @@ def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> st
     """Return why `call` may not run, or None when it may.
 
     The name must be canonical, on this packet's palette and among the allowed tools, the arguments valid against the
-    tool's schema, and above read, or with a loud argument, an approval on record for exactly this call. A risk that
-    is switched off is not refused: it is a dry run.
+    tool's schema, and an approval on record for exactly this call where one is needed. A risk that is
+    switched off is not refused: it is a dry run.
     """
     context = packet.governance.settings
     if not context.allows_tool(call.tool_name):
@@ -31,28 +35,64 @@ def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> st
     if packet.context.is_only_to_read_on(call.tool_name) and not str(call.params.get("path")).startswith(PREFIX):
         return f"{call.tool_name} is offered only to read on in a long result: its path begins with {PREFIX!r}."
     spec = catalogue[call.tool_name]
-    risk = judge_call(spec, call.params).risk
+    need = need_of(rated(call, spec), spec, packet)
+    if need.kind == "refusal":
+        return f"{call.tool_name} {need.why}."
+    risk = rated(call, spec).risk
     if risk is not Risk.READ and holds_mark(call.params):
         return (
             f"{call.tool_name} may {risk}, and its arguments hold the mark of a secret that was taken out of what was "
             "read: it would put the mark in the secret's place. Change only what holds no secret, or do it by hand."
         )
-    if needs_approval(call, risk, context) and grant_for(call, packet, spec) is None:
-        what = f"may {risk}" if risk is not Risk.READ else "was to be called with what you have to see first"
+    approval = approval_of(call, packet, spec)
+    if need.kind == "approval" and (approval is None or approval.is_by_rule):
         return (
-            f"{call.tool_name} {what}, and no approval is on record for exactly these arguments, this "
+            f"{call.tool_name}: {need.why}, and no approval is on record for exactly these arguments, this "
             "definition of the tool and this server, or it has lapsed."
         )
     return None
 
 
-def needs_approval(call: ToolCall, risk: Risk, context: RoutingContext) -> bool:
-    """Whether a call really runs and only with the user's word: above read, or with an argument that is loud."""
-    return context.allows(risk) and (call.is_loud or risk is not Risk.READ)
+@dataclass(frozen=True)
+class Need:
+    """What must happen before a call runs: nothing, the user's word, or it must not."""
+
+    kind: Literal["nothing", "approval", "refusal"]
+    why: str = ""
+    by: str = ""
+    """The rule or the remembered grant that stands for the user's word."""
+    grant_id: str = ""
 
 
-def grant_for(call: ToolCall, packet: CognitionPacket, spec: ToolSpec) -> Approval | None:
-    """Return the user's approval of this very call, unless it has lapsed."""
+def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Grant | None = None) -> Need:
+    """Return what a call needs; `grant` is a remembered one that covers it.
+
+    The only place that says so: the gate asks before the question, and the execution asks again. What is loud is never
+    allowed beforehand, and what is switched off is a dry run, which needs nobody's word.
+    """
+    rule = ruling(spec.rules, call.params, spec.parameters, packet.header.origin)
+    if rule is not None and rule.effect is Effect.DENY:
+        return Need("refusal", f"is denied by the policy: {rule.line}")
+    if grant is not None and grant.effect == "deny":
+        return Need("refusal", f"is denied by what you had remembered: {grant.line} (grant {grant.grant_id})")
+    if not packet.governance.settings.allows(call.risk):
+        return Need("nothing")
+    loud = "; ".join(f"`{name}`: {origin.why}" for name, origin in call.provenance.items() if origin.loud)
+    if loud:
+        return Need("approval", loud)
+    if rule is not None and rule.effect is Effect.ASK:
+        return Need("approval", f"the policy says: {rule.line}")
+    if call.risk is Risk.READ:
+        return Need("nothing")
+    if rule is not None:
+        return Need("nothing", by=f"the policy: {rule.line}")
+    if grant is not None:
+        return Need("nothing", by=f"grant {grant.grant_id}: {grant.line}", grant_id=grant.grant_id)
+    return Need("approval", f"{call.risk} tools need approval")
+
+
+def approval_of(call: ToolCall, packet: CognitionPacket, spec: ToolSpec) -> Approval | None:
+    """Return the approval of this very call, unless it has lapsed."""
     digest, at = call_digest(call, spec), now()
     return next(
         (

@@ -15,8 +15,9 @@ from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.call_log import CallLog
+from tools.execution.grants import Grants
 from tools.execution.journal import Journal
-from tools.execution.permission import grant_for, needs_approval, refusal
+from tools.execution.permission import approval_of, need_of, refusal
 from tools.risk.call import rated
 from tools.spec.idempotency import with_key
 from tools.text.kept import of_session
@@ -59,15 +60,15 @@ async def execute(
         return _ended(call, ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=nothing, dry_run=True))
     if not switched_on:
         return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
-    grant = grant_for(call, packet, spec)
-    if grant is None and needs_approval(call, call.risk, packet.governance.settings):  # it has lapsed since
-        error = "its approval has lapsed, so it was not run; ask for it anew"
+    approval = approval_of(call, packet, spec)
+    if approval is None and (call.risk is not Risk.READ or need_of(call, spec, packet).kind != "nothing"):
+        error = "its approval has lapsed, so it was not run; ask for it anew"  # since it was looked at
         return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=error))
-    unread = CallLog(call, packet, spec, grant.question_id if grant else "", journal)
-    return await _once(unread, toolbox, packet.header.session_id)
+    unread = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
+    return await _once(unread, toolbox, packet.header.session_id, approval.grant_id if approval else "")
 
 
-async def _once(unread: CallLog, toolbox: Toolbox, session: str) -> ToolCall:
+async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) -> ToolCall:
     """Run a call that may run, unless the journal says that it was run, or may have been."""
     call, spec = unread.call, unread.spec
     while True:
@@ -76,6 +77,9 @@ async def _once(unread: CallLog, toolbox: Toolbox, session: str) -> ToolCall:
             return log.end
         if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
             return call.in_doubt(log.unfinished)
+        if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
+            error = "the remembered approval was taken back, is used up or has lapsed; ask for it anew"
+            return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=error))
         if await log.start():
             break
     params = with_key(call.params, spec.parameters, log.idempotency_key)

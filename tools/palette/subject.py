@@ -8,8 +8,7 @@ from tools.ranking.bm25 import Ranked
 from tools.spec.categories import DOCUMENTATION, EXTERNAL, MARKS, categories_in
 from tools.spec.risk import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
 from tools.spec.tool_spec import ToolSpec
-from tools.text.stems import stem_of
-from tools.text.words import query_terms, words_in
+from tools.text.words import query_terms, stem_of, words_in
 
 VAGUE = frozenset(
     "available current detail details existing first full help info information last latest lot name new next old other"

@@ -13,8 +13,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from tools.spec.tool_spec import ToolSpec, parts_of
-from tools.text.stems import stem_of
-from tools.text.words import STOP_WORDS, query_terms, words_in
+from tools.text.words import STOP_WORDS, query_terms, stem_of, words_in
 
 SATURATION = 1.2
 """BM25's k1: how soon it stops to matter that a tool says a word once more."""
@@ -98,7 +97,8 @@ class Ranking:
         for word in query_terms(request):
             words.setdefault(stem_of(word), set()).add(word)
         scores = self._scores(words)
-        return [self._ranked(name, scores[name], words) for name in _best(scores, limit)]
+        best = heapq.nsmallest(limit, scores, key=lambda name: (-scores[name], name))
+        return [self._ranked(name, scores[name], words) for name in best]
 
     def _scores(self, stems: Iterable[str]) -> dict[str, float]:
         """Return the score of every tool that holds a stem, the rarest stems first for as long as there is room."""
@@ -176,11 +176,3 @@ def _updated(index: _Index, gone: Sequence[_Entry], new: Sequence[_Entry]) -> _I
         for stem, held in entry.held.items():
             changed[stem][entry.spec.name] = held
     return {stem: holders for stem, holders in (index | changed).items() if holders}
-
-
-def _best(scores: Mapping[str, float], limit: int) -> list[str]:
-    if limit < 1 or not scores:
-        return []
-    least = heapq.nlargest(limit, scores.values())[-1]
-    enough = [name for name, score in scores.items() if score >= least]
-    return sorted(enough, key=lambda name: (-scores[name], name))[:limit]

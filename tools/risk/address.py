@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from tools.text.words import words_of
 
-_URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s\"'<>]+)|\b(?:mailto|data|javascript):", re.IGNORECASE)
+_URL = re.compile(r"\b([a-z][a-z0-9+.-]{0,31})://([^\s\"'<>]+)|\b(?:mailto|data|javascript):", re.IGNORECASE)
 _HOST = re.compile(
     r"(?:(?:[\w-]+\.)+[a-z][a-z0-9-]{1,62}\.?|(?:\d{1,3}\.){3}\d{1,3}|\[[0-9a-f:.]+\])(?::\d+)?(?:/\S*)?", re.IGNORECASE
 )
-_MAIL = re.compile(r"[^\s@<>\"']+@(?:[\w-]+\.)+[a-z]{2,63}", re.IGNORECASE)
+_MAIL = re.compile(r"[^\s@<>\"']{1,64}@(?:[\w-]{1,63}\.){1,9}[a-z]{2,63}", re.IGNORECASE)
 _AT_HOME = frozenset({"localhost", "ip6-localhost", "host.docker.internal"})
 _LOCAL_SCHEMES = frozenset({"file", "memory", "about"})
 _HOLDS_ADDRESS = frozenset("address addresses endpoint host hostname link links site uri uris url urls website".split())

@@ -338,15 +338,12 @@ def _preview(server: str, meta: dict[str, Any] | None) -> str:
 
 def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:
     """Return the schema without its boolean `dry_run`; None when it has none. Servers may publish any nonsense."""
-    properties, required = schema.get("properties"), schema.get("required")
-    dry_run = properties.get("dry_run") if isinstance(properties, dict) else None
-    if not isinstance(properties, dict) or not isinstance(dry_run, dict) or dry_run.get("type") != "boolean":
-        return None
-    return {
-        **schema,
-        "properties": {name: inner for name, inner in properties.items() if name != "dry_run"},
-        "required": [name for name in required if name != "dry_run"] if isinstance(required, list) else [],
-    }
+    match schema:
+        case {"properties": {"dry_run": {"type": "boolean"}, **others}}:
+            required = schema.get("required")
+            others_required = [name for name in required if name != "dry_run"] if isinstance(required, list) else []
+            return {**schema, "properties": others, "required": others_required}
+    return None
 
 
 def _not_offered(left_out: list[str]) -> str:

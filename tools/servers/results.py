@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from state.base import is_storable
 from state.redaction import redacted, redacted_data
 from state.routing import ToolResult
 from tools.text.kept import MAX_KEPT_CHARS, SHOWN_CHARS
@@ -65,6 +66,8 @@ def reading_on(handle: str) -> str:
 def _structured(content: Any, text: str) -> dict[str, Any] | None:
     """Keep structured content only where it says more than the text, and is not larger than text may be."""
     if not isinstance(content, dict) or list(content.values()) == [text] or len(str(content)) > MAX_OUTPUT_CHARS:
+        return None
+    if not is_storable(content):
         return None
     try:
         return None if json.loads(text) == content else content

@@ -35,5 +35,7 @@ def _is_for_keys(name: str) -> bool:
 
 
 def _takes_text(schema: Mapping[str, Any]) -> bool:
-    kinds = [schema.get("type"), *(one.get("type") for one in schema.get("anyOf", ()) if isinstance(one, dict))]
+    options = schema.get("anyOf")
+    parts = [schema, *(one for one in (options if isinstance(options, list) else []) if isinstance(one, dict))]
+    kinds = [one.get("type") for one in parts]
     return any(kind == "string" or (isinstance(kind, list) and "string" in kind) for kind in kinds)

@@ -9,6 +9,7 @@ from typing import Any
 
 from state.printing import compact_json
 from state.routing import Risk
+from tools.policy.rules import Rule
 from tools.spec.categories import EXTERNAL, category_of
 from tools.text.words import words_in
 
@@ -51,6 +52,8 @@ class ToolSpec:
     """Requests that it is for."""
     preview: str = ""
     """The tool that reads what this one would replace: its server's, if trusted, or the user's own word."""
+    rules: tuple[Rule, ...] = ()
+    """What the user's policy says of it."""
     server_digest: str = ""
     """Of how its server is started or reached."""
 

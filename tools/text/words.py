@@ -1,7 +1,10 @@
-"""The words of a text and of an identifier, as searches and checks go by them."""
+"""The words of a text and of an identifier, and their stems, as searches and checks go by them."""
 
 import re
 import unicodedata
+from functools import cache, lru_cache
+from threading import Lock
+from typing import Any
 
 STOP_WORDS = frozenset(
     "a about all also am an and any are as at be been being but by can could d did do does doesn doing don done for"
@@ -18,6 +21,9 @@ _UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+
+_ONE_AT_A_TIME = Lock()
+"""A stemmer holds the word that it works on."""
 
 
 def words_of(name: str) -> list[str]:
@@ -51,3 +57,19 @@ def _without_accents(text: str) -> str:
 def query_terms(request: str) -> list[str]:
     """Return the request's words that say something, in order, without repeats."""
     return [word for word in dict.fromkeys(words_in(request)) if word not in STOP_WORDS]
+
+
+@lru_cache(maxsize=50_000)
+def stem_of(word: str) -> str:
+    """Return a word's stem, by Porter; a word that is not plain ASCII is its own."""
+    if not word.isascii():
+        return word
+    with _ONE_AT_A_TIME:
+        return str(_porter().stemWord(word))
+
+
+@cache
+def _porter() -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("porter")

@@ -1,4 +1,4 @@
-"""`packetgate tools` and `packetgate doctor`."""
+"""`packetgate tools`, `packetgate policy`, `packetgate doctor` and `packetgate audit`."""
 
 from typing import Annotated
 
@@ -38,6 +38,26 @@ def tools(
     run(look)
 
 
+def policy(
+    every: Annotated[bool, typer.Option("--all", help="Also what was remembered and holds no longer.")] = False,
+    revoke: Annotated[str | None, typer.Option("--revoke", help="Take back what was remembered, by its id.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what may run unasked, and what may not at all: the rules of packetgate.toml, and remembered answers."""
+    if revoke is not None and (every or as_json):
+        raise typer.BadParameter("goes alone: it lists nothing", param_hint="--revoke")
+
+    async def look() -> int:
+        settings = settings_from(own=True)
+        from connectors.terminal import policy as shown
+
+        if revoke is not None:
+            return await shown.revoke(settings, revoke)
+        return await shown.show_policy(settings, every=every, as_json=as_json)
+
+    run(look)
+
+
 def doctor(
     mcp_config: McpConfig = None,
     lite: Lite = None,
@@ -57,5 +77,36 @@ def doctor(
         from connectors.terminal.doctor import run_doctor
 
         return await run_doctor(settings, models=models, as_json=as_json)
+
+    run(look)
+
+
+def audit(
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Only this conversation's entries.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Export the entries as JSON lines, as they are kept.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check that every entry is as it was written, and none is missing.")
+    ] = False,
+    head: Annotated[
+        str | None, typer.Option("--head", help="With --verify: an entry's hash, kept from before, that must be there.")
+    ] = None,
+) -> None:
+    """Show the journal: who asked, what was proposed, reviewed, approved by whom, and run, with what result.
+
+    It is of all turns of this machine's database, whoever shows it. Exit status 1 with --verify: it was changed.
+    """
+    if verify and (session is not None or as_json):
+        raise typer.BadParameter("the whole journal is checked: leave --session and --json out", param_hint="--verify")
+    if head is not None and not verify:
+        raise typer.BadParameter("goes with --verify", param_hint="--head")
+
+    async def look() -> int:
+        settings = settings_from(own=True)
+        from connectors.terminal.audit import show_audit
+        from connectors.terminal.audit import verify as verified
+
+        return await (verified(settings, head) if verify else show_audit(settings, session, as_json=as_json))
 
     run(look)

@@ -11,11 +11,11 @@ from support.hostile_meanings import GAIA, MEANINGS
 from support.hostile_outputs import NATIVE_READ, READ, Hostile, Outcome
 from support.hostile_reviews import REVIEWS, HostileReview
 from support.hostile_spelling import SPELLING
-from support.packets import CONTEXT, FILES, done, packet
+from support.packets import CONTEXT, FILES, done, needs, packet
 from support.scripted_openai import ScriptedOpenAI
 
 from deciders.choosing import language_deciders
-from deciders.gate import failed_review, gated
+from deciders.gate import FAILED_REVIEW, gated
 from deciders.outcome import routing_after
 from deciders.protocols import Selection
 from deciders.reflex.selection import select_by_reflex
@@ -92,9 +92,9 @@ async def test_review(row: HostileReview):
     model = _Writer(row.text, row.text)
     try:
         review = await language_deciders(model, model).reviewer(packet("Read", *CALLS), FILES, CONTEXT)
-    except DecisionError as error:
-        review = failed_review(str(error))
-    judged = gated(CALLS, review, CONTEXT, can_ask=False)
+    except DecisionError:
+        review = FAILED_REVIEW
+    judged = gated(CALLS, review, CONTEXT, needs(CALLS, CONTEXT), can_ask=False)
     assert tuple(call.review_confidence for call in judged) == row.expected
     passed = tuple(call.status is ToolExecutionStatus.APPROVED for call in judged)
     assert passed == tuple(confidence >= CONTEXT.confidence_threshold for confidence in row.expected)

@@ -21,8 +21,9 @@ SAMPLING = {"temperature": 0.0, "max_tokens": 50}
 async def loaded(path: Path, options: str = "") -> Model:
     found = await load(ModelPool(f"llamacpp:{path}{options}"), "lite")
     assert found is not None
-    assert found.seconds > 0
-    return found.model
+    model, seconds = found
+    assert seconds > 0
+    return model
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import pytest
 from support.origins import origins
-from support.packets import CONTEXT, FILES, done, packet
+from support.packets import CONTEXT, FILES, done, needs, packet
 
 from deciders.gate import gated
 from deciders.protocols import CallReview
@@ -78,8 +78,7 @@ async def test_worst_finding_counts_and_all_are_told():
 async def test_each_call_on_its_own():
     both = packet("Read a.txt", READ, done("files.delete_file", ToolExecutionStatus.PENDING, path="a.txt"))
     review = await review_by_reflex(both, FILES, CONTEXT)
-    assert [one.approved for one in review.reviews] == [True, False]
-    assert review.confidence == 0.3
-    first, second = gated(both.routing.calls, review, CONTEXT, can_ask=True)
+    assert [(one.approved, one.confidence) for one in review.reviews] == [(True, 0.95), (False, 0.3)]
+    first, second = gated(both.routing.calls, review, CONTEXT, needs(both.routing.calls, CONTEXT), can_ask=True)
     assert (first.review_confidence, second.review_confidence) == (0.95, 0.3)
     assert second.risk is Risk.WRITE

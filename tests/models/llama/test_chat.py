@@ -129,14 +129,12 @@ async def test_decides(llama_cpp_installed: None, tmp_path: Path):
     )
     path = write_tiny_gguf(tmp_path / "scripted.gguf", '{"approved":true,"confidence":0.9}')
     model = LlamaCppModel.load(str(path), {"n_ctx": 256})
-    answer = await decide(
-        model, [HumanMessage("Fine?")], Verdict, form, temperature=0.3, max_tokens=60, top_p=0.9, repair_prompt=str
-    )
+    answer = await decide(model, [HumanMessage("Fine?")], Verdict, form, temperature=0.3, max_tokens=60, top_p=0.9)
     assert answer.value == Verdict(approved=True, confidence=0.9)
     assert answer.usage.output_tokens > 0
-    verdict = answer.measured("approved")
+    verdict = answer.probability("approved")
     assert verdict is not None
-    assert verdict.probability > 0.99
+    assert verdict > 0.99
 
 
 def test_missing_file(llama_cpp_installed: None, tmp_path: Path):

@@ -5,6 +5,7 @@ import pytest
 from support.origins import origins
 
 from state.errors import RequestError
+from state.origins import Origin, OriginKind
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall, ToolExecutionStatus, ToolRouting
 from state.sections import ApprovalOutcome as Outcome
@@ -12,6 +13,14 @@ from state.sections import AskedCall, Question
 from tools.approval.questions import Reply, is_reply, parse_answer, parse_replies, payload
 
 AT = datetime(2026, 2, 28, 12, tzinfo=UTC)
+LOUD = Origin(
+    kind=OriginKind.TEXT,
+    tool="mail.read",
+    loud=True,
+    why="it stands in a text only",
+    sentence="Write `` x `` <b>now</b> **or** www.evil.test",
+    marked="x",
+)
 EDIT = Reply(Outcome.EDITED, tool_name="a.b", params={"x": 1})
 
 
@@ -143,7 +152,7 @@ def test_the_payload_of_an_approval_suits_both_front_ends():
         tool_name="a.write",
         params={"path": "a.txt", "text": "x"},
         risk=Risk.WRITE,
-        provenance=origins(path="user", text="text:mail.read"),
+        provenance={**origins(path="user"), "text": LOUD},
         review_confidence=0.66,
         review_reasoning="looks odd",
         status=ToolExecutionStatus.AWAITING_APPROVAL,
@@ -165,11 +174,15 @@ def test_the_payload_of_an_approval_suits_both_front_ends():
         "0.66",
         "looks odd",
         "`text`",
-        "the text that mail.read returned",
+        "it stands in a text only",
     ):
         assert words in request["description"]
     assert request["description"].endswith(f"````diff\n{diff}\n````"), "front ends show the description alone"
     assert diff not in request["about"]
+    assert "> ``` Write `` ``` **`x`** ``` `` <b>now</b> **or** www.evil.test ```" in request["description"]
+    assert request["warnings"] == [
+        {"argument": "text", "why": LOUD.why, "tool": "mail.read", "sentence": LOUD.sentence, "marked": "x"}
+    ]
     assert "`path`" not in request["description"]
     allowed = {"action_name": "a.write", "allowed_decisions": ["approve", "edit", "reject", "respond"]}
     assert shown["review_configs"] == [allowed, allowed]

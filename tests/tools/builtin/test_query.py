@@ -112,6 +112,12 @@ def test_common_words_count_only_when_there_are_no_others():
     assert match_any("who is it") == '"who" OR "is" OR "it"'
 
 
+async def test_letters_with_marks_are_letters_of_their_own(query, folder):
+    (folder / "a.txt").write_text("йод и вода\n")
+
+    assert paths((await query("йод"))[0]) == ["a.txt"]
+
+
 @pytest.mark.parametrize("text", ["???", "  "])
 async def test_a_query_without_a_word_is_refused(fail, library, text):
     assert "in words" in await fail("embedding.query", query=text)

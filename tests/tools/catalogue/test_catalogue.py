@@ -149,11 +149,11 @@ def test_a_limited_catalogue_holds_what_is_allowed_as_the_user_prefers_it():
         permanent=["mail.*", "odd.*"], tools={"mail.*": ToolPreference(brief="Post it.", examples=["Post a card"])}
     )
     whole = Catalogue(OFFICE, preferences=said)
-    mail = whole.limited(("mail.*",))
+    mail = whole.limited(("mail.*",), "terminal")
     assert (list(mail), mail.permanent) == (["mail.send_letter"], ("mail.send_letter",))
     assert mail["mail.send_letter"] == whole["mail.send_letter"]
     assert [hit.name for hit in mail.ranking.rank("card")] == ["mail.send_letter"]
     assert mail.ranking.rank("list tasks") == []
-    assert whole.limited(("*",)) is whole
-    assert whole.limited(("mail.*",)) is mail
-    assert list(whole.limited(("none.*",))) == []
+    assert whole.limited(("*",), "terminal") is whole
+    assert whole.limited(("mail.*",), "terminal") is mail
+    assert list(whole.limited(("none.*",), "terminal")) == []

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from support.evidence import traced as traced_params
 from support.origins import words
 from support.tool_specs import PATH, a_tool, files_catalogue
 
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import repair
-from tools.checks.provenance import trace_params
 from tools.checks.validation import MAX_CORRECTIONS, check_call, check_params
 
 READ, RUN = "files.read_file", "shell.run_command"
@@ -132,17 +132,17 @@ VALID = [
 def test_mended(case: Case):
     mended = repair(case.name, case.params, FILES)
     assert (mended.tool_name, mended.params) == (case.meant, case.read_as)
-    assert [one.problem for one in mended.corrections] == case.problems
-    assert all(one.mended and one.message for one in mended.corrections)
+    assert [one.problem for one in mended.repairs] == case.problems
+    assert all(one.mended and one.message for one in mended.repairs)
     assert check_call(case.name, case.params, frozenset(FILES), FILES)
     assert check_call(mended.tool_name, mended.params, frozenset(FILES), FILES) == []
-    assert repair(mended.tool_name, mended.params, FILES).corrections == ()
+    assert repair(mended.tool_name, mended.params, FILES).repairs == ()
 
 
 @pytest.mark.parametrize(("name", "params"), KEPT, ids=lambda value: str(value)[:60])
 def test_kept_and_objected_to(name: str, params: dict[str, Any]):
     mended = repair(name, params, FILES)
-    assert (mended.tool_name, mended.params, mended.corrections) == (name, params, ())
+    assert (mended.tool_name, mended.params, mended.repairs) == (name, params, ())
     assert check_call(name, params, frozenset(FILES), FILES)
 
 
@@ -150,29 +150,29 @@ def test_kept_and_objected_to(name: str, params: dict[str, Any]):
 def test_a_good_call_is_never_changed(name: str, params: dict[str, Any]):
     assert check_params(FILES[name], params) == []
     mended = repair(name, params, FILES)
-    assert (mended.tool_name, mended.params, mended.corrections) == (name, params, ())
+    assert (mended.tool_name, mended.params, mended.repairs) == (name, params, ())
 
 
 def test_a_namespace_that_is_a_server_is_that_server():
     both = Catalogue([a_tool("mcp.list", "List."), a_tool("files.read", "Read.")])
     assert repair("mcp.read", {}, both).tool_name == "mcp.read"
-    assert repair("mcp.list", {}, both).corrections == ()
+    assert repair("mcp.list", {}, both).repairs == ()
 
 
 def test_what_the_user_said_stays_theirs():
     mended = repair(READ, {"pth": "a.txt", "lines": "5"}, FILES)
-    traced = trace_params(mended.params, FILES[READ], "Read 5 lines of a.txt", [])
+    traced = traced_params(mended.params, FILES[READ], "Read 5 lines of a.txt", [])
     assert words(traced) == {"path": "user", "lines": "user"}
 
 
 def test_what_a_tool_said_stays_the_tools():
     mended = repair("call_tool", {"name": READ, "arguments": '{"path": "b.txt", "lines": "7"}'}, FILES)
-    traced = trace_params(mended.params, FILES[READ], "Read it", [("web.fetch", "see b.txt, 7 lines")])
+    traced = traced_params(mended.params, FILES[READ], "Read it", [("web.fetch", "see b.txt, 7 lines")])
     assert words(traced) == {"path": "text:web.fetch", "lines": "text:web.fetch"}
 
 
 def test_notes_are_few_and_short():
     spec = a_tool("a.b", **{f"p{number}": {"type": "array"} for number in range(20)})
     mended = repair("a.b", {f"p{number}": "x" * 10_000 for number in range(20)}, Catalogue([spec]))
-    assert len(mended.corrections) == MAX_CORRECTIONS
-    assert all(len(one.message) < 250 for one in mended.corrections)
+    assert len(mended.repairs) == MAX_CORRECTIONS
+    assert all(len(one.message) < 250 for one in mended.repairs)

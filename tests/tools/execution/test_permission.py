@@ -80,8 +80,8 @@ def test_arguments_that_do_not_fit_the_schema_do_not_run(params: dict[str, Any])
 def test_above_read_an_approval_must_be_on_record(call: ToolCall):
     refused = refusal(call, packet(), FILES, ON)
     assert refused == (
-        f"{call.tool_name} may {FILES[call.tool_name].risk}, and no approval is on record for exactly these arguments, "
-        "this definition of the tool and this server, or it has lapsed."
+        f"{call.tool_name}: {FILES[call.tool_name].risk} tools need approval, and no approval is on record for exactly "
+        "these arguments, this definition of the tool and this server, or it has lapsed."
     )
     assert refusal(call, packet(approval(call)), FILES, ON) is None
     assert refusal(call, packet(approval(call, ApprovalOutcome.EDITED)), FILES, ON) is None

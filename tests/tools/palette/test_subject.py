@@ -6,7 +6,7 @@ import pytest
 from support.tool_specs import a_tool
 
 from tools.catalogue.catalogue import Catalogue
-from tools.palette.subject import subject_of
+from tools.palette.subject import context_shift, subject_of, subject_shift
 
 OFFICE = Catalogue(
     [
@@ -81,3 +81,37 @@ def test_near_is_what_is_named_after_it_or_after_what_is_to_be_done_otherwise(re
     hits = OFFICE.ranking.rank(request_)
     assert {hit.name for hit in subject_of(request_).near(hits)} == near
     assert subject_of(request_).near([]) == []
+
+
+@dataclass(frozen=True)
+class Shift:
+    id: str
+    earlier: tuple[str, ...]
+    now: tuple[str, ...]
+    told: str = ""
+
+
+SHIFTS = [
+    Shift("the same", ("kettle",), ("kettle",)),
+    Shift("one word in common", ("kettle", "spout"), ("kettle", "lid")),
+    Shift("another form of it", ("painting",), ("paints",)),
+    Shift("one category", ("milestone",), ("sprint",)),
+    Shift("nothing before", (), ("kettle",)),
+    Shift("nothing now", ("kettle",), ()),
+    Shift("something else", ("kettle",), ("lighthouse",), "from kettle to lighthouse"),
+    Shift("another category", ("tasks",), ("forecast",), "from tasks to forecast"),
+    Shift("in a fixed order", ("b", "a"), ("d", "c"), "from a, b to c, d"),
+    Shift("at most five words", tuple("gfedcba"), ("z",), "from a, b, c, d, e to z"),
+    Shift("in other letters", ("天気",), ("погода",), "from 天気 to погода"),
+]
+
+
+@pytest.mark.parametrize("case", SHIFTS, ids=lambda case: case.id)
+def test_how_the_subject_changed(case: Shift):
+    assert subject_shift(case.earlier, case.now) == case.told
+    assert subject_shift(frozenset(case.earlier), list(case.now)) == case.told
+
+
+def test_how_the_type_of_conversation_changed():
+    assert context_shift("general", "general") == ""
+    assert context_shift("general", "project") == "from general to project"

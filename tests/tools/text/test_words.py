@@ -2,8 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tools.text.stems import stem_of
-from tools.text.words import words_in
+from tools.text.words import stem_of, words_in
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
 from typing import Any
 
 import pytest
-from support.origins import origins, words
+from support.evidence import traced
+from support.origins import words
 from support.tool_specs import a_tool
-
-from tools.checks.provenance import trace_params, untrusted_params
 
 SPEC = a_tool(
     "a.b",
@@ -22,7 +21,7 @@ OUTPUTS = [
 
 
 def origin(value: Any, parameter: str = "text") -> str:
-    return words(trace_params({parameter: value}, SPEC, WORDS, OUTPUTS))[parameter]
+    return words(traced({parameter: value}, SPEC, WORDS, OUTPUTS))[parameter]
 
 
 @pytest.mark.parametrize(
@@ -85,21 +84,16 @@ def test_what_only_a_tool_said_names_the_newest_tool_that_did(value: Any, tool: 
 
 
 def test_what_the_user_said_too_is_the_users():
-    assert words(trace_params({"text": "eve"}, SPEC, "write to Eve", [("mail.read", "eve")])) == {"text": "user"}
+    assert words(traced({"text": "eve"}, SPEC, "write to Eve", [("mail.read", "eve")])) == {"text": "user"}
 
 
 def test_every_argument_has_an_origin_and_no_other():
-    found = trace_params({"text": "Ann", "unknown": "x"}, SPEC, WORDS, iter(OUTPUTS))
+    found = traced({"text": "Ann", "unknown": "x"}, SPEC, WORDS, OUTPUTS)
     assert words(found) == {"text": "user", "unknown": "nobody"}
-    assert trace_params({}, SPEC, WORDS, OUTPUTS) == {}
-
-
-def test_only_the_user_and_the_defaults_are_trusted():
-    given = origins(a="user", b="default", c="nobody", d="text:mail.read", e="structured:mail.read")
-    assert set(untrusted_params(given)) == {"c", "d", "e"}
+    assert traced({}, SPEC, WORDS, OUTPUTS) == {}
 
 
 @pytest.mark.parametrize("text", ["(", "a.*", "[", "\\", "$x", "a|b", "\x00", "🚪", "x" * 100_000])
 def test_odd_text_is_only_text(text: str):
     assert origin(text) == "nobody"
-    assert words(trace_params({"text": text}, SPEC, f"say {text} now", [])) == {"text": "user"}
+    assert words(traced({"text": text}, SPEC, f"say {text} now", [])) == {"text": "user"}

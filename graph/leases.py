@@ -1,0 +1,155 @@
+"""Who runs a session's turn: one process at a time, by a lock that the kernel or the database drops when it dies.
+
+A LangGraph server needs none of it: runs of one thread wait in its own queue.
+"""
+
+import asyncio
+import fcntl
+import os
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graph.private import private_folder
+from graph.settings import Settings
+from graph.storage import reached_postgres
+from state.errors import ConfigError
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+RETRY_S = 0.1
+"""Between two looks whether a session is free; nobody is told when it is, nor in which order they asked."""
+
+
+class Leases(ABC):
+    """Locks of sessions, of which this process holds some."""
+
+    @abstractmethod
+    async def take(self, session: str) -> bool:
+        """Take a session's lock, unless somebody has it; return whether it is taken now."""
+
+    @abstractmethod
+    async def give_back(self, session: str) -> None:
+        """Give back a lock that was taken."""
+
+    async def is_taken(self, session: str) -> bool:
+        """Whether somebody has a session's lock."""
+        if await self._taken(session):
+            await asyncio.shield(self.give_back(session))
+            return False
+        return True
+
+    @asynccontextmanager
+    async def held(self, session: str) -> AsyncIterator[None]:
+        """Hold a session's lock, once nobody else does: however long that takes, it can be cancelled."""
+        while not await self._taken(session):  # noqa: ASYNC110  no event comes from another process
+            await asyncio.sleep(RETRY_S)
+        try:
+            yield
+        finally:
+            await asyncio.shield(self.give_back(session))
+
+    async def _taken(self, session: str) -> bool:
+        """Take a session's lock; whoever is cancelled meanwhile has not got it."""
+        taking = asyncio.create_task(self.take(session))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            if await taking:
+                await self.give_back(session)
+            raise
+
+
+class FileLeases(Leases):
+    """Locks on files in a folder, a file a session, which is there as long as its lock is held."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._held: dict[str, int] = {}
+
+    async def take(self, session: str) -> bool:
+        """Take a session's lock, unless somebody has it."""
+        return await asyncio.to_thread(self._take, session)
+
+    async def give_back(self, session: str) -> None:
+        """Give back a lock that was taken."""
+        await asyncio.to_thread(self._give_back, session)
+
+    def _take(self, session: str) -> bool:
+        path = self._file(session)
+        try:
+            private_folder(self._folder.parent)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot keep turns apart: {error}; set PACKETGATE_HOME") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            current = path.exists() and os.path.samestat(os.fstat(file), path.stat())
+        except BlockingIOError:
+            current = False
+        if not current:  # somebody has it, or had it and took the file away
+            os.close(file)
+            return False
+        self._held[session] = file
+        return True
+
+    def _give_back(self, session: str) -> None:
+        self._file(session).unlink(missing_ok=True)
+        os.close(self._held.pop(session))
+
+    def _file(self, session: str) -> Path:
+        return self._folder / sha256(session.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+class PostgresLeases(Leases):
+    """Advisory locks, all held by one connection of this process."""
+
+    def __init__(self, connection: "AsyncConnection[Any]") -> None:
+        self._connection = connection
+
+    async def take(self, session: str) -> bool:
+        """Take a session's lock, unless somebody has it."""
+        return await self._asked("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", session)
+
+    async def give_back(self, session: str) -> None:
+        """Give back a lock that was taken."""
+        await self._asked("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", session)
+
+    async def _asked(self, sql: str, session: str) -> bool:
+        answer = await (await self._connection.execute(sql, (session,))).fetchone()
+        return bool(answer and answer[0])
+
+
+class NoLeases(Leases):
+    """Nobody but this process runs turns here."""
+
+    async def take(self, session: str) -> bool:
+        """Take nothing."""
+        return True
+
+    async def give_back(self, session: str) -> None:
+        """Give nothing back."""
+
+
+@asynccontextmanager
+async def open_leases(settings: Settings) -> AsyncIterator[Leases]:
+    """Open the locks of the sessions that the settings name.
+
+    Raises:
+        ConfigError: the database cannot be reached.
+    """
+    if not settings.database_url:
+        yield FileLeases(settings.home / "leases")
+        return
+    with reached_postgres(settings.database_url) as url:
+        from psycopg import AsyncConnection
+
+        async with await AsyncConnection.connect(
+            url, autocommit=True, application_name="packetgate-leases"
+        ) as connection:
+            yield PostgresLeases(connection)

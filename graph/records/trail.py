@@ -1,0 +1,72 @@
+"""What a stage did, for the journal: told from what it changed in the packet, so that the two cannot differ."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from graph.telemetry.changes import StageChange
+from state.context import RoutingContext
+from state.packet import CognitionPacket, PacketUpdate
+from state.sections import Governance
+from state.transitions import ToolExecutionStatus
+from tools.execution.journal import Entry, Journal
+
+Stage = Callable[..., Awaitable[PacketUpdate]]
+
+
+def journaled(name: str, stage: Stage, journal: Journal) -> Stage:
+    """Return a stage of which is written down what it did before anything follows from it."""
+
+    async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext], **given: Any) -> PacketUpdate:
+        update = await stage(packet, runtime, **given)
+        entries = tuple(trail(name, packet, update))
+        if entries:
+            await journal.record(*entries)
+        return update
+
+    return run
+
+
+def trail(stage: str, packet: CognitionPacket, update: PacketUpdate) -> Iterator[Entry]:
+    """Yield what a stage did: who asked, what was proposed, how it was judged, who approved it, what became of it."""
+    change = StageChange(stage, packet, update)
+    header = change.header
+    whose = {"session_id": header.session_id, "packet_id": header.packet_id}
+    if "header" in update and "content" in update:
+        asked = {"channel": header.origin, "request": update["content"].original_prompt}
+        yield Entry("turn_opened", **whose, detail=asked)
+    calls = {call.call_id: call for call in change.calls}
+    for call in calls.values():
+        if call.status is ToolExecutionStatus.PENDING:
+            fields = {"tool_name", "params", "risk", "open_world", "risk_why", "provenance"}
+            proposed = call.model_dump(mode="json", include=fields)
+            yield Entry("call_proposed", **whose, call_id=call.call_id, detail=proposed)
+    for judged in change.evaluations:
+        verdict = judged.model_dump(mode="json", exclude={"name", "subject"}) | {"by": _judge(change)}
+        if judged.subject in calls:
+            verdict |= {"tool": calls[judged.subject].tool_name, "status": calls[judged.subject].status.value}
+        yield Entry("call_reviewed", **whose, call_id=judged.subject, detail=verdict)
+    before = Governance() if "header" in update else packet.governance
+    yield from _governed(before, update.get("governance", before), whose)
+
+
+def _governed(before: Governance, after: Governance, whose: dict[str, str]) -> Iterator[Entry]:
+    approved = set()
+    for approval in after.approvals[len(before.approvals) :]:
+        event = f"call_{approval.outcome}"
+        approved.add((event, approval.call_id))
+        detail = approval.model_dump(mode="json", exclude={"call_id", "outcome", "at"})
+        yield Entry(event, **whose, call_id=approval.call_id, detail=detail)
+    for entry in after.audit[len(before.audit) :]:
+        if (entry.event, entry.call_id) not in approved:
+            yield Entry(entry.event, **whose, call_id=entry.call_id or "", detail={"detail": entry.detail})
+    question = after.question
+    if question is not None and (before.question is None or before.question.question_id != question.question_id):
+        detail = question.model_dump(mode="json", exclude={"reply"})
+        yield Entry("question_asked", **whose, detail=detail)
+
+
+def _judge(change: StageChange) -> str:
+    log = change.reasoning[1].reflection_log
+    return (log[-1].decided_by if log else None) or ""

@@ -1,0 +1,145 @@
+"""Processes killed at random, in mid-call above all: no turn is lost, no write made twice, none left unasked about."""
+
+import asyncio
+import random
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.counting import Hotel, asked, events, finished, killed, killed_in_call, started
+from support.palettes import NIGHTLY
+from support.postgres import serve_postgres
+
+from connectors.asking import Continue, Reply, Say
+from connectors.turn import Finished
+from graph.journal.chain import Chain
+from graph.journal.opening import journal_in
+from graph.settings import Settings
+from state.transitions import ToolExecutionStatus
+from tools.execution.call_log import ENDED, STARTED
+
+KILLS = {"sqlite": 100 if NIGHTLY else 20, "postgres": 25 if NIGHTLY else 4}
+RACES = 25 if NIGHTLY else 4
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with serve_postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def hotel(tmp_path: Path) -> Hotel:
+    return Hotel(tmp_path)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, hotel: Hotel) -> Settings:
+    return hotel.settings(tmp_path / "home", None)
+
+
+async def unfinished_writes(settings: Settings, session: str) -> int:
+    """Return how many writes of a session were started and never told their end."""
+    runs: Counter[str] = Counter()
+    async for row in journal_in(settings).rows(session):
+        entry = row.recorded.entry
+        if entry.detail.get("tool") == "hotel.book_room":
+            runs["left"] += {STARTED: 1, ENDED: -1}.get(entry.event, 0)
+    return runs["left"]
+
+
+async def checked(settings: Settings, hotel: Hotel, session: str, room: str, text: str) -> Counter[str]:
+    """Go on with a turn after a kill; check how it ends, and return what is to be counted."""
+    doubtful = await unfinished_writes(settings, session)
+    end = await finished(settings, session, hotel, room, text)
+    packet = end.finished.packet
+    assert packet.messages[-1].type == "ai", "the turn has its answer"
+    (call,) = packet.routing.all_calls
+    done = hotel.counted(room)
+    if "Book" in text:
+        assert done["booked"] == 1
+        assert end.doubts == doubtful <= 1, "each unfinished write is asked about, and nothing else"
+        assert len(hotel.keys(room)) == 1
+        assert call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.UNKNOWN}
+        assert (call.status is ToolExecutionStatus.UNKNOWN) == bool(doubtful and done["held-after"])
+    else:
+        assert end.doubts == 0
+        assert done["checked"] >= 1
+        assert call.status is ToolExecutionStatus.EXECUTED
+        assert f"{room} costs nothing" in packet.response.candidate
+    return Counter(turns=1, asked=end.doubts, booked=done["booked"], checked_again=max(done["checked"] - 1, 0))
+
+
+async def chain_holds(settings: Settings) -> int:
+    chain = Chain()
+    async for row in journal_in(settings).rows():
+        assert chain.breach(row) is None
+    assert chain.end(await journal_in(settings).head()) is None
+    return chain.head.seq
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+async def test_killed_anywhere(
+    request: pytest.FixtureRequest, tmp_path: Path, hotel: Hotel, database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = request.getfixturevalue("postgres") if database == "postgres" else None
+    settings = hotel.settings(tmp_path / "home", url)
+    chance, counts = random.Random(11), Counter[str]()  # the places are by chance, and the same in every run
+    for number in range(KILLS[database]):
+        session = room = f"r{number}"
+        where = chance.choice(["before", "after", "before", "after", "any"])
+        text = f'{chance.choice(["Book the room", "Book the room", "Get the price of"])} "{room}"'
+        turn: Say | Reply = Say(text)
+        if "Book" in text:
+            await asked(settings, session, text)
+            turn = Reply("yes")
+        if where == "any":
+            process = started(settings, session, turn)
+            await asyncio.sleep(chance.uniform(0, 1.5))
+            await killed(hotel, process)
+        else:
+            hotel.hold(where)
+            await killed_in_call(hotel, room, where, started(settings, session, turn))
+        counts += await checked(settings, hotel, session, room, text)
+        counts[f"killed {where}"] += 1
+    counts["entries"] = await chain_holds(settings)
+    with capsys.disabled():
+        print(f"\n{database}: {dict(counts)}")  # noqa: T201  the figures are the point
+    assert counts["turns"] == KILLS[database]
+
+
+@pytest.mark.timeout(1800)
+async def test_of_two_processes_that_race_for_one_question_the_one_with_the_call_is_killed(
+    settings: Settings, hotel: Hotel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts, chance = Counter[str](), random.Random(7)
+    for number in range(RACES):
+        session = room = f"r{number}"
+        text, where = f'Book the room "{room}"', chance.choice(["before", "after"])
+        await asked(settings, session, text)
+        hotel.hold(where)
+        await killed_in_call(hotel, room, where, *(started(settings, session, Reply("yes")) for _ in range(2)))
+        counts += await checked(settings, hotel, session, room, text)
+    await chain_holds(settings)
+    with capsys.disabled():
+        print(f"\nraces: {dict(counts)}")  # noqa: T201
+    assert counts["asked"] == counts["booked"] == RACES
+
+
+async def test_checkpoints_that_were_lost_run_nothing_again(settings: Settings, hotel: Hotel) -> None:
+    """The order in which checkpoints are written is not the journal's: with the newest gone, it knows what was done."""
+    await asked(settings, "s", 'Book the room "r1"')
+    assert isinstance((await events(settings, "s", Reply("yes")))[-1], Finished)
+    with closing(sqlite3.connect(settings.database)) as database, database:
+        ids = [one for (one,) in database.execute("SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id")]
+        lost = [(one,) for one in ids[-5:]]  # all since the user's word: the run, the result, the intent, the answer
+        database.executemany("DELETE FROM checkpoints WHERE checkpoint_id = ?", lost[1:])
+        database.executemany("DELETE FROM writes WHERE checkpoint_id = ?", lost)
+    end = (await events(settings, "s", Continue()))[-1]
+    assert isinstance(end, Finished)
+    assert "r1 is booked" in end.packet.response.candidate
+    assert hotel.counted("r1") == {"booked": 1}

@@ -1,0 +1,92 @@
+"""One turn of a session at a time, whichever process runs it; a lock is gone when its process is."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import pytest
+from support.killed_turn import forking
+from support.postgres import serve_postgres
+
+from graph.leases import open_leases
+from graph.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with serve_postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    url = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    return Settings(home=tmp_path / "home", database_url=url)
+
+
+def hold(settings: Settings, taken: Event) -> None:
+    """Take the lock of session `a`, and never give it back."""
+
+    async def holding() -> None:
+        async with open_leases(settings) as leases, leases.held("a"):
+            taken.set()
+            await asyncio.Event().wait()
+
+    asyncio.run(holding())
+
+
+async def test_a_killed_process_holds_nothing(settings: Settings) -> None:
+    taken = forking().Event()
+    process = forking().Process(target=hold, args=(settings, taken))
+    process.start()
+    await asyncio.to_thread(taken.wait)
+    async with open_leases(settings) as leases:
+        assert await leases.is_taken("a")
+        assert not await leases.is_taken("b")
+        waiting = asyncio.create_task(entered(settings))
+        assert (await asyncio.wait([waiting], timeout=0.3))[0] == set()
+        process.kill()
+        await waiting
+        assert not await leases.is_taken("a")
+
+
+async def entered(settings: Settings) -> None:
+    async with open_leases(settings) as leases, leases.held("a"):
+        pass
+
+
+async def test_one_at_a_time(settings: Settings) -> None:
+    inside, most = 0, 0
+
+    async def turn() -> None:
+        nonlocal inside, most
+        async with open_leases(settings) as leases, leases.held("a"):
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            inside -= 1
+
+    await asyncio.gather(*(turn() for _ in range(8)))
+    assert most == 1
+
+
+async def test_who_is_cancelled_has_nothing(settings: Settings) -> None:
+    async with open_leases(settings) as mine, open_leases(settings) as theirs:
+        for _ in range(20):
+            waiting = asyncio.create_task(mine.is_taken("a"))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await waiting
+            async with asyncio.timeout(20), theirs.held("a"):
+                pass
+        async with theirs.held("a"):
+            waiting = asyncio.create_task(entered(settings))
+            await asyncio.sleep(0.05)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        assert not await mine.is_taken("a")
+    assert settings.database_url or not [*(settings.home / "leases").iterdir()]

@@ -1,0 +1,88 @@
+"""Many sessions at once in one process, on SQLite: none is lost or crossed, and memory stays where it was."""
+
+import asyncio
+import gc
+import json
+import os
+from pathlib import Path
+
+import pytest
+from support.palettes import NIGHTLY
+
+from connectors.asking import Reply, Say
+from connectors.opening import open_sessions
+from connectors.sessions import Sessions
+from connectors.turn import Asked, Finished, run_turn
+from graph.journal.chain import Chain
+from graph.journal.opening import journal_in
+from graph.settings import Settings
+from state.context import RoutingContext
+
+SESSIONS = 500 if NIGHTLY else 100
+WARM = 100 if NIGHTLY else 40
+AT_ONCE = 20
+GROWTH_MIB = 30
+"""What the process may grow by once it is warm. Keeping what every session did would take more than that."""
+WRITES = RoutingContext(allow_write_tools=True)
+
+
+def resident_mib() -> float:
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+async def end(sessions: Sessions, turn: Say | Reply, name: str) -> Asked | Finished:
+    last = [event async for event in run_turn(sessions, turn, name, WRITES)][-1]
+    assert isinstance(last, Asked | Finished)
+    return last
+
+
+async def talk(sessions: Sessions, number: int) -> None:
+    """Three turns: a file is written with the user's word, read back, and asked for once more."""
+    name, file, text = f"session {number}", f"note{number}.txt", f"word-{number}-word"
+    asked = await end(sessions, Say(f'Write "{text}" to {file}'), name)
+    assert isinstance(asked, Asked)
+    assert asked.question["action_requests"][0]["args"] == {"path": file, "content": text}
+    assert isinstance(await end(sessions, Reply("yes"), name), Finished)
+    for _ in range(2):
+        done = await end(sessions, Say(f"Read {file}"), name)
+        assert isinstance(done, Finished)
+        assert text in done.packet.response.candidate
+        assert done.packet.header.session_id == name
+
+
+@pytest.mark.timeout(1800)
+async def test_many_sessions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "root").mkdir()
+    settings = Settings(home=tmp_path / "home", root=tmp_path / "root", usage_days=0, prompt_days=0)
+    room, sizes = asyncio.Semaphore(AT_ONCE), dict[int, float]()
+    async with open_sessions(settings) as sessions:
+
+        async def one(number: int) -> None:
+            async with room:
+                await talk(sessions, number)
+
+        for first, last in ((0, WARM), (WARM, SESSIONS)):
+            await asyncio.gather(*map(one, range(first, last)))
+            sizes[last] = resident_mib()
+        for number in range(SESSIONS):
+            packet = (await sessions.state(f"session {number}")).packet
+            assert len(packet.header.lineage) == 2
+            assert [message.text for message in packet.messages if message.type == "human"][1:] == [
+                f"Read note{number}.txt"
+            ] * 2
+    chain, opened, crossed = Chain(), 0, 0
+    async for row in journal_in(settings).rows():
+        assert chain.breach(row) is None
+        opened += row.event == "turn_opened"
+        said = json.dumps(row.recorded.entry.detail)
+        crossed += f"-{row.session_id.removeprefix('session ')}-" not in said if "-word" in said else 0
+    with capsys.disabled():
+        grown = sizes[SESSIONS] - sizes[WARM]
+        print(  # noqa: T201  the figures are the point
+            f"\n{SESSIONS} sessions, {opened} turns, {chain.head.seq} entries; {sizes[WARM]:.0f} MiB after {WARM}, "
+            f"{grown:+.1f} MiB since"
+        )
+    assert (opened, crossed) == (SESSIONS * 3, 0)
+    assert grown < GROWTH_MIB

@@ -1,0 +1,194 @@
+"""The user's rules and remembered approvals, on the real graph: who is asked what, and how often."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.graphs import Session, session
+from support.notebook import Notebook
+from support.scripted_deciders import call, calls, none, scripted
+
+from state.packet import CognitionPacket
+from tools.catalogue.preferences import Preferences
+from tools.execution.grants import GIVEN, USED, Grants
+from tools.execution.journal import MemoryJournal
+
+WRITE = call("notebook.write_note", name="a", text="avocado")
+AGAIN = call("notebook.write_note", name="a", text="artichoke")
+OTHER = call("notebook.write_note", name="b", text="avocado")
+READ = call("notebook.read_note", name="a")
+ASK = "Write avocado, artichoke to a and b"
+
+
+def policy(*rules: dict[str, Any], remember: str = "never", **more: Any) -> Preferences:
+    return Preferences.model_validate({"policy": {"rules": [*rules], "remember": remember, **more}})
+
+
+def of(effect: str, tool: str = "notebook.write_note", **more: Any) -> dict[str, Any]:
+    return {"effect": effect, "tool": tool, **more}
+
+
+def statuses(packet: CognitionPacket) -> list[str]:
+    return [one.status.value for one in packet.routing.all_calls]
+
+
+async def test_a_rule_that_allows_spares_the_question_and_is_on_record(notebook: Notebook):
+    rules = policy(of("allow", arguments={"name": "a", "text": "**"}))
+    async with session(scripted(WRITE, OTHER), notebook, preferences=rules, allow_write_tools=True) as talk:
+        asked = await talk.ask(ASK)  # about the other, which no rule names
+    assert notebook.notes["a"] == "avocado"
+    assert notebook.notes["b"] == "bread"
+    (approval,) = asked.packet.governance.approvals
+    assert approval.by == 'the policy: allow notebook.write_note with name "a", any text'
+    assert [one["args"]["name"] for one in asked.question["action_requests"]] == ["b"]
+
+
+async def test_what_is_switched_off_stays_so_whatever_a_rule_allows(notebook: Notebook):
+    async with session(scripted(WRITE), notebook, preferences=policy(of("allow"))) as talk:
+        packet = await talk.say(ASK)
+    assert statuses(packet) == ["skipped"]
+    assert notebook.calls == []
+
+
+async def test_a_tool_that_is_denied_is_never_heard_of(notebook: Notebook):
+    rules = policy(of("deny"), of("allow"))
+    async with session(scripted(WRITE, none()), notebook, preferences=rules, allow_write_tools=True) as talk:
+        packet = await talk.say(ASK)
+    assert notebook.calls == []
+    assert "notebook.write_note" not in packet.context.available_mcp_tools
+    assert "notebook.read_note" in packet.context.available_mcp_tools
+
+
+async def test_arguments_that_are_denied_do_not_run(notebook: Notebook):
+    rules = policy(of("deny", arguments={"name": "A"}), of("allow"))
+    both = calls(*WRITE.calls, *OTHER.calls)
+    async with session(scripted(both), notebook, preferences=rules, allow_write_tools=True) as talk:
+        packet = await talk.say(ASK)
+    assert statuses(packet) == ["skipped", "executed"]
+    assert "denied by the policy: deny notebook.write_note" in packet.routing.all_calls[0].review_reasoning
+    assert notebook.notes["a"] == "apples"
+
+
+async def test_a_rule_that_asks_asks_even_about_a_read(notebook: Notebook):
+    rules = policy(of("ask", "notebook.read_note"), of("allow", "*"))
+    async with session(scripted(READ), notebook, preferences=rules) as talk:
+        await talk.ask("Read a")
+        assert notebook.calls == []
+        packet = await talk.reply("yes")
+    assert statuses(packet) == ["executed"]
+
+
+async def test_a_rule_for_another_channel_says_nothing(notebook: Notebook):
+    rules = policy(of("allow", channels=["discord"]))
+    async with session(scripted(WRITE), notebook, preferences=rules, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+    assert notebook.calls == []
+
+
+async def remembering(talk: Session, word: Any) -> CognitionPacket:
+    await talk.ask(ASK)
+    return await talk.reply(word)
+
+
+@pytest.mark.parametrize("word", ["always", "session", {"type": "approve", "remember": "always"}])
+async def test_an_approval_that_is_remembered_spares_the_next_question(notebook: Notebook, word: Any):
+    journal = MemoryJournal()
+    rules = policy(remember="always")
+    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
+        await remembering(talk, word)
+    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
+        packet = await talk.say(ASK)
+    assert statuses(packet) == ["executed"]
+    assert notebook.called == ["write_note", "write_note"]
+    assert [row.entry.event for row in await journal.of_events(GIVEN, USED)] == [GIVEN, USED]
+    assert packet.governance.approvals[-1].by.startswith("grant ")
+    (standing,) = await Grants(journal).all()
+    assert standing.used == 1
+
+
+async def test_the_question_says_what_an_answer_would_stand_for(notebook: Notebook):
+    rules = policy(remember="always", remember_uses=5, remember_days=2)
+    async with session(scripted(WRITE), notebook, preferences=rules, allow_write_tools=True) as talk:
+        asked = await talk.ask(ASK)
+    (request,) = asked.question["action_requests"]
+    assert [*request["remember"]] == ["session", "always", "never"]
+    assert request["remember"]["always"].startswith("allow notebook.write_note with ")
+    assert request["remember"]["always"].endswith("5 times in 2 days")
+    assert request["remember"]["always"] in request["description"]
+
+
+@pytest.mark.parametrize(("remember", "word"), [("never", "always"), ("session", "always"), ("never", "session")])
+async def test_what_is_not_offered_is_asked_again(notebook: Notebook, remember: str, word: str):
+    journal = MemoryJournal()
+    async with session(
+        scripted(WRITE), notebook, preferences=policy(remember=remember), journal=journal, allow_write_tools=True
+    ) as talk:
+        await talk.ask(ASK)
+        asked = await talk.ask_again(word)
+    assert f"'{word}' is not offered" in asked.question["problem"]
+    assert notebook.calls == []
+    assert await Grants(journal).all() == []
+
+
+async def test_never_is_remembered_too(notebook: Notebook):
+    journal = MemoryJournal()
+    rules = policy(remember="always")
+    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
+        assert statuses(await remembering(talk, "never")) == ["user_denied"]
+    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
+        packet = await talk.say(ASK)
+    assert statuses(packet) == ["skipped"]
+    assert "you had remembered" in packet.routing.all_calls[0].review_reasoning
+    assert notebook.calls == []
+
+
+async def test_a_grant_is_bounded_by_count(notebook: Notebook):
+    journal, rules = MemoryJournal(), policy(remember="always", remember_uses=1)
+    for first in (True, False, None):
+        async with session(
+            scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True
+        ) as talk:
+            if first:
+                await remembering(talk, "always")
+            elif first is False:
+                await talk.say(ASK)
+            else:
+                await talk.ask(ASK)
+    assert notebook.called == ["write_note", "write_note"]
+
+
+async def test_a_grant_of_a_session_ends_with_it_and_one_taken_back_at_once(notebook: Notebook):
+    journal, rules = MemoryJournal(), policy(remember="always")
+    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
+        await remembering(talk, "session")
+    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
+        talk.name = "another"
+        await talk.ask(ASK)
+    (standing,) = await Grants(journal).all()
+    assert await Grants(journal).revoke(standing.grant.grant_id)
+    assert not await Grants(journal).revoke(standing.grant.grant_id)
+    async with session(scripted(AGAIN), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+
+
+async def test_a_grant_does_not_hold_for_another_definition(notebook: Notebook):
+    journal, rules = MemoryJournal(), policy(remember="always")
+    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
+        await remembering(talk, "always")
+    (given,) = [one.grant for one in await Grants(journal).all()]
+    changed = Notebook()
+
+    async def write_note(name: str, text: str, mode: str = "replace", to_everybody: bool = True) -> str:
+        """Write a note."""
+        raise AssertionError(f"{name} {text} {mode} {to_everybody}")
+
+    changed.server.local_provider.remove_tool("write_note")
+    changed.server.tool(write_note)
+    async with session(scripted(WRITE), changed, preferences=rules, journal=journal, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+    assert replace(await _standing(journal), used=0).grant == given
+
+
+async def _standing(journal: MemoryJournal) -> Any:
+    (one,) = await Grants(journal).all()
+    return one

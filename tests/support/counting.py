@@ -1,0 +1,172 @@
+"""A server that counts what it does, in a process of its own, and turns whose processes are killed in its calls."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from support import plain_server
+from support.killed_turn import forking
+from support.mcp_servers import alive, until
+
+from connectors.asking import Continue, Reply, Say, Turn
+from connectors.opening import open_sessions
+from connectors.turn import Asked, Finished, run_turn
+from graph.settings import Settings
+from state.context import RoutingContext
+from state.errors import SessionError
+
+WRITES = RoutingContext(allow_write_tools=True)
+SERVER = f"""
+import asyncio, os, pathlib, sys
+sys.path[0] = {str(Path(plain_server.__file__).parent)!r}
+from plain_server import PlainServer
+folder = pathlib.Path(sys.argv[1])
+server = PlainServer("hotel")
+def note(what, room, key=""):
+    with open(folder / "log", "a") as log:
+        log.write(f"{{what}} {{room}} {{key}}\\n")
+async def held(where, room):
+    if (folder / f"hold-{{where}}").exists():
+        note(f"held-{{where}}", room)
+        await asyncio.sleep(600)
+async def book_room(room, idempotency_key):
+    "Book a room."
+    await held("before", room)
+    note("booked", room, idempotency_key)
+    await held("after", room)
+    return f"{{room}} is booked"
+async def get_price(room):
+    "Get the price of a room."
+    await held("before", room)
+    note("checked", room)
+    await held("after", room)
+    return f"{{room}} costs nothing"
+with open(folder / "pids", "a") as pids:
+    pids.write(f"{{os.getpid()}}\\n")
+server.tool(book_room)
+server.reading(get_price)
+server.run()
+"""
+
+
+@dataclass(frozen=True)
+class Hotel:
+    """The server's folder: what it did is in its log, and where its calls are held."""
+
+    folder: Path
+
+    def settings(self, home: Path, database_url: str | None) -> Settings:
+        """Return settings with the server configured."""
+        entry = {"command": sys.executable, "args": ["-c", SERVER, str(self.folder)], "trusted": True}
+        config = self.folder / "mcp.json"
+        config.write_text(json.dumps({"mcpServers": {"hotel": entry}}))
+        return Settings(home=home, mcp_config=config, database_url=database_url)
+
+    @property
+    def log(self) -> list[list[str]]:
+        """What was done: a word for it, the room, and for a booking the key that came with it."""
+        file = self.folder / "log"
+        return [line.split(" ") for line in file.read_text().splitlines()] if file.exists() else []
+
+    @property
+    def servers(self) -> list[int]:
+        """The process ids of all that were started."""
+        file = self.folder / "pids"
+        return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+    def counted(self, room: str) -> Counter[str]:
+        """Return how often each thing was done to a room."""
+        return Counter(what for what, of, *_ in self.log if of == room)
+
+    def keys(self, room: str) -> set[str]:
+        """Return the idempotency keys that came with a room's bookings."""
+        return {key for what, of, key in self.log if (what, of) == ("booked", room)}
+
+    def hold(self, where: str) -> None:
+        """Hold every call before its effect, or after it."""
+        (self.folder / f"hold-{where}").touch()
+
+    def release(self) -> None:
+        """Hold no more calls."""
+        for hold in self.folder.glob("hold-*"):
+            hold.unlink()
+
+
+def started(settings: Settings, session: str, turn: Turn) -> BaseProcess:
+    """Start a turn in a process of its own."""
+    process = forking().Process(target=_run, args=(settings, session, turn))
+    process.start()
+    return process
+
+
+def _run(settings: Settings, session: str, turn: Turn) -> None:
+    try:
+        asyncio.run(events(settings, session, turn))
+    except SessionError:
+        sys.exit(4)
+
+
+async def killed(hotel: Hotel, *processes: BaseProcess) -> None:
+    """Kill processes, and wait for the end of their servers, which end with them."""
+    for process in processes:
+        if process.pid is not None and process.is_alive():
+            os.kill(process.pid, signal.SIGKILL)
+        await asyncio.to_thread(process.join)
+    await until(lambda: not any(map(alive, hotel.servers)))
+
+
+async def killed_in_call(hotel: Hotel, room: str, where: str, *processes: BaseProcess) -> None:
+    """Kill the processes once one of them has a call held there."""
+    await until(lambda: hotel.counted(room)[f"held-{where}"] > 0 or not any(one.is_alive() for one in processes))
+    await killed(hotel, *processes)
+    hotel.release()
+
+
+async def events(settings: Settings, session: str, turn: Turn) -> list[Any]:
+    """Run a turn, and return what was told of it."""
+    async with open_sessions(settings) as sessions:
+        return [event async for event in run_turn(sessions, turn, session, WRITES)]
+
+
+async def asked(settings: Settings, session: str, text: str) -> Asked:
+    """Run a turn to its question."""
+    end = (await events(settings, session, Say(text)))[-1]
+    assert isinstance(end, Asked), end
+    return end
+
+
+@dataclass
+class End:
+    """How a turn ended that was gone on with."""
+
+    finished: Finished
+    doubts: int
+    """How often it was asked whether to run again what may have been run."""
+
+
+async def finished(settings: Settings, session: str, hotel: Hotel, room: str, text: str) -> End:
+    """Go on with a turn as somebody would who looks whether the room is booked before they say to book it again."""
+    doubts = 0
+    async with open_sessions(settings) as sessions:
+        while True:
+            state = await sessions.state(session)
+            if state.question is not None:
+                about = state.question["action_requests"][0]["about"]
+                if "nobody knows whether it finished: run it again?" in about:
+                    doubts += 1
+                turn: Turn = Reply("no" if hotel.counted(room)["booked"] else "yes")
+            elif state.is_unfinished:
+                turn = Continue()
+            elif not state.packet.content.original_prompt:
+                turn = Say(text)  # it was killed before anything was kept
+            else:
+                return End(Finished(state.packet), doubts)
+            told = [event async for event in run_turn(sessions, turn, session, WRITES)]
+            assert isinstance(told[-1], Asked | Finished), told

@@ -1,0 +1,39 @@
+"""Calls traced against what a user said and what tools returned."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+
+from state.origins import Origin
+from state.packet import CognitionPacket
+from state.routing import Risk, ToolCall, ToolResult, ToolRouting
+from state.sections import Content
+from tools.provenance.evidence import Evidence, evidence_of
+from tools.provenance.judging import origins_of
+from tools.spec.tool_spec import ToolSpec
+
+
+def earlier(tool: str, output: Any, /, **params: Any) -> ToolCall:
+    """Return a read that has been made; what it returned is a text, or else JSON."""
+    text = output if isinstance(output, str) else json.dumps(output)
+    return ToolCall(tool_name=tool, params=params, risk=Risk.READ, result=ToolResult(success=True, output=text))
+
+
+def known(said: str, *calls: ToolCall) -> Evidence:
+    """Return what a turn knows in which this was said and these calls were made, oldest first."""
+    return evidence_of(
+        CognitionPacket(
+            content=Content(original_prompt=said),
+            messages=[HumanMessage(said)],
+            tool_routing=ToolRouting(past_calls=calls),
+        )
+    )
+
+
+def traced(
+    params: Mapping[str, Any], spec: ToolSpec, said: str, outputs: Iterable[tuple[str, Any]]
+) -> dict[str, Origin]:
+    """Return the origins of arguments; the outputs are of tools without arguments, newest first."""
+    return origins_of(params, spec, known(said, *(earlier(*one) for one in reversed([*outputs]))))

@@ -1,0 +1,99 @@
+"""The user's rules: the strictest decides, and none widens by mistake."""
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tools.policy.rules import Effect, Rule, denied_outright, ruling
+
+KNOWN = ("path", "content")
+PARAMS = {"path": "notes/a.txt", "content": "x"}
+
+
+def rule(effect: str, tool: str | None = "ai.write", **more: Any) -> Rule:
+    return Rule.model_validate({"effect": effect, "tool": tool, **more})
+
+
+def test_the_strictest_decides_in_whatever_order_they_stand():
+    rules = [rule("allow"), rule("ask", arguments={"path": "notes/**"}), rule("deny", arguments={"path": "notes/a*"})]
+    for several in permutations(rules):
+        decided = ruling(several, PARAMS, KNOWN, "terminal")
+        assert decided is not None
+        assert decided.effect is Effect.DENY
+    assert ruling(rules[:2], {"path": "other"}, KNOWN, "terminal") == rules[0]
+    assert ruling([], PARAMS, KNOWN, "terminal") is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "params", "holds"),
+    [
+        ({"path": "notes/*"}, PARAMS, True),
+        ({"path": "notes/*", "content": "x"}, PARAMS, True),
+        ({"path": "notes/*", "content": "y"}, PARAMS, False),
+        ({"path": "notes/*"}, {"content": "x"}, False),
+        ({"file": "notes/*"}, PARAMS, False),
+        ({"path": "notes/*"}, {"path": "notes/../a"}, False),
+        ({"path": "notes/*", "mode": "**"}, PARAMS, True),
+        ({}, PARAMS, True),
+    ],
+)
+def test_one_that_allows_holds_for_what_it_names_and_nothing_else(arguments: Any, params: Any, holds: bool):
+    assert rule("allow", arguments=arguments).holds_for(params, KNOWN) is holds
+
+
+@pytest.mark.parametrize("effect", ["ask", "deny"])
+@pytest.mark.parametrize(
+    ("arguments", "params", "holds"),
+    [
+        ({"path": "notes/*"}, PARAMS, True),
+        ({"path": "other/*"}, PARAMS, False),
+        ({"path": "notes/*"}, {"path": "x/../NOTES/%61.txt"}, True),
+        ({"path": "notes/*"}, {"content": "x"}, False),
+        ({"pth": "notes/*"}, PARAMS, True),  # misspelt: it holds for every call
+    ],
+)
+def test_one_that_asks_or_denies_holds_as_widely_as_it_can_be_meant(
+    effect: str, arguments: Any, params: Any, holds: bool
+):
+    assert rule(effect, arguments=arguments).holds_for(params, KNOWN) is holds
+
+
+def test_a_rule_is_for_its_tools_servers_and_channels():
+    assert rule("allow", "ai.*").is_about("ai.write", "ai")
+    assert rule("allow", None, server="ai").is_about("ai.write", "ai")
+    assert not rule("allow", "ai.*", server="mail").is_about("ai.write", "ai")
+    assert not rule("allow", "ai.read").is_about("ai.write", "ai")
+    only = rule("deny", channels=["discord"])
+    assert denied_outright([only], "discord")
+    assert not denied_outright([only], "terminal")
+    assert not denied_outright([rule("deny", arguments={"path": "x"})], "discord")
+    assert ruling([only], PARAMS, KNOWN, "terminal") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "where"),
+    [
+        ({"effect": "allow"}, "names what it is for"),
+        ({"effect": "alow", "tool": "ai.write"}, "effect"),
+        ({"effect": "allow", "tool": ""}, "tool"),
+        ({"effect": "allow", "tool": "ai.write", "chanels": ["terminal"]}, "chanels"),
+        ({"effect": "allow", "tool": "ai.write", "channels": ["slack"]}, "channels"),
+        ({"effect": "allow", "tool": "ai.write", "channels": []}, "no channel"),
+        ({"effect": "allow", "tool": "ai.write", "arguments": {"path": 5}}, "arguments.path"),
+        ({"tool": "ai.write"}, "effect"),
+    ],
+)
+def test_what_is_misspelt_is_an_error(said: dict[str, Any], where: str):
+    with pytest.raises(ValidationError) as caught:
+        Rule.model_validate(said)
+    first = caught.value.errors()[0]
+    assert where in f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+
+
+def test_it_reads_as_a_line():
+    assert rule("allow", arguments={"path": "notes/*", "content": "**"}).line == (
+        'allow ai.write with path "notes/*", any content'
+    )
+    assert rule("deny", None, server="mail", channels=["discord"]).line == "deny mail.* in discord"

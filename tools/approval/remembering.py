@@ -1,0 +1,108 @@
+"""What an approval would stand for if it were remembered: shown before it is given, and exactly that is kept.
+
+The pattern keeps where a call goes and lets what it carries vary: another text to the same folder, another message to
+the same address. A command is remembered to the letter.
+"""
+
+from datetime import timedelta
+from hashlib import sha256
+from posixpath import dirname
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from state.base import now
+from state.errors import RequestError
+from state.packet import CognitionPacket, PacketUpdate
+from state.routing import Risk, ToolCall
+from state.sections import ApprovalOutcome, Question
+from state.transitions import ToolExecutionStatus
+from tools.catalogue.catalogue import Catalogue
+from tools.execution.grants import ID_LENGTH, Grant
+from tools.policy.patterns import ANYTHING, exactly
+from tools.policy.rules import arguments_line
+
+Word = Literal["session", "always", "never"]
+"""What the user says to have their word remembered."""
+_OFFERED: dict[str, tuple[Word, ...]] = {"session": ("session",), "always": ("session", "always", "never")}
+"""By how far the configuration lets approvals be remembered."""
+_SESSION_DAYS = 1
+
+
+def offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[str, str]:
+    """Return what a remembered answer about a call would stand for: a line, by the word that gives it."""
+    policy = catalogue.preferences.policy
+    if call.status is not ToolExecutionStatus.AWAITING_APPROVAL or call.is_loud or call.tool_name not in catalogue:
+        return {}
+    of = f"{call.tool_name}{arguments_line(pattern_of(call))}, asked in {packet.header.origin}"
+    lines: dict[Word, str] = {
+        "session": f"allow {of}: {policy.remember_uses} times in this session, for a day",
+        "always": f"allow {of}: {policy.remember_uses} times in {policy.remember_days} days",
+        "never": f"deny {of}, until you take it back",
+    }
+    return {word: lines[word] for word in _OFFERED.get(policy.remember, ())}
+
+
+def grants_of(decided: PacketUpdate, question: Question, packet: CognitionPacket, catalogue: Catalogue) -> list[Grant]:
+    """Return what the user's word on calls stands for from now on; `decided` is what their reply changes.
+
+    Raises:
+        RequestError: the question did not offer that, or would offer something else by now.
+    """
+    calls = {call.call_id: call for call in packet.routing.calls}
+    shown = {one.call_id: one.remember for one in question.calls}
+    governance = decided.get("governance") or packet.governance
+    grants = []
+    for one in governance.approvals:
+        if not one.remember or one in packet.governance.approvals:
+            continue
+        word: Word = "never" if one.outcome is ApprovalOutcome.DENIED else one.remember
+        call = calls[one.call_id]
+        line = shown.get(call.call_id, {}).get(word)
+        if line is None or line != offers(call, packet, catalogue).get(word):
+            can = ", ".join(["yes", "no", *shown.get(call.call_id, {})])
+            raise RequestError(f"{call.tool_name}: {word!r} is not offered; answer one of {can}")
+        grants.append(_grant(word, call, question.question_id, packet, catalogue))
+    return grants
+
+
+def pattern_of(call: ToolCall) -> dict[str, str]:
+    """Return the pattern that calls must fit to be like this one."""
+    if call.risk is Risk.EXECUTE:
+        return {name: exactly(value) for name, value in call.params.items()}
+    return {name: _varied(value, _role(call, name)) for name, value in call.params.items()}
+
+
+def _role(call: ToolCall, name: str) -> str:
+    origin = call.provenance.get(name)
+    return origin.role if origin else "other"
+
+
+def _varied(value: Any, role: str) -> str:
+    if role == "payload":
+        return ANYTHING
+    if role != "destination" or not isinstance(value, str):
+        return exactly(value)
+    address = urlsplit(value)
+    if address.scheme in {"http", "https"} and address.hostname and "@" not in address.netloc:
+        return f"{exactly(f'{address.scheme}://{address.netloc}')}/{ANYTHING}"
+    folder = dirname(value)
+    is_path = folder not in {"", "/"} and "@" not in value and ":" not in value
+    return f"{exactly(folder)}/*" if is_path else exactly(value)
+
+
+def _grant(word: Word, call: ToolCall, question_id: str, packet: CognitionPacket, catalogue: Catalogue) -> Grant:
+    """Return the grant, the same one however often a reply is read."""
+    policy = catalogue.preferences.policy
+    days = {"session": _SESSION_DAYS, "always": policy.remember_days}
+    return Grant(
+        grant_id=sha256(f"{question_id}:{call.call_id}".encode()).hexdigest()[:ID_LENGTH],
+        effect="deny" if word == "never" else "allow",
+        tool=call.tool_name,
+        digest=catalogue[call.tool_name].digest,
+        arguments=pattern_of(call),
+        channel=packet.header.origin,
+        session_id=packet.header.session_id if word == "session" else None,
+        uses=policy.remember_uses,
+        expires_at=now() + timedelta(days=days[word]) if word in days else None,
+        question_id=question_id,
+    )

@@ -1,0 +1,140 @@
+"""Approvals that are remembered: given once by a person, bounded, and used up.
+
+They are entries of the journal: given, used, revoked. What stands is what follows from these, so that whoever reads
+the journal reads how every grant came about and what it was used for.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from state.base import Section, new_id, now
+from state.packet import CognitionPacket
+from state.routing import ToolCall
+from state.sections import Header
+from tools.execution.journal import Entry, Journal
+from tools.policy.patterns import fits, may_fit
+from tools.policy.rules import arguments_line
+
+GIVEN, USED, REVOKED = "grant_given", "grant_used", "grant_revoked"
+ID_LENGTH = 8
+
+
+class Grant(Section):
+    """What a person said once, to hold for calls like the one that they were asked about."""
+
+    grant_id: str = Field(default_factory=lambda: new_id()[:ID_LENGTH])
+    effect: Literal["allow", "deny"]
+    tool: str
+    digest: str
+    """Of the tool's definition and its server: another definition wants another word. A denial holds for any."""
+    arguments: dict[str, str]
+    """The pattern of every argument that a call may have, as in `tools.policy.patterns`."""
+    channel: str
+    """Where it was given, and where alone it holds."""
+    session_id: str | None = None
+    """The only session that it holds for; None: all of them."""
+    uses: int = Field(default=1, ge=1)
+    """How many calls may use it."""
+    expires_at: AwareDatetime | None = None
+    given_at: datetime = Field(default_factory=now)
+    question_id: str = ""
+    """What it answered."""
+
+    @property
+    def line(self) -> str:
+        """The grant as a person reads it."""
+        bounds = [] if self.effect == "deny" else [f"{self.uses} times"]
+        bounds += [f"until {self.expires_at:%Y-%m-%d %H:%M} UTC"] if self.expires_at else []
+        bounds += ["in this session"] if self.session_id else []
+        return (
+            f"{self.effect} {self.tool}{arguments_line(self.arguments)}; {', '.join([*bounds, f'in {self.channel}'])}"
+        )
+
+    def covers(self, call: ToolCall, digest: str, asked: Header) -> bool:
+        """Whether it speaks of a call. An approval is read to the letter, a refusal as widely as it can be meant."""
+        if call.tool_name != self.tool or asked.origin != self.channel:
+            return False
+        if self.session_id not in {None, asked.session_id}:
+            return False
+        given = call.params
+        if self.effect == "deny":
+            return all(name in given and may_fit(given[name], wanted) for name, wanted in self.arguments.items())
+        like = all(name in self.arguments and fits(value, self.arguments[name]) for name, value in given.items())
+        return like and self.digest == digest and not call.is_loud
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A grant, and what has become of it."""
+
+    grant: Grant
+    used: int
+    revoked: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is anything left of it."""
+        lapsed = self.grant.expires_at is not None and now() > self.grant.expires_at
+        spent = self.grant.effect == "allow" and self.used >= self.grant.uses
+        return not (self.revoked or lapsed or spent)
+
+
+@dataclass(frozen=True)
+class Grants:
+    """The remembered approvals of one journal."""
+
+    journal: Journal
+
+    async def all(self) -> list[Standing]:
+        """Return every grant that was ever given, oldest first."""
+        entries = [row.entry for row in await self.journal.of_events(GIVEN, USED, REVOKED)]
+        given = [entry.detail["grant"] for entry in entries if entry.event == GIVEN and "grant" in entry.detail]
+        grants = [Grant.model_validate(one) for one in given]  # one whose session was forgotten is gone with it
+        used = Counter(_of(entry) for entry in entries if entry.event == USED)
+        revoked = {_of(entry) for entry in entries if entry.event == REVOKED}
+        return [Standing(grant, used[grant.grant_id], grant.grant_id in revoked) for grant in grants]
+
+    async def covering(self, call: ToolCall, digest: str, packet: CognitionPacket) -> Grant | None:
+        """Return what holds for a call of a tool with this digest; a refusal before an approval."""
+        held = [one.grant for one in await self.all() if one.holds and one.grant.covers(call, digest, packet.header)]
+        return min(held, key=lambda grant: grant.effect == "allow", default=None)
+
+    async def give(self, grant: Grant, packet: CognitionPacket) -> None:
+        """Remember an approval, or a refusal."""
+        key = f"{GIVEN}:{grant.grant_id}"
+        await self.journal.record(_entry(GIVEN, packet, {"grant": grant.model_dump(mode="json")}, key))
+
+    async def use(self, grant_id: str, call: ToolCall, packet: CognitionPacket) -> bool:
+        """Use up one of its calls; returns whether there was one left. Of two at once, each takes another."""
+        standing = await self._standing(grant_id)
+        while standing is not None and standing.holds:
+            number = standing.used + 1
+            detail = {"grant_id": grant_id, "line": standing.grant.line}
+            entry = _entry(USED, packet, detail, f"{USED}:{grant_id}:{number}", call.call_id)
+            if await self.journal.record(entry):
+                return True
+            standing = replace(standing, used=number)
+        return False
+
+    async def revoke(self, grant_id: str) -> bool:
+        """Take a grant back; returns whether it still held."""
+        standing = await self._standing(grant_id)
+        if standing is None or not standing.holds:
+            return False
+        return await self.journal.record(Entry(REVOKED, detail={"grant_id": grant_id}, key=f"{REVOKED}:{grant_id}"))
+
+    async def _standing(self, grant_id: str) -> Standing | None:
+        return next((one for one in await self.all() if one.grant.grant_id == grant_id), None)
+
+
+def _of(entry: Entry) -> str:
+    """Return which grant an entry is about: its key says so even when its detail is erased."""
+    return (entry.key or "::").split(":")[1]
+
+
+def _entry(event: str, packet: CognitionPacket, detail: dict[str, Any], key: str, call_id: str = "") -> Entry:
+    return Entry(event, packet.header.session_id, packet.header.packet_id, call_id, detail, key)

@@ -1,0 +1,43 @@
+"""What an argument is to its tool: where it sends something, what it sends, or neither."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from state.origins import Role
+from tools.provenance.values import is_address
+from tools.provenance.words import DESTINATION_FORMATS, DESTINATIONS, IDENTIFIERS, PAYLOADS
+from tools.text.words import words_of
+
+
+def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> Role:
+    """Return the role of a value that stands below these names, the innermost that tells."""
+    if schema.get("format") in DESTINATION_FORMATS:
+        return Role.DESTINATION
+    for key in reversed(keys):
+        role = _of_name(key)
+        if role is not None:
+            return role
+    if isinstance(value, str) and is_address(value):
+        return Role.DESTINATION
+    return _of_words(str(schema.get("description", "")).partition(".")[0]) or Role.OTHER
+
+
+def _of_name(name: str) -> Role | None:
+    words = [_singular(word) for word in words_of(name) if not word.isdigit()]
+    if not words or words[-1] in IDENTIFIERS:
+        return Role.OTHER if words else None
+    for word in reversed(words):
+        if word in DESTINATIONS:
+            return Role.DESTINATION
+        if word in PAYLOADS:
+            return Role.PAYLOAD
+    return None
+
+
+def _of_words(about: str) -> Role | None:
+    words = [_singular(word) for word in words_of(about)]
+    return Role.DESTINATION if {"recipient", "url", "iban", "payee"} & {*words} else None
+
+
+def _singular(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word
