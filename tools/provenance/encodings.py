@@ -42,8 +42,15 @@ def _decoded(text: str) -> Iterator[str]:
 
 
 def _from_base64(text: str) -> str:
+    """Return what a run of characters says wherever it begins: what stands before it may be of its alphabet, too."""
     bare = text.rstrip("=").replace("-", "+").replace("_", "/")
-    return _text_of(lambda: base64.b64decode(bare[: len(bare) - (len(bare) % 4 == 1)] + "=" * (-len(bare) % 4)))
+    said = (_aligned_base64(bare[at:]) for at in range(4))
+    return " ".join(one for one in said if one)
+
+
+def _aligned_base64(bare: str) -> str:
+    whole = bare[: len(bare) - (len(bare) % 4 == 1)]
+    return _text_of(lambda: base64.b64decode(whole + "=" * (-len(whole) % 4)))
 
 
 def _from_base32(text: str) -> str:
@@ -62,8 +69,8 @@ def _from_codes(text: str) -> str:
 
 def _text_of(decode: Callable[[], bytes]) -> str:
     try:
-        text = decode().decode("utf-8", errors="ignore")
+        text = decode().decode("utf-8", errors="replace")
     except (ValueError, binascii.Error):
         return ""
-    readable = sum(char.isprintable() or char.isspace() for char in text)
+    readable = sum((char.isprintable() and char != "\ufffd") or char.isspace() for char in text)
     return text if len(text) >= 4 and readable >= 0.9 * len(text) else ""

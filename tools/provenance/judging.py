@@ -12,7 +12,7 @@ from tools.provenance.evidence import Evidence
 from tools.provenance.leaving import Carried, carried
 from tools.provenance.sensitive import sensitive_part
 from tools.provenance.tracing import Place, Trace, places_of, traces_of
-from tools.provenance.values import URL, beside_host, folded, is_address, leaves, plain
+from tools.provenance.values import URL, beside_host, folded, is_address, is_mail, leaves, plain
 from tools.risk.call import judge_call
 from tools.spec.tool_spec import ToolSpec
 
@@ -158,14 +158,14 @@ def _of_read(
 
 def _points_outside(text: str) -> bool:
     said = plain(text)
-    return URL.search(said) is not None or (is_address(said) and "@" not in said)
+    return URL.search(said) is not None or (is_address(said) and not is_mail(said))
 
 
 def _of_sent(said: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, evidence: Evidence) -> Alarm | None:
     """Return why what one argument of a read takes outside is loud."""
     free: set[str] = set()
     for one in traces:
-        if one.is_address and "@" not in one.said:
+        if one.is_address and not is_mail(one.said):
             whole_of_own = one.kind is OriginKind.STRUCTURED and evidence.is_own(one.said, spec.server)
             if one.kind is OriginKind.TEXT:
                 return Alarm(f"this address stands only in text that {one.tool} returned", one.place)

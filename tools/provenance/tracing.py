@@ -30,6 +30,9 @@ _WORST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind
 _SEPARATOR = re.compile(r"\s*[,;\n]\s*")
 _ABSENT = object()
 MAX_PLACES = 200
+MAX_PARTS = 200
+"""Addresses in one argument that are traced; with more, nobody can have named them all."""
+HOST_CHARS = 253
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,11 @@ def traces_of(leaf: Leaf, schema: Mapping[str, Any], evidence: Evidence) -> list
     whole = _traced(text, role, evidence)
     if role is Role.DESTINATION and not whole.kind.is_given:
         parts = addresses_in(plain(text)) or [one for one in _SEPARATOR.split(text) if one.strip()]
+        if len(parts) > MAX_PARTS:
+            return [replace(whole, kind=OriginKind.NOBODY, is_address=True)]
         return [_traced(part, role, evidence) for part in parts] if parts and parts != [text] else [whole]
     if isinstance(value, str) and role is not Role.DESTINATION and not whole.kind.is_given:
-        links = [_traced(one, role, evidence) for one in addresses_in(plain(text))]
+        links = [_traced(one, role, evidence) for one in addresses_in(plain(text))[:MAX_PARTS]]
         return [_of_phrases(whole, evidence), *(one for one in links if one.kind is not OriginKind.NOBODY)]
     return [whole]
 
@@ -136,6 +141,8 @@ def _said_by_user(said: str, forms: Sequence[str], role: Role, evidence: Evidenc
 
 def _names_host(host: str, words: str) -> bool:
     """Whether a host, or the domain that it is of, stands in the user's words."""
+    if len(host) > HOST_CHARS:
+        return False
     labels = host.removeprefix("www.").split(".")
     return any(find(words, ".".join(labels[at:])) >= 0 for at in range(max(1, len(labels) - 1)))
 

@@ -15,9 +15,9 @@ _SPACES = re.compile(r"\s+")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,30}(?:[.,'\u2019\u00a0 ]\d{1,30}){0,8}(?!\w)")
 _GROUPS = re.compile(r"\d{1,3}(?:([,.'\u2019\u00a0 ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?")
 EMAIL = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
-URL = re.compile(r"\b(?:[a-z][a-z0-9+.-]{1,15}://|www\.)[^\s<>\"'`()\[\]{}|\\^]{2,2000}", re.IGNORECASE)
+URL = re.compile(r"\b(?:[a-z][a-z0-9+.-]{1,15}://|www\.)[^\s<>\"'`()\[\]{}|\\^]{2,}", re.IGNORECASE)
 HOST = re.compile(
-    r"(?<![\w@.-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,8}[a-z]{2,24}(?::\d{1,5})?(?:/[^\s<>\"'`]{0,2000})?(?![\w@])",
+    r"(?<![\w@.-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,8}[a-z]{2,24}(?::\d{1,5})?(?:/[^\s<>\"'`]*)?(?![\w@])",
     re.IGNORECASE,
 )
 IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
@@ -173,6 +173,11 @@ def is_address(text: str) -> bool:
     )
 
 
+def is_mail(text: str) -> bool:
+    """Whether a text is nothing but a mail address."""
+    return EMAIL.fullmatch(text.strip()) is not None
+
+
 def is_host(text: str) -> bool:
     """Whether what looks like a host is none of the usual names of files."""
     return text.partition("/")[0].rpartition(".")[2].partition(":")[0].lower() not in _FILE_ENDINGS
@@ -209,7 +214,7 @@ def host_of(address: str) -> str:
 def beside_host(text: str) -> str:
     """Return what a text carries: of a URL all but its host, decoded; of anything else the whole."""
     address = plain(text)
-    if "@" in text.partition("?")[0] or not is_address(address):
+    if is_mail(address) or not is_address(address):
         return text
     try:
         parts = urlsplit(address if "://" in address else f"//{address}")
