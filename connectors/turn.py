@@ -11,12 +11,11 @@ from langgraph.types import Command
 
 from connectors.asking import Reply, Say, Turn
 from connectors.sessions import AnswerPiece, Given, Sessions, SessionState
-from state import events
 from state.context import RoutingContext
 from state.errors import SessionError
+from state.events import StageEvent, StageFinished
 from state.packet import CognitionPacket, TurnInput
 from state.request import check_reply, check_request
-from state.sections import Reflection
 from state.transitions import ToolExecutionStatus
 from tools.approval.questions import is_reply
 
@@ -26,20 +25,6 @@ NOT_SHOWN = "this is not the question that was answered, or it was not shown bef
 @dataclass(frozen=True)
 class Waiting:
     """Another turn runs on the session, here or in another process; this one begins after it."""
-
-
-@dataclass(frozen=True)
-class StageStarted:
-    """A stage has begun."""
-
-    stage: str
-
-
-@dataclass(frozen=True)
-class StageFinished:
-    """A stage has ended, with what it decided."""
-
-    decision: Reflection
 
 
 @dataclass(frozen=True)
@@ -75,7 +60,7 @@ class Finished:
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
 
 
-TurnEvent = Waiting | StageStarted | StageFinished | AnswerPiece | Answering | Asked | Finished
+TurnEvent = Waiting | StageEvent | AnswerPiece | Answering | Asked | Finished
 
 
 async def run_turn(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> AsyncGenerator[TurnEvent]:
@@ -105,15 +90,8 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
         given, decided = _input(turn, before, session), False
         async with aclosing(_answered_once(sessions.stream(given, session, context), session)) as stream:
             async for event in stream:
-                match event:
-                    case AnswerPiece():
-                        yield event
-                    case events.StageStarted(stage=stage):
-                        yield StageStarted(stage)
-                    case events.StageFinished(decisions=decisions):
-                        for decision in decisions:
-                            decided = True
-                            yield StageFinished(decision)
+                decided = decided or (isinstance(event, StageFinished) and bool(event.decisions))
+                yield event
         after = await sessions.state(session)
     if isinstance(turn, Reply) and not decided and after.question is None:
         raise _answered_elsewhere(session)
@@ -139,8 +117,8 @@ def _is_meant(reply: Reply, question: dict[str, Any]) -> bool:
 
 
 async def _answered_once(
-    stream: AsyncGenerator[events.StageEvent | AnswerPiece], session: str
-) -> AsyncGenerator[events.StageEvent | AnswerPiece]:
+    stream: AsyncGenerator[StageEvent | AnswerPiece], session: str
+) -> AsyncGenerator[StageEvent | AnswerPiece]:
     try:
         async with aclosing(stream) as told:
             async for one in told:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore
 
 from graph.private import private_file
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
     from aiosqlite import Connection
 
 ATTEMPTS = 10
-
-
-def serializer() -> JsonPlusSerializer:
-    """Return a serializer that restores our own types and LangChain's messages, and nothing else."""
-    return PacketSerializer()
 
 
 @asynccontextmanager
@@ -39,14 +33,14 @@ async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointS
             from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
             from psycopg import DatabaseError
 
-            async with AsyncPostgresSaver.from_conn_string(url, serde=serializer()) as postgres:
+            async with AsyncPostgresSaver.from_conn_string(url, serde=PacketSerializer()) as postgres:
                 await _set_up(postgres, DatabaseError)
                 yield postgres
         return
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
     async with _sqlite(settings.database) as connection:
-        sqlite = AsyncSqliteSaver(connection, serde=serializer())
+        sqlite = AsyncSqliteSaver(connection, serde=PacketSerializer())
         await sqlite.setup()
         yield sqlite
 

@@ -14,8 +14,8 @@ from benchmarks.stand_ins import Shelf, needing_a_tool, select_carelessly
 from deciders.protocols import Deciders
 from graph.building import build_graph
 from graph.composition import deciders_for
+from graph.serializer import PacketSerializer
 from graph.settings import Settings
-from graph.storage import serializer
 from models.pool import ModelPool
 from state.base import Confidence, Section
 from state.context import RoutingContext
@@ -77,7 +77,7 @@ async def routed(requests: Iterable[Labelled], deciders: Deciders, selector: Sel
     if selector == "careless":
         deciders = replace(deciders, intent=needing_a_tool, selector=select_carelessly)
     graph = build_graph(deciders, shelf).compile(
-        checkpointer=InMemorySaver(serde=serializer()), interrupt_before=["execute_tool"]
+        checkpointer=InMemorySaver(serde=PacketSerializer()), interrupt_before=["execute_tool"]
     )
     for number, one in enumerate(requests):
         shelf.known = one.catalogue

@@ -16,9 +16,10 @@ from connectors.discord.presenting import buttons, headline, is_plain, parts
 from connectors.discord.progress import LiveMessage
 from connectors.discord.questions import OpenQuestion, OpenQuestions, expiry_of
 from connectors.sessions import Sessions, SessionState
-from connectors.turn import Asked, Finished, StageStarted, Waiting, run_turn
+from connectors.turn import Asked, Finished, Waiting, run_turn
 from state.context import RoutingContext
 from state.errors import PacketgateError, RequestError
+from state.events import StageStarted
 from state.routing import ToolRouting
 from tools.approval.questions import is_reply
 
@@ -97,7 +98,7 @@ class Conversations:
                 match event:
                     case Waiting():
                         await here.live.show("wait")
-                    case StageStarted(stage):
+                    case StageStarted(stage=stage):
                         await here.live.show(stage)
                     case Asked(question):
                         await self._ask(question, here)

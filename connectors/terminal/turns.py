@@ -19,10 +19,11 @@ from connectors.terminal.answering import StreamedAnswer
 from connectors.terminal.paging import show_whole
 from connectors.terminal.reading import Reader, reader
 from connectors.terminal.shown import Shown
-from connectors.turn import Answering, Asked, Finished, StageFinished, StageStarted, Waiting, run_turn
+from connectors.turn import Answering, Asked, Finished, Waiting, run_turn
 from graph.building import LAST
 from state.context import RoutingContext
 from state.errors import RequestError
+from state.events import StageFinished, StageStarted
 from state.printing import escaped
 from state.sections import Reflection
 
@@ -93,10 +94,11 @@ class Terminal:
                         case Waiting():
                             status.update("")
                             rendering.console(stderr=True).print(WAITS, style="dim")
-                        case StageStarted(stage):
+                        case StageStarted(stage=stage):
                             status.update(f"{stage} …")
-                        case StageFinished(entry):
-                            self._tell(entry, status)
+                        case StageFinished(decisions=decisions):
+                            for entry in decisions:
+                                self._tell(entry, status)
                         case AnswerPiece() if streams:
                             status.stop()
                             answer.add(event)

@@ -14,7 +14,7 @@ from support.command_line import CommandLine
 from support.graphs import session
 from support.scripted_deciders import call, scripted
 
-from graph.storage import serializer
+from graph.serializer import PacketSerializer
 from tools.servers.connection import Connection
 
 WRITE = call("desk.write_note", text="hello")
@@ -73,7 +73,7 @@ def another(desk: Desk) -> Callable[..., Any]:
     ids=["another description", "a new parameter with a default", "another server"],
 )
 async def test_what_has_changed_is_asked_about_again(after: Callable[[], Desk]):
-    saver = InMemorySaver(serde=serializer())
+    saver = InMemorySaver(serde=PacketSerializer())
     async with session(scripted(WRITE), Desk().connection(), checkpointer=saver, allow_write_tools=True) as talk:
         first = await talk.ask("Write hello")
     desk = after()
@@ -88,7 +88,7 @@ async def test_what_has_changed_is_asked_about_again(after: Callable[[], Desk]):
 
 
 async def test_a_no_is_a_no_whatever_has_changed():
-    saver = InMemorySaver(serde=serializer())
+    saver = InMemorySaver(serde=PacketSerializer())
     async with session(scripted(WRITE), Desk().connection(), checkpointer=saver, allow_write_tools=True) as talk:
         await talk.ask("Write hello")
     desk = Desk(redescribed)
@@ -99,7 +99,7 @@ async def test_a_no_is_a_no_whatever_has_changed():
 
 
 async def test_another_tool_of_the_server_may_change():
-    saver = InMemorySaver(serde=serializer())
+    saver = InMemorySaver(serde=PacketSerializer())
     async with session(scripted(WRITE), Desk().connection(), checkpointer=saver, allow_write_tools=True) as talk:
         await talk.ask("Write hello")
     desk = Desk(another)

@@ -24,7 +24,7 @@ from connectors.asking import Say
 from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
 from graph.building import build_graph
-from graph.storage import serializer
+from graph.serializer import PacketSerializer
 from models.llama.model import LlamaCppModel
 from state.context import RoutingContext
 from state.packet import CognitionPacket
@@ -63,7 +63,7 @@ def _watched() -> Iterator[None]:
 async def at_work(deciders: Deciders, folder: Path, **context: object) -> AsyncIterator[Session]:
     """Open a session on the built-in tools, recorded as the server records it."""
     async with await open_hub(McpConfig(builtin=True), folder, folder.parent / "logs", None, patience_s=30) as hub:
-        graph = build_graph(deciders, hub).compile(InMemorySaver(serde=serializer()), store=InMemoryStore())
+        graph = build_graph(deciders, hub).compile(InMemorySaver(serde=PacketSerializer()), store=InMemoryStore())
         yield Session(graph, RoutingContext.model_validate(context))
 
 

@@ -18,7 +18,7 @@ from connectors.sessions import Sessions
 from connectors.turn import Finished, Reply, Say, run_turn
 from deciders.protocols import CallReview, Selection
 from graph.building import build_graph
-from graph.storage import serializer
+from graph.serializer import PacketSerializer
 from state.context import RoutingContext
 from state.errors import RequestError
 from state.packet import CognitionPacket
@@ -116,7 +116,7 @@ async def play(turn: Turn) -> tuple[list[CognitionPacket], Notebook]:
     selections = [*turn.selections, *[none() for _ in range(20)]]
     deciders = scripted(*selections, reviewer=ScriptedReviewer(judge(turn, Counter())))
     async with McpHub([notebook.connection(trusted=True)]) as hub:
-        graph = build_graph(deciders, hub).compile(checkpointer=InMemorySaver(serde=serializer()))
+        graph = build_graph(deciders, hub).compile(checkpointer=InMemorySaver(serde=PacketSerializer()))
         sessions, replies = Sessions(graph), iter(turn.replies)
         given: Say | Reply = Say("Do something with the notes")
         for _ in range(MAX_REPLIES):

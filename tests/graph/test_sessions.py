@@ -10,7 +10,7 @@ from support.scripted_deciders import call, clarify, scripted
 
 from connectors.turn import Reply, Say
 from deciders.choosing import reflex_deciders
-from graph.storage import serializer
+from graph.serializer import PacketSerializer
 from state.context import RoutingContext
 from state.errors import RequestError, SessionError
 from state.packet import CognitionPacket
@@ -111,7 +111,7 @@ async def test_a_pending_question_survives_the_process(notebook: Notebook, tmp_p
     write = call("notebook.write_note", name="a", text="avocado")
     for turn in (Say("Write avocado to a"), Reply("yes")):
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as saver:
-            saver.serde = serializer()
+            saver.serde = PacketSerializer()
             deciders = scripted(*([write] if isinstance(turn, Say) else []))
             async with session(deciders, notebook, checkpointer=saver, allow_write_tools=True) as talk:
                 last = (await talk.events(turn))[-1]

@@ -8,7 +8,7 @@ import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from support.full_packet import full_packet, inside
 
-from graph.storage import serializer
+from graph.serializer import PacketSerializer
 from state.context import RoutingContext
 from state.packet import checkpoint_types
 from state.request import TurnRequest
@@ -38,7 +38,7 @@ def test_every_type_is_restored_as_it_was(module: str, name: str):
     values = examples(kind)
     assert values
     for value in values:
-        back = restored({"channel": [value]}, serializer())["channel"][0]
+        back = restored({"channel": [value]}, PacketSerializer())["channel"][0]
         assert type(back) is kind
         assert back == value
         assert [type(part) for part in inside(back)] == [type(part) for part in inside(value)]
@@ -56,7 +56,7 @@ def test_all_that_a_packet_holds_is_listed():
 
 def test_messages_are_restored():
     messages = full_packet().messages
-    assert restored(messages, serializer()) == messages
+    assert restored(messages, PacketSerializer()) == messages
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_messages_are_restored():
 )
 def test_a_type_that_is_not_listed_does_not_come_back(stranger: Any):
     assert type(restored(stranger, JsonPlusSerializer(allowed_msgpack_modules=True))) is type(stranger)
-    assert type(restored(stranger, serializer())) is not type(stranger)
+    assert type(restored(stranger, PacketSerializer())) is not type(stranger)

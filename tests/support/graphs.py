@@ -13,12 +13,13 @@ from langgraph.graph.state import CompiledStateGraph
 from support.notebook import Notebook
 
 from connectors.sessions import Sessions
-from connectors.turn import Asked, Finished, Reply, Say, StageFinished, TurnEvent, run_turn
+from connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
 from deciders.protocols import Deciders
 from graph.building import build_graph
-from graph.storage import serializer
+from graph.serializer import PacketSerializer
 from state.context import RoutingContext
 from state.errors import SessionError
+from state.events import StageFinished
 from state.packet import CognitionPacket, TurnInput
 from tools.catalogue.preferences import Preferences
 from tools.execution.journal import Journal
@@ -89,7 +90,7 @@ async def session(
     **context: Any,
 ) -> AsyncIterator[Session]:
     """Open a session on the graph; `context` are fields of `RoutingContext`."""
-    saver = checkpointer or InMemorySaver(serde=serializer())
+    saver = checkpointer or InMemorySaver(serde=PacketSerializer())
     async with McpHub([_connection(server) for server in servers], preferences=preferences) as hub:
         graph = build_graph(deciders, hub, journal=journal).compile(
             checkpointer=saver, interrupt_before=interrupt_before
@@ -107,7 +108,7 @@ async def run_once(deciders: Deciders, text: str, *servers: Notebook | Connectio
 
 def stages(events: list[TurnEvent]) -> list[str]:
     """Return the stages that decided something, in order."""
-    return [event.decision.step for event in events if isinstance(event, StageFinished)]
+    return [one.step for event in events if isinstance(event, StageFinished) for one in event.decisions]
 
 
 def _connection(server: Notebook | Connection) -> Connection:

@@ -14,8 +14,9 @@ from support.notebook import Notebook
 
 from deciders.protocols import Deciders
 from graph.building import build_graph
+from graph.serializer import PacketSerializer
 from graph.settings import Settings
-from graph.storage import open_checkpointer, open_store, serializer
+from graph.storage import open_checkpointer, open_store
 from state.base import ConfidenceSource, now
 from state.context import RoutingContext
 from state.routing import Risk
@@ -67,7 +68,7 @@ async def recording(
     """Open a session on a graph with a store; its checkpoints stay in memory."""
     async with McpHub([notebook.connection()]) as hub:
         builder = build_graph(deciders, hub, usage_days, prompt_days)
-        graph = builder.compile(checkpointer=InMemorySaver(serde=serializer()), store=store)
+        graph = builder.compile(checkpointer=InMemorySaver(serde=PacketSerializer()), store=store)
         yield Session(graph, RoutingContext(**context))
 
 

@@ -8,7 +8,8 @@ from support.mcp_servers import until
 from support.turn_places import Conversation, Place, answering, wanting
 
 from connectors.asking import Continue, Reply, Say
-from connectors.turn import Finished, StageStarted, run_turn
+from connectors.turn import Finished, run_turn
+from state.events import StageStarted
 from state.transitions import ToolExecutionStatus
 
 WAIT = wanting("clock.await_stroke", hour="nine")
@@ -66,7 +67,7 @@ async def test_closing_the_turn_stops_it_too(place: Place) -> None:
     async with place.session() as talk:
         async with aclosing(run_turn(talk.sessions, ASK, talk.name, talk.context)) as events:
             async for event in events:
-                if event == StageStarted("execute_tool"):
+                if isinstance(event, StageStarted) and event.stage == "execute_tool":
                     break
         place.model.script("Hello to you.")
         assert (await talk.answer(Say("Hello"))).response.candidate == "Hello to you."

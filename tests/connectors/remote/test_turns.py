@@ -10,8 +10,9 @@ from support.turn_places import Conversation, Place, answering, wanting
 
 from connectors.asking import Continue, Reply, Say, Turn
 from connectors.sessions import AnswerPiece
-from connectors.turn import Asked, Finished, StageFinished, StageStarted
+from connectors.turn import Asked, Finished
 from state.errors import InputError, RequestError, SessionError
+from state.events import StageFinished, StageStarted
 from state.request import TurnRequest
 from state.transitions import ToolExecutionStatus
 from tools.usage.store import read_usage
