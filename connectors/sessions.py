@@ -1,8 +1,8 @@
 """Conversations and the graph behind them: in this process, or on a running LangGraph-API server."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 from weakref import WeakValueDictionary
@@ -92,16 +92,17 @@ class Sessions:
         self._journal = journal
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    @asynccontextmanager
-    async def turn(self, session: str) -> AsyncIterator[None]:
-        """Hold the session as long as a turn runs: it has one at a time, whichever process runs it."""
-        async with self._turns.setdefault(session, asyncio.Lock()), self._leases.held(session):
-            yield
+    def queue(self, session: str) -> asyncio.Lock:
+        """Return the lock under which the turns of this process wait for each other, in the order they came."""
+        return self._turns.setdefault(session, asyncio.Lock())
 
-    async def is_busy(self, session: str) -> bool:
-        """Whether a turn runs on a session, here or in another process."""
-        running = self._turns.get(session)
-        return (running is not None and running.locked()) or await self._leases.is_taken(session)
+    async def is_leased(self, session: str) -> bool:
+        """Whether another process runs a turn on a session."""
+        return await self._leases.is_taken(session)
+
+    def lease(self, session: str) -> AbstractAsyncContextManager[None]:
+        """Keep other processes from running a turn on a session."""
+        return self._leases.held(session)
 
     def config(self, session: str) -> RunnableConfig:
         """Return the configuration by which LangGraph finds a session's thread."""
@@ -158,7 +159,7 @@ class Sessions:
 
         That is the conversation, its records, and of the journal all but that something was done.
         """
-        async with self.turn(session):
+        async with self.queue(session), self.lease(session):
             await self._delete(session)
             if self.store is not None:
                 await forget_records(self.store, self.config(session)["configurable"]["thread_id"])

@@ -1,7 +1,7 @@
 """Running one turn: the one function behind every connector."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,10 +74,16 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
         SessionError: there is nothing to reply to, or to continue; or somebody else stopped the turn.
         ConfigError: the server that is to run it cannot be used.
     """
-    waits = await sessions.is_busy(session)
+    queue = sessions.queue(session)
+    waits = queue.locked()
     if waits:
         yield Waiting()
-    async with sessions.turn(session):
+    async with AsyncExitStack() as held:
+        await held.enter_async_context(queue)
+        if not waits and await sessions.is_leased(session):
+            waits = True
+            yield Waiting()
+        await held.enter_async_context(sessions.lease(session))
         before = await sessions.state(session)
         if waits and isinstance(turn, Reply) and before.question is None:
             raise _answered_elsewhere(session)
