@@ -8,6 +8,7 @@ from state.routing import ToolCall
 from state.sections import DataField, LedgerEntry, Reflection, Sketch
 from state.transitions import ToolExecutionStatus
 from tools.palette.choice import with_recent
+from tools.provenance.evidence import address_fields
 
 STAGE = "inject_result"
 SUMMARY_CHARS = 300
@@ -72,4 +73,5 @@ def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
         params=call.params,
         status=call.status.value,
         summary=" ".join(_result_text(call).split())[:SUMMARY_CHARS],
+        fields=address_fields(call),
     )

@@ -119,6 +119,8 @@ class LedgerEntry(Section):
     params: dict[str, JsonValue] = {}
     status: str
     summary: str
+    fields: tuple[str, ...] = ()
+    """Addresses that were whole fields of what it returned: later turns may go by them."""
     at: datetime = Field(default_factory=now)
 
 

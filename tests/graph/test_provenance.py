@@ -1,5 +1,7 @@
 """Where arguments come from: what stands only in a tool's output makes a write ask the user."""
 
+import json
+
 from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.origins import words
@@ -96,3 +98,15 @@ async def test_a_read_with_an_argument_from_a_tool_needs_no_question():
         packet = await talk.say("Read a and what it points to")
     assert words(packet.routing.all_calls[1].provenance) == {"name": "text:notebook.read_note"}
     assert "flour" in packet.response.candidate
+
+
+async def test_an_address_in_a_field_is_one_in_later_turns_too():
+    people = [{"name": f"Person {number}", "email": f"person{number}@office.example"} for number in range(40)]
+    notebook = Notebook(a=json.dumps(people))
+    mail = call("notebook.send_letter", to="person39@office.example", text="Hello")
+    deciders = scripted(READ)
+    async with session(deciders, notebook, allow_write_tools=True) as talk:
+        await talk.say("Read note a")
+        deciders.selector.selections[:] = [mail]  # type: ignore[attr-defined]
+        asked = await talk.ask("Send a letter with Hello to Person 39")
+    assert words(asked.packet.routing.calls[0].provenance)["to"] == "structured:notebook.read_note"

@@ -72,7 +72,13 @@ INTENT = s.Intent(
 )
 ENTRY = s.PaletteEntry(tool_name="files.write_file", shown="brief", reason="ranked", risk=Risk.WRITE, score=3.25)
 LEDGER = s.LedgerEntry(
-    packet_id="p1", tool_name="files.read_file", params=PARAMS, status="executed", summary="x", at=AT
+    packet_id="p1",
+    tool_name="files.read_file",
+    params=PARAMS,
+    status="executed",
+    summary="x",
+    fields=("ann@a.example",),
+    at=AT,
 )
 CONTEXT = s.Context(
     context_type="code",

@@ -13,6 +13,8 @@ _ASKING = frozenset(
     " next instead always do before after assistant ai agent have".split()
 )
 """Words before a verb that make it an instruction, beside the beginning of a clause."""
+_LABEL = re.compile(r"[\"']?\s?[:=]")
+"""What makes the word before it the name of a field."""
 _CLAUSE = re.compile(r"(?:^|[.!?:;,\n\"'()\[\]{}<>*#|/-])\s*$")
 
 
@@ -62,7 +64,7 @@ def commanded(name: str, passage: str) -> tuple[int, int] | None:
         stem = stem_of(found[0])
         before = passage[max(0, found.start() - 4) : found.start()]
         leads = (stem == own and len(own) > 4) or last in _ASKING or _CLAUSE.search(before)
-        if stem in verbs and leads:
+        if stem in verbs and leads and not _LABEL.match(passage, found.end()):
             return found.span()
         last = found[0]
     return None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -34,6 +35,7 @@ from tools.text.words import words_of
 FIELD_WORDS = 8
 """Words of the longest text that is a field's value and not free text."""
 FIELD_CHARS = 200
+MAX_KEPT = 50
 SENTENCE_CHARS = 300
 NEAR_CHARS = 400
 """How far around a value an instruction is looked for."""
@@ -222,9 +224,10 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
     sources = [part for call in reversed(earlier) for part in _of_call(call, user)]
     for entry in reversed(packet.context.result_ledger):
         if entry.packet_id != packet.header.packet_id:
-            sources += _of_output(
-                entry.tool_name, entry.summary, is_document=_is_document(entry.tool_name, entry.params)
-            )
+            document = _is_document(entry.tool_name, entry.params)
+            sources += _of_output(entry.tool_name, entry.summary, is_document=document)
+            server = entry.tool_name.partition(".")[0]
+            sources += [Field(entry.tool_name, server, one) for one in entry.fields]
     for attachment in packet.content.attachments:
         sources.append(Passage(f"the attached {attachment.name}", "", plain(attachment.text)))
     for message in reversed(packet.messages):
@@ -238,6 +241,13 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
         passages=tuple(one for one in sources if isinstance(one, Passage)),
         sent=tuple(sent),
     )
+
+
+def address_fields(call: ToolCall) -> tuple[str, ...]:
+    """Return the addresses that are whole fields of what a call returned, for later turns; at most `MAX_KEPT`."""
+    parts = _of_call(call, Words(""))
+    found = (one.text for one in parts if isinstance(one, Field) and not one.worded and is_address(one.text))
+    return tuple(islice(dict.fromkeys(found), MAX_KEPT))
 
 
 def _of_call(call: ToolCall, user: Words) -> Iterator[Field | Passage]:

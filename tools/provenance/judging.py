@@ -51,12 +51,12 @@ def _origin(traces: Iterable[Trace], alarm: Alarm | None) -> Origin:
     origin = Origin(kind=worst.kind, tool=worst.tool, role=worst.role)
     if alarm is None:
         return origin
-    sentence, marked = ("", alarm.marked)
-    tool, kind = origin.tool, origin.kind
-    if alarm.place is not None:
-        sentence, marked = alarm.place.passage.sentence(alarm.place.start, alarm.place.end)
-        tool = alarm.place.passage.tool
-    return Origin(kind=kind, tool=tool, role=origin.role, loud=True, why=alarm.why, sentence=sentence, marked=marked)
+    told: dict[str, Any] = {"role": origin.role, "loud": True, "why": alarm.why}
+    if alarm.place is None:
+        return Origin(kind=origin.kind, tool=origin.tool, marked=alarm.marked, **told)
+    sentence, marked = alarm.place.passage.sentence(alarm.place.start, alarm.place.end)
+    tool = origin.tool or alarm.place.passage.tool
+    return Origin(kind=origin.kind, tool=tool, sentence=sentence, marked=marked, **told)
 
 
 def _sensitive(name: str, value: Any) -> Alarm | None:
