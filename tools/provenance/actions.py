@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from tools.provenance.words import ACTIONS
+from tools.provenance.words import ACTIONS, NOUNS
 from tools.text.words import stem_of, words_of
 
 _ALL = frozenset(verb for family in ACTIONS for verb in family)
@@ -64,7 +64,8 @@ def commanded(name: str, passage: str) -> tuple[int, int] | None:
         stem = stem_of(found[0])
         before = passage[max(0, found.start() - 4) : found.start()]
         leads = (stem == own and len(own) > 4) or last in _ASKING or _CLAUSE.search(before)
-        if stem in verbs and leads and not _LABEL.match(passage, found.end()):
+        orders = stem in verbs and found[0] not in NOUNS and leads
+        if orders and not _LABEL.match(passage, found.end()):
             return found.span()
         last = found[0]
     return None

@@ -91,6 +91,9 @@ ACTIONS: tuple[tuple[str, ...], ...] = tuple(
 )
 """Verbs of tools, each followed by other words that ask for the same."""
 
+NOUNS = frozenset("feedback new note recurring reservation text transaction".split())
+"""Those of them that only say that a user wants it: in a text they are no orders."""
+
 COMMANDS = frozenset("args argv cmd code command exec program script shell".split())
 """Words in the names of parameters that hold what is run, and the names of files in it."""
 
