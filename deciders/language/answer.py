@@ -1,6 +1,6 @@
 """The answer, by a language model."""
 
-from deciders.language.prompting import conversation, results
+from deciders.language.prompting import conversation, harmless, results
 from deciders.protocols import Answer
 from models.completion import complete
 from models.model import ModelSource
@@ -24,9 +24,10 @@ async def respond_by_model(
     """
     model = await source()
     user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet))
+    system = render("answer_system", ledger=harmless(catalogue.ledger))
     answer = await complete(
         model,
-        await conversation(model, packet, [render("answer_system", ledger=catalogue.ledger)], user, MAX_TOKENS),
+        await conversation(model, packet, [system], user, MAX_TOKENS),
         user_words=packet.spoken,
         temperature=TEMPERATURE,
         max_tokens=MAX_TOKENS,

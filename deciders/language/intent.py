@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from deciders.language.forms import intent_form
-from deciders.language.prompting import conversation, results
+from deciders.language.prompting import conversation, harmless, results
 from deciders.protocols import IntentDecision
 from deciders.reflex.reading import access_of, is_small_talk
 from models.model import ModelSource
@@ -45,7 +45,7 @@ async def detect_by_model(
             decided_by="reflex",
         )
     catalogue = await toolbox.catalogue()
-    model, system = await source(), render("intent_system", ledger=catalogue.ledger)
+    model, system = await source(), render("intent_system", ledger=harmless(catalogue.ledger))
     user = render("intent_user", request=request, results=results(packet))
     answer = await decide(
         model,

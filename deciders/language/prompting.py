@@ -1,5 +1,6 @@
 """From the packet to messages: stable text first, changing text last, tool output only as fenced data."""
 
+import re
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
@@ -8,6 +9,7 @@ from models.markup.stripping import strip_markup
 from models.model import Model
 from prompts.rendering import render
 from state.packet import CognitionPacket
+from state.printing import fenced
 from state.sections import DataField
 from tools.servers.results import reading_on
 from tools.text.kept import SHOWN_CHARS
@@ -19,6 +21,15 @@ is evaluated, or billed, only from where it differs.
 HISTORY_CHARS = 1_500
 ATTACHED_CHARS = 12_000
 """Of all attachments together."""
+
+EARLIER_REQUESTS = 4
+EARLIER_CHARS = 500
+
+_CONTROL = re.compile(
+    r"<\||<(?=/?s>)|<(?=(?:start|end)_of_(?:turn|text)>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS|AVAILABLE_TOOLS)\])"
+    r"|<(?=</?SYS>>)|<(?=\uff5c)"
+)
+"""Where control tokens of common models begin: one character, which a space after it makes harmless."""
 
 TOOL_RESULT = "tool_execution_result"
 
@@ -52,7 +63,7 @@ def results(packet: CognitionPacket) -> str:
     fence, attachments = packet.header.packet_id, packet.content.attachments
     each = ATTACHED_CHARS // max(1, len(attachments))
     attached = [
-        "\n" + render("attachment", fence=fence, file=_harmless(one.name), text=_shown(one.text, each))
+        "\n" + render("attachment", fence=fence, file=harmless(one.name), text=_shown(one.text, each, fence))
         for one in attachments
     ]
     fields = [one for one in packet.content.data_fields if one.type == TOOL_RESULT]
@@ -63,18 +74,30 @@ def _fenced(field: DataField, fence: str) -> str:
     value = field.value if isinstance(field.value, dict) else {"output": field.value}
     succeeded = value.get("success") is True
     output = str(value.get("output") if succeeded else value.get("error") or value.get("status"))
-    shown = _shown(output, SHOWN_CHARS, reading_on(str(value.get("handle") or "")))
+    shown = _shown(output, SHOWN_CHARS, fence, reading_on(str(value.get("handle") or "")))
     status = "succeeded" if succeeded else f"did not succeed ({value.get('status', 'failed')})"
     return "\n" + render("tool_result", fence=fence, tool=str(value.get("tool", "")), status=status, output=shown)
 
 
-def _shown(text: str, most: int, reading_on: str = "") -> str:
+def _shown(text: str, most: int, fence: str, reading_on: str = "") -> str:
     cut = text if len(text) <= most else f"{text[:most]}\n[cut: {len(text):,} characters{reading_on}]"
-    return _harmless(cut)
+    return harmless(cut).replace(fence, "…")
 
 
-def _harmless(text: str) -> str:
-    return text.replace("<|", "< |")  # llama.cpp would read a model's control tokens out of it
+def data(text: str) -> str:
+    """Return a text that others wrote in a fence that nothing in it closes, and without tokens that end a turn."""
+    return fenced(harmless(text))
+
+
+def harmless(text: str) -> str:
+    """Return a text out of which no server reads a model's control tokens, as many do in what a message says."""
+    return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+
+
+def earlier_words(packet: CognitionPacket) -> str:
+    """Return what the user asked before, the last few, each cut: what `it` and `there` may stand for."""
+    said = [message.text[:EARLIER_CHARS] for message in packet.messages[:-1] if isinstance(message, HumanMessage)]
+    return "\n".join(said[-EARLIER_REQUESTS:])
 
 
 def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:

@@ -2,10 +2,11 @@
 
 import json
 
+from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict
 
 from deciders.language.forms import review_form
-from deciders.language.prompting import conversation
+from deciders.language.prompting import data, earlier_words, harmless
 from deciders.protocols import CallReview, Review
 from models.model import ModelSource
 from models.structured import Structured, decide
@@ -51,10 +52,13 @@ async def review_by_model(
 
     model, max_tokens = await source(), context.review_max_tokens * max(1, len(calls))
     listed = "\n".join(_described(number, call, catalogue) for number, call in enumerate(calls, start=1))
-    user = render("review_user", request=packet.content.user_words, calls=listed)
+    before = earlier_words(packet)
+    earlier = f"\nEarlier requests, oldest first:\n{data(before)}\n" if before else ""
+    system = render("review_system", ledger=harmless(catalogue.ledger))
+    user = render("review_user", request=packet.content.user_words, earlier=earlier, calls=data(listed))
     answer = await decide(
         model,
-        await conversation(model, packet, [render("review_system", ledger=catalogue.ledger)], user, max_tokens),
+        [SystemMessage(system), HumanMessage(user)],
         ReviewAnswer,
         review_form(len(calls)),
         temperature=context.review_temperature,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
 
 from deciders.language.forms import selection_form, tool_of
-from deciders.language.prompting import conversation, results
+from deciders.language.prompting import conversation, data, harmless, results
 from deciders.protocols import Selection, WantedCall
 from models.decoding.call_forms import call_fields
 from models.model import ModelSource
@@ -167,8 +167,8 @@ def _selection(
 def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:
     return render(
         "selection_system",
-        ledger=catalogue.ledger,
-        palette=palette_text(packet.context.palette, catalogue, briefs=briefs),
+        ledger=harmless(catalogue.ledger),
+        palette=data(palette_text(packet.context.palette, catalogue, briefs=briefs)),
         max_calls=str(context.max_parallel_calls),
     )
 

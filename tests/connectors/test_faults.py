@@ -23,6 +23,8 @@ WAYS = ("stdio", "http")
 MAX_GROWTH_KB = 600_000
 """Most that one fault may add to this process's peak memory."""
 TIMEOUT_MS = 5_000
+LONG_MS = 60_000
+"""For the faults that end by their size, however slow the machine."""
 
 SAYS = {
     ("dead at start", "stdio"): "Connection closed",
@@ -43,9 +45,10 @@ SAYS = {
 @contextmanager
 def served(fault: str, way: str, folder: Path) -> Iterator[dict[str, object]]:
     """Yield the entry of `mcp.json` for a server with a fault."""
+    timeout_ms = LONG_MS if fault in {"floods", "100 MB"} else TIMEOUT_MS
     if way == "stdio":
         command, *arguments = entry(fault)
-        yield {"command": command, "args": arguments, "timeout": TIMEOUT_MS}
+        yield {"command": command, "args": arguments, "timeout": timeout_ms}
         return
     port_file = folder / "port"
     with subprocess.Popen(entry(fault, port_file), stderr=subprocess.DEVNULL) as process:
@@ -53,7 +56,7 @@ def served(fault: str, way: str, folder: Path) -> Iterator[dict[str, object]]:
             while not port_file.exists() and process.poll() is None:
                 pass
             port = port_file.read_text() if port_file.exists() else "9"
-            yield {"url": f"http://127.0.0.1:{port}/mcp", "timeout": TIMEOUT_MS}
+            yield {"url": f"http://127.0.0.1:{port}/mcp", "timeout": timeout_ms}
         finally:
             process.kill()
 
@@ -76,7 +79,7 @@ async def test_a_fault_is_bounded_typed_and_its_servers_own(fault, way, tmp_path
         async with open_sessions(settings) as sessions:
             one = asyncio.create_task(turn(sessions, "one", "Get the ledger with bad.get_ledger"))
             other = await turn(sessions, "other", "Get the report with good.get_report")
-            packet = await asyncio.wait_for(one, 60)
+            packet = await asyncio.wait_for(one, 120)
             again = await turn(sessions, "other", "Get the report with good.get_report once more")
     for well in (other, again):
         assert [call.status for call in well.tool_routing.all_calls] == [ToolExecutionStatus.EXECUTED]
