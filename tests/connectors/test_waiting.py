@@ -1,0 +1,73 @@
+"""A turn waits for the one that runs on its session in another process, and says so."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from connectors.asking import Reply, Say
+from connectors.opening import open_sessions
+from connectors.sessions import Sessions
+from connectors.turn import Asked, Finished, Waiting, run_turn
+from graph.settings import Settings
+from state.context import RoutingContext
+from state.errors import SessionError
+
+WRITES = RoutingContext(allow_write_tools=True)
+
+
+@pytest.fixture
+async def two(tmp_path: Path) -> AsyncIterator[tuple[Sessions, Sessions]]:
+    """Two graphs on one database, as two processes have them."""
+    (tmp_path / "root").mkdir()
+    settings = Settings(home=tmp_path / "home", root=tmp_path / "root")
+    async with open_sessions(settings) as mine, open_sessions(settings) as theirs:
+        yield mine, theirs
+
+
+async def test_it_begins_after_the_other(two: tuple[Sessions, Sessions]) -> None:
+    mine, theirs = two
+    turn = run_turn(mine, Say("Hello"), "s", WRITES)
+    async with theirs.turn("s"):
+        assert await anext(turn) == Waiting()
+        rest = asyncio.create_task(anext(turn))
+        assert (await asyncio.wait([rest], timeout=0.3))[0] == set()
+    assert not isinstance(await rest, Waiting)
+    assert isinstance([event async for event in turn][-1], Finished)
+
+
+async def test_another_session_waits_for_nobody(two: tuple[Sessions, Sessions]) -> None:
+    mine, theirs = two
+    async with theirs.turn("s"):
+        told = [event async for event in run_turn(mine, Say("Hello"), "another", WRITES)]
+    assert not [event for event in told if isinstance(event, Waiting)]
+
+
+async def test_who_waits_can_be_stopped(two: tuple[Sessions, Sessions]) -> None:
+    mine, theirs = two
+    async with theirs.turn("s"):
+        waiting = asyncio.create_task(_end(mine, Say("Hello")))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await waiting
+    assert not (await mine.state("s")).packet.messages
+    assert isinstance(await _end(theirs, Say("Hello")), Finished)
+
+
+async def test_an_answer_that_waited_for_another_is_not_used(two: tuple[Sessions, Sessions]) -> None:
+    mine, theirs = two
+    assert isinstance(await _end(mine, Say('Write "seven" to new.txt')), Asked)
+    late = run_turn(mine, Reply("no"), "s", WRITES)
+    early = run_turn(theirs, Reply("yes"), "s", WRITES)
+    await anext(early)
+    assert await anext(late) == Waiting()
+    assert isinstance([event async for event in early][-1], Finished)
+    with pytest.raises(SessionError, match="was answered elsewhere meanwhile"):
+        await anext(late)
+
+
+async def _end(sessions: Sessions, turn: Say | Reply) -> object:
+    return [event async for event in run_turn(sessions, turn, "s", WRITES)][-1]
