@@ -57,6 +57,7 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
             parent_packet_id=followed[0] if followed else None,
             lineage=(packet.header.lineage + followed)[-LINEAGE:],
             origin=request.origin,
+            person=request.person,
         ),
         "intent": Intent(),
         "context": Context(

@@ -12,6 +12,8 @@ class TurnRequest(Section):
     """What the connector knows about a request, beside its words."""
 
     origin: str = "unknown"
+    person: str = ""
+    """Who asks, where a connector speaks with several."""
     context_type: str | None = None
     """The kind of conversation; None keeps the session's."""
     attachments: tuple[tuple[str, str], ...] = ()

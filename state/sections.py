@@ -32,6 +32,8 @@ class Header(Section):
     """Packet ids of this session's earlier turns, oldest first, the last twenty."""
     origin: str = "unknown"
     """The connector the request came through."""
+    person: str = ""
+    """Who asked, as the connector names them."""
     created_at: datetime = Field(default_factory=now)
 
     @field_validator("version")

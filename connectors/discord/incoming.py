@@ -27,6 +27,8 @@ class Incoming:
     """What a message says."""
 
     words: str
+    person: str = ""
+    """The id of who wrote it."""
     attachments: list[tuple[str, str]] = field(default_factory=list)
     """(name, text), oldest message first. Untrusted: none of it is the user's own words."""
     left_out: list[str] = field(default_factory=list)
@@ -36,7 +38,7 @@ class Incoming:
     def turn(self) -> Say:
         """The turn it starts."""
         words = self.words or ("See what is attached." if self.attachments else "Hello")
-        return Say(words, TurnRequest(origin="discord", attachments=tuple(self.attachments)))
+        return Say(words, TurnRequest(origin="discord", person=self.person, attachments=tuple(self.attachments)))
 
 
 def is_addressed(message: discord.Message, me: discord.abc.User) -> bool:
@@ -62,7 +64,7 @@ async def read_message(message: discord.Message, me: discord.abc.User, known: Se
         me: the bot.
         known: the messages that the session holds: of the chain, they and their pieces are passed over.
     """
-    read = Incoming(words_of(message, me))
+    read = Incoming(words_of(message, me), str(message.author.id))
     chain = [(one, text) async for one in _chain(message) if (text := words_of(one, me)) and not _held(text, known)]
     read.attachments += [(f"earlier message of {_name(one.author.name)}", text) for one, text in reversed(chain)]
     for file in message.attachments[:FILES]:

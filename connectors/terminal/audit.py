@@ -71,7 +71,7 @@ def _parts(event: str, said: Any) -> Iterator[str]:
     tool = str(said.get("tool_name") or said.get("tool") or "")
     match event:
         case "turn_opened":
-            yield f"asked, by {said['channel']}: {said['request']}"
+            yield f"asked, by {' '.join(filter(None, (said['channel'], said['person'])))}: {said['request']}"
         case "call_proposed":
             yield f"proposed ({said['risk']}): {tool} {json.dumps(said['params'], ensure_ascii=False)}"
         case "call_reviewed":

@@ -34,7 +34,7 @@ def trail(stage: str, packet: CognitionPacket, update: PacketUpdate) -> Iterator
     header = change.header
     whose = {"session_id": header.session_id, "packet_id": header.packet_id}
     if "header" in update and "content" in update:
-        asked = {"channel": header.origin, "request": update["content"].original_prompt}
+        asked = {"channel": header.origin, "person": header.person, "request": update["content"].original_prompt}
         yield Entry("turn_opened", **whose, detail=asked)
     calls = {call.call_id: call for call in change.calls}
     for call in calls.values():

@@ -15,7 +15,7 @@ from state.request import TurnRequest
 from tools.approval.questions import Reply
 from tools.spec.tool_spec import ToolSpec
 
-REQUEST = TurnRequest(origin="discord", context_type="code", attachments=(("a.txt", "text"),))
+REQUEST = TurnRequest(origin="discord", person="7", context_type="code", attachments=(("a.txt", "text"),))
 
 
 def examples(kind: type) -> list[Any]:

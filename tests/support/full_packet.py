@@ -60,7 +60,13 @@ CALL = ToolCall(
     started_at=AT,
 )
 HEADER = s.Header(
-    packet_id="p2", session_id="s", parent_packet_id="p1", lineage=("p0", "p1"), origin="terminal", created_at=AT
+    packet_id="p2",
+    session_id="s",
+    parent_packet_id="p1",
+    lineage=("p0", "p1"),
+    origin="terminal",
+    person="p",
+    created_at=AT,
 )
 INTENT = s.Intent(
     user_intent="write",

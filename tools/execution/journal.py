@@ -58,7 +58,8 @@ class MemoryJournal(Journal):
     """A journal that lasts as long as this process: for a graph whose sessions do not last longer either."""
 
     def __init__(self) -> None:
-        self.rows: list[Recorded] = []
+        self._rows: list[Recorded] = []
+        self._calls: dict[tuple[str, str], list[Recorded]] = {}
         self._keys: set[str] = set()
 
     async def record(self, *entries: Entry) -> bool:
@@ -67,14 +68,15 @@ class MemoryJournal(Journal):
         if self._keys & {*keys}:
             return False
         self._keys.update(keys)
-        self.rows += [Recorded(len(self.rows) + place, now(), entry) for place, entry in enumerate(entries, start=1)]
+        for entry in entries:
+            self._rows.append(Recorded(len(self._rows) + 1, now(), entry))
+            self._calls.setdefault((entry.packet_id, entry.call_id), []).append(self._rows[-1])
         return True
 
     async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
         """Return what is written down of one call."""
-        wanted = packet_id, call_id
-        return tuple(row for row in self.rows if (row.entry.packet_id, row.entry.call_id) == wanted)
+        return tuple(self._calls.get((packet_id, call_id), ()))
 
     async def of_events(self, *events: str) -> tuple[Recorded, ...]:
         """Return what is written down of these events."""
-        return tuple(row for row in self.rows if row.entry.event in events)
+        return tuple(row for row in self._rows if row.entry.event in events)

@@ -92,12 +92,12 @@ def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Gran
 
 
 def approval_of(call: ToolCall, packet: CognitionPacket, spec: ToolSpec) -> Approval | None:
-    """Return the approval of this very call, unless it has lapsed."""
+    """Return the newest approval of this very call, unless it has lapsed."""
     digest, at = call_digest(call, spec), now()
     return next(
         (
             approval
-            for approval in packet.governance.approvals
+            for approval in reversed(packet.governance.approvals)
             if approval.call_id == call.call_id
             and approval.outcome in _GRANTED
             and approval.digest == digest
