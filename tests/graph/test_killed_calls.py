@@ -110,6 +110,7 @@ async def test_killed_anywhere(
     with capsys.disabled():
         print(f"\n{database}: {dict(counts)}")  # noqa: T201  the figures are the point
     assert counts["turns"] == KILLS[database]
+    assert counts["asked"] > 0
 
 
 @pytest.mark.timeout(1800)

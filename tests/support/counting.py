@@ -126,6 +126,7 @@ async def killed_in_call(hotel: Hotel, room: str, where: str, *processes: BasePr
     """Kill the processes once one of them has a call held there."""
     await until(lambda: hotel.counted(room)[f"held-{where}"] > 0 or not any(one.is_alive() for one in processes))
     await killed(hotel, *processes)
+    assert hotel.counted(room)[f"held-{where}"] == 1, "of all of them one has the call"
     hotel.release()
 
 
