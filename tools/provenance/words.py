@@ -3,10 +3,11 @@
 DESTINATIONS = frozenset(
     "account address addressee assignee attendee bcc beneficiary bucket cc channel chat conversation destination dest"
     " dir directory domain email endpoint file filename filepath folder group guest handle host hostname href iban"
-    " invitee link mail mailbox member number organizer owner participant path payee phone receiver recipient repo"
+    " invitee link mail mailbox member number organizer owner participant passcode password path payee"
+    " phone pin receiver recipient repo"
     " repository room site src target team thread to topic uri url user username wallet webhook webpage website".split()
 )
-"""Words in the names of parameters that say where something goes."""
+"""Words in the names of parameters that say where something goes, or who may get in."""
 
 PAYLOADS = frozenset(
     "answer attachment body caption code command comment content data description html input markdown memo message"
@@ -91,7 +92,7 @@ ACTIONS: tuple[tuple[str, ...], ...] = tuple(
 )
 """Verbs of tools, each followed by other words that ask for the same."""
 
-NOUNS = frozenset("feedback new note recurring reservation text transaction".split())
+NOUNS = frozenset("feedback new note recurring text".split())
 """Those of them that only say that a user wants it: in a text they are no orders."""
 
 COMMANDS = frozenset("args argv cmd code command exec program script shell".split())
