@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from state.base import Confidence, ConfidenceSource, Section, new_id
 from state.errors import PacketError
-from state.origins import Origin, origins_of_version_2
+from state.origins import Origin, Role, origins_of_version_2
 from state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
 
 
@@ -76,6 +76,16 @@ class ToolCall(Section):
     @classmethod
     def _from_version_2(cls, kept: Any) -> Any:
         return origins_of_version_2(kept)
+
+    def role_of(self, name: str) -> Role:
+        """Return what an argument is to the tool."""
+        origin = self.provenance.get(name)
+        return origin.role if origin else Role.OTHER
+
+    def is_said(self, name: str) -> bool:
+        """Whether an argument is in the user's own words, or the tool's own default."""
+        origin = self.provenance.get(name)
+        return origin is not None and origin.is_trusted
 
     @property
     def is_loud(self) -> bool:

@@ -105,7 +105,7 @@ async def packetgate(dojo: Dojo, folder: Path) -> AsyncIterator[Packetgate]:
         InputError: the server does not start.
     """
     preferences = folder / "packetgate.toml"
-    preferences.write_text('permanent = ["*"]\n')
+    preferences.write_text('permanent = ["*"]\n[policy]\nremember = "always"\n')
     settings = Settings(home=folder / "home", root=folder, config=preferences, usage_days=0, prompt_days=0)
     config = McpConfig((ServerConfig(dojo.suite, dojo.entry),), builtin=False)
     player = Player(dojo.suite)

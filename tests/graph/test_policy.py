@@ -192,3 +192,19 @@ async def test_a_grant_does_not_hold_for_another_definition(notebook: Notebook):
 async def _standing(journal: MemoryJournal) -> Any:
     (one,) = await Grants(journal).all()
     return one
+
+
+async def test_what_the_user_says_themself_may_vary_and_nothing_else(notebook: Notebook):
+    journal, rules = MemoryJournal(), policy(remember="always")
+    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
+        await remembering(talk, "always")
+    (grant,) = [one.grant for one in await Grants(journal).all()]
+    assert "as you say" in grant.line
+    for name, text, asks in (("b", "artichoke", False), ("c", "avocado", True)):
+        wanted = call("notebook.write_note", name=name, text=text)
+        async with session(
+            scripted(wanted), notebook, preferences=rules, journal=journal, allow_write_tools=True
+        ) as talk:
+            await (talk.ask(ASK) if asks else talk.say(ASK))
+    assert notebook.notes["b"] == "artichoke"
+    assert notebook.notes["c"] == "cheese"

@@ -1,7 +1,7 @@
 """What an approval would stand for if it were remembered: shown before it is given, and exactly that is kept.
 
-The pattern keeps where a call goes and lets what it carries vary: another text to the same folder, another message to
-the same address. A command is remembered to the letter.
+The pattern lets vary what a call carries, and what the user says themself: another text to the same folder, another
+message to somebody whom they name. What came from elsewhere, and a command, is remembered to the letter.
 """
 
 from datetime import timedelta
@@ -33,11 +33,12 @@ def offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dic
     policy = catalogue.preferences.policy
     if call.status is not ToolExecutionStatus.AWAITING_APPROVAL or call.is_loud or call.tool_name not in catalogue:
         return {}
-    of = f"{call.tool_name}{arguments_line(pattern_of(call))}, asked in {packet.header.origin}"
+    allow = f"allow {call.tool_name}{arguments_line(*_like(call))}, asked in {packet.header.origin}"
+    deny = f"deny {call.tool_name}{arguments_line(_place(call))}, asked in {packet.header.origin}"
     lines: dict[Word, str] = {
-        "session": f"allow {of}: {policy.remember_uses} times in this session, for a day",
-        "always": f"allow {of}: {policy.remember_uses} times in {policy.remember_days} days",
-        "never": f"deny {of}, until you take it back",
+        "session": f"{allow}: {policy.remember_uses} times in this session, for a day",
+        "always": f"{allow}: {policy.remember_uses} times in {policy.remember_days} days",
+        "never": f"{deny}, until you take it back",
     }
     return {word: lines[word] for word in _OFFERED.get(policy.remember, ())}
 
@@ -65,16 +66,19 @@ def grants_of(decided: PacketUpdate, question: Question, packet: CognitionPacket
     return grants
 
 
-def pattern_of(call: ToolCall) -> dict[str, str]:
-    """Return the pattern that calls must fit to be like this one."""
+def _place(call: ToolCall) -> dict[str, str]:
+    """Return the pattern that calls fit which do the same in the same place."""
     if call.risk is Risk.EXECUTE:
         return {name: exactly(value) for name, value in call.params.items()}
-    return {name: _varied(value, _role(call, name)) for name, value in call.params.items()}
+    return {name: _varied(value, call.role_of(name)) for name, value in call.params.items()}
 
 
-def _role(call: ToolCall, name: str) -> str:
-    origin = call.provenance.get(name)
-    return origin.role if origin else "other"
+def _like(call: ToolCall) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the pattern of calls like this one, and the arguments that may be anything that the user says themself."""
+    pattern = _place(call)
+    varies = call.risk is not Risk.EXECUTE
+    said = tuple(name for name, wanted in pattern.items() if varies and call.is_said(name) and "*" not in wanted)
+    return {name: wanted for name, wanted in pattern.items() if name not in said}, said
 
 
 def _varied(value: Any, role: str) -> str:
@@ -93,13 +97,15 @@ def _varied(value: Any, role: str) -> str:
 def _grant(word: Word, call: ToolCall, question_id: str, packet: CognitionPacket, catalogue: Catalogue) -> Grant:
     """Return the grant, the same one however often a reply is read."""
     policy = catalogue.preferences.policy
+    arguments, said = (_place(call), ()) if word == "never" else _like(call)
     days = {"session": _SESSION_DAYS, "always": policy.remember_days}
     return Grant(
         grant_id=sha256(f"{question_id}:{call.call_id}".encode()).hexdigest()[:ID_LENGTH],
         effect="deny" if word == "never" else "allow",
         tool=call.tool_name,
         digest=catalogue[call.tool_name].digest,
-        arguments=pattern_of(call),
+        arguments=arguments,
+        said=said,
         channel=packet.header.origin,
         session_id=packet.header.session_id if word == "session" else None,
         uses=policy.remember_uses,

@@ -33,6 +33,8 @@ class Grant(Section):
     """Of the tool's definition and its server: another definition wants another word. A denial holds for any."""
     arguments: dict[str, str]
     """The pattern of every argument that a call may have, as in `tools.policy.patterns`."""
+    said: tuple[str, ...] = ()
+    """Arguments that may be whatever stands in the user's own words."""
     channel: str
     """Where it was given, and where alone it holds."""
     session_id: str | None = None
@@ -50,9 +52,8 @@ class Grant(Section):
         bounds = [] if self.effect == "deny" else [f"{self.uses} times"]
         bounds += [f"until {self.expires_at:%Y-%m-%d %H:%M} UTC"] if self.expires_at else []
         bounds += ["in this session"] if self.session_id else []
-        return (
-            f"{self.effect} {self.tool}{arguments_line(self.arguments)}; {', '.join([*bounds, f'in {self.channel}'])}"
-        )
+        bounds.append(f"in {self.channel}")
+        return f"{self.effect} {self.tool}{arguments_line(self.arguments, self.said)}; {', '.join(bounds)}"
 
     def covers(self, call: ToolCall, digest: str, asked: Header) -> bool:
         """Whether it speaks of a call. An approval is read to the letter, a refusal as widely as it can be meant."""
@@ -63,7 +64,10 @@ class Grant(Section):
         given = call.params
         if self.effect == "deny":
             return all(name in given and may_fit(given[name], wanted) for name, wanted in self.arguments.items())
-        like = all(name in self.arguments and fits(value, self.arguments[name]) for name, value in given.items())
+        like = all(
+            call.is_said(name) if name in self.said else name in self.arguments and fits(value, self.arguments[name])
+            for name, value in given.items()
+        )
         return like and self.digest == digest and not call.is_loud
 
 

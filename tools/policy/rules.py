@@ -5,7 +5,7 @@ mistake: one that allows holds for nothing it does not name, and one that asks o
 no parameter of the name that it gives.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Self
@@ -96,7 +96,8 @@ def denied_outright(rules: Iterable[Rule], channel: str) -> bool:
     return any(rule.effect is Effect.DENY and not rule.arguments and rule.is_for(channel) for rule in rules)
 
 
-def arguments_line(arguments: Mapping[str, str]) -> str:
-    """Return what patterns say of arguments, as a person reads it."""
-    said = [f"any {name}" if wanted == "**" else f'{name} "{wanted}"' for name, wanted in arguments.items()]
-    return f" with {', '.join(said)}" if said else ""
+def arguments_line(arguments: Mapping[str, str], said: Sequence[str] = ()) -> str:
+    """Return what patterns say of arguments, as a person reads it; `said` may be what the user says themself."""
+    told = [f"any {name}" if wanted == "**" else f'{name} "{wanted}"' for name, wanted in arguments.items()]
+    told += [f"{' and '.join(said)} as you say"] if said else []
+    return f" with {', '.join(told)}" if told else ""
