@@ -91,6 +91,8 @@ def _in_full(spec: ToolSpec) -> Text:
     text = Text(f"{spec.name}", style="bold cyan")
     text.append(f"  {spec.risk.value}", style=rendering.RISK_STYLE[spec.risk.value])
     text.append(f"  {_about(spec)}\n", style="magenta")
+    if spec.risk_why:
+        text.append(f"may {spec.risk.value}: {printable('; '.join(spec.risk_why))}\n", style="dim")
     text.append(printable(spec.full) + "\n", style="default")
     text.append(json.dumps(spec.input_schema, indent=2, ensure_ascii=False), style="dim")
     return text

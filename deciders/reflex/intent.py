@@ -13,7 +13,7 @@ from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import Toolbox
 from tools.palette.subject import documents
-from tools.spec.risk import READ_VERBS
+from tools.text.verbs import READ_VERBS
 from tools.text.words import query_terms
 
 COVERAGE = 0.5

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from state.sections import Access
-from tools.spec.risk import EXECUTE_VERBS, WRITE_VERBS
+from tools.text.verbs import EXECUTE_VERBS, WRITE_VERBS
 
 SMALL_TALK = frozenset(
     "afternoon alright awesome bye cheers cool day evening fine good goodbye great greetings hallo hello hey hi howdy"

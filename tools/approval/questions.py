@@ -240,6 +240,8 @@ def _allowed(call: ToolCall) -> list[str]:
 def _about(call: ToolCall) -> str:
     number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"
     lines = [f"{call.tool_name} ({call.risk}), review {number} {call.review_confidence:.2f}"]
+    lines += [f"it may {call.risk}: {'; '.join(call.risk_why)}"] if call.risk_why else []
+    lines += ["it reaches outside"] if call.open_world else []
     lines += [f"review: {call.review_reasoning}"] if call.review_reasoning else []
     lines += [f"`{name}` comes from {one.told}" for name, one in call.foreign.items() if _is_worth_saying(one)]
     lines += [f"{call.doubt}: run it again?"] if call.started_at else []

@@ -60,9 +60,11 @@ class BuiltinTool:
             brief=brief_of(full),
             input_schema=schema,
             risk=self.risk,
+            risk_why=("it is built in, and known",),
             has_dry_run=has_dry_run,
             preview=self.preview,
             open_world=self.open_world,
+            reaches_outside=self.open_world,
         )
 
     async def call(self, params: dict[str, Any]) -> Answer:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from state.errors import ConfigError
+from state.routing import Risk
 from tools.policy.rules import Rule
 from tools.spec.descriptions import BRIEF_WORDS
 from tools.spec.tool_spec import ToolSpec
@@ -25,8 +26,8 @@ ELSEWHERE = frozenset({"discord"})
 SETTINGS = (
     "not known: the file may hold `permanent`, `[pools]`, `[policy]` with remember, remember_days, remember_uses and "
     "`[[policy.rules]]` with effect, tool, server, arguments, channels and, with the name in quotes, "
-    '`[tools."server.tool"]` with brief, category, external, examples, preview; and `sandbox` (auto, require, off), '
-    "`sandbox_network`, `sandbox_reads`, `sandbox_writes`"
+    '`[tools."server.tool"]` with brief, category, external, risk, examples, preview; and `sandbox` (auto, require, '
+    "off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`"
 )
 
 
@@ -42,6 +43,8 @@ class ToolPreference(Table):
     brief: NonEmpty | None = None
     """On one line, at most 100 words."""
     category: NonEmpty | None = None
+    risk: Annotated[Risk, Field(strict=False)] | None = None
+    """What it may do, whatever else is thought of it: the user's word holds for every call of the tool."""
     external: bool | None = None
     """Whether it reaches out of the user's own servers, so that it is offered only when a request calls for it."""
     examples: list[NonEmpty] = []
@@ -95,9 +98,11 @@ class Preferences(Table):
                     brief=said.brief or spec.brief,
                     given_category=said.category or spec.given_category,
                     open_world=spec.open_world if said.external is None else said.external,
+                    reaches_outside=spec.reaches_outside if said.external is None else said.external,
                     examples=(*spec.examples, *said.examples),
                     preview=said.preview or spec.preview,
                 )
+                spec = spec if said.risk is None else _with_risk(spec, said.risk)
         about = tuple(rule for rule in self.policy.rules if rule.is_about(spec.name, spec.server))
         return replace(spec, rules=about) if about else spec
 
@@ -112,6 +117,10 @@ class Preferences(Table):
             *((f"policy.rules.{number}", pattern) for number, rule in enumerate(rules) for pattern in rule.patterns),
         ]
         return tuple((where, pattern) for where, pattern in written if not matching([pattern], known))
+
+
+def _with_risk(spec: ToolSpec, risk: Risk) -> ToolSpec:
+    return replace(spec, risk=risk, least_risk=risk, risk_is_given=True, risk_why=("packetgate.toml says so",))
 
 
 def matching(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from state.routing import Correction, Risk
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.subject import VAGUE, VERBS, subject_of
 from tools.spec.categories import TEXT_ART, categories_in
-from tools.spec.risk import READ_VERBS
 from tools.spec.tool_spec import ToolSpec
+from tools.text.verbs import READ_VERBS
 from tools.text.words import words_in, words_of
 
 WRONG_KIND = "wrong_kind"

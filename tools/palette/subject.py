@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tools.ranking.bm25 import Ranked
 from tools.spec.categories import DOCUMENTATION, EXTERNAL, MARKS, categories_in
-from tools.spec.risk import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
 from tools.spec.tool_spec import ToolSpec
+from tools.text.verbs import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
 from tools.text.words import query_terms, stem_of, words_in
 
 VAGUE = frozenset(

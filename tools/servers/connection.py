@@ -26,6 +26,8 @@ from state.errors import ConfigError, LostCallError, ServerError
 from state.printing import printable
 from state.redaction import learn, learn_entry, redacted
 from state.routing import ToolResult
+from tools.risk.features import Definition
+from tools.risk.tool import judge
 from tools.servers.bounds import MAX_PARTS, BoundedTransport, bounded_http
 from tools.servers.config import ServerConfig
 from tools.servers.content import text_of
@@ -35,7 +37,6 @@ from tools.servers.server_log import ServerLog
 from tools.servers.stdio import LoggedTransport
 from tools.spec.descriptions import brief_of
 from tools.spec.idempotency import META, without_duty
-from tools.spec.risk import risk_of
 from tools.spec.tool_spec import ToolSpec, digest_of
 
 CONNECT_TIMEOUT_S = 120.0
@@ -306,6 +307,7 @@ def spec_of(server: str, tool: Tool, *, trusted: bool, server_digest: str = "") 
     """Return what Packetgate needs to know of a tool that `server` lists."""
     schema = _without_dry_run(tool.input_schema) if trusted else None
     full = (tool.description or tool.title or tool.name).strip()
+    judged = judge(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
     return ToolSpec(
         name=f"{server}.{tool.name}",
         server=server,
@@ -313,7 +315,10 @@ def spec_of(server: str, tool: Tool, *, trusted: bool, server_digest: str = "") 
         full=full,
         brief=brief_of(full),
         input_schema=without_duty(tool.input_schema if schema is None else schema),
-        risk=risk_of(tool.name, tool.annotations, trusted=trusted, description=full, schema=tool.input_schema),
+        risk=judged.risk,
+        risk_why=judged.why,
+        least_risk=judged.least,
+        reaches_outside=judged.open_world,
         has_dry_run=schema is not None,
         repeatable=trusted and tool.annotations is not None and tool.annotations.read_only_hint is True,
         tags=_tags(tool.meta),

@@ -38,6 +38,12 @@ class ToolSpec:
     """The worst that it may do; what one call may do is `judge_call` of `tools.risk.call` to say."""
     risk_why: tuple[str, ...] = ()
     """Why, in words, the strongest reason first."""
+    least_risk: Risk | None = None
+    """What any call of it risks at least; below `risk` only where it does what its SQL says. None: as `risk`."""
+    risk_is_given: bool = False
+    """Whether the user said it: then it holds for every call."""
+    reaches_outside: bool = False
+    """Whether every call of it may reach out of the user's own machine and servers, by its definition."""
     has_dry_run: bool = False
     """Whether a trusted server's tool can be asked what it would do. The gate sets that argument, nobody else."""
     repeatable: bool = False
@@ -78,11 +84,6 @@ class ToolSpec:
     def is_external(self) -> bool:
         """Whether it reaches out of the user's own servers, such as to the web."""
         return self.category in EXTERNAL if self.open_world is None else self.open_world
-
-    @property
-    def reaches_outside(self) -> bool:
-        """Whether any call of it reaches out of the user's own machine and servers."""
-        return self.is_external
 
     @cached_property
     def parameters(self) -> dict[str, dict[str, Any]]:

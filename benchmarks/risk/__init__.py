@@ -1,0 +1,1 @@
+"""How well the risk of tools is judged, on servers that the model has not seen: `python -m benchmarks.risk`."""

@@ -1,0 +1,146 @@
+"""What is thought of a tool, by its definition and by what its server hints."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from state.routing import Risk
+from tools.risk.features import VERSION, Definition
+from tools.risk.model import WEIGHTS, model
+from tools.risk.tool import judge
+
+R, W, X = Risk.READ, Risk.WRITE, Risk.EXECUTE
+TEXT = {"type": "string"}
+
+
+@dataclass(frozen=True)
+class Hints:
+    read_only_hint: bool | None = None
+    destructive_hint: bool | None = None
+    open_world_hint: bool | None = None
+
+
+READ_ONLY, SILENT, CHANGES, DESTROYS = Hints(True), Hints(), Hints(False), Hints(None, True)
+
+
+def judged(name: str, description: str = "", hints: Hints | None = None, *, trusted: bool = False, **parameters: Any):
+    return judge(Definition(name, description, {"type": "object", "properties": parameters}), hints, trusted=trusted)
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "parameters", "risk"),
+    [
+        ("read_file", "Read a file.", {"path": TEXT}, R),
+        ("git_log", "Shows the commit logs.", {"repo": TEXT}, R),
+        ("git_status", "Shows the state of the working tree.", {"repo": TEXT}, R),
+        ("directory_tree", "Get a tree of a folder.", {"path": TEXT}, R),
+        ("open_nodes", "Open nodes of the graph by name.", {"names": {"type": "array"}}, R),
+        ("search_nodes", "Search for nodes.", {"query": TEXT}, R),
+        ("list_directory", "List a directory.", {"path": TEXT}, R),
+        ("get_current_time", "Get the time.", {"timezone": TEXT}, R),
+        ("convert_time", "Convert a time to another zone.", {"time": TEXT}, R),
+        ("fetch", "Fetches a page and returns its text.", {"url": TEXT}, R),
+        ("listDeletedItems", "Lists what was deleted.", {}, R),
+        ("delete_everything", "Deletes everything.", {}, W),
+        ("send_mail", "Send a mail.", {"to": TEXT, "body": TEXT}, W),
+        ("get_or_create_page", "Get a page, or create it.", {"title": TEXT}, W),
+        ("search_and_replace", "Search and replace in a file.", {"path": TEXT}, W),
+        ("browser_click", "Click an element.", {"ref": TEXT}, W),
+        ("run_command", "Run a command.", {"command": TEXT}, X),
+        ("evaluate", "Evaluate JavaScript in the page.", {"script": TEXT}, X),
+        ("query", "Query the database.", {"sql": TEXT}, X),
+        ("cypher_query", "Run Cypher.", {"query": TEXT | {"description": "A Cypher query."}}, X),
+    ],
+)
+def test_a_tool_is_judged_by_its_definition(name: str, description: str, parameters: dict[str, Any], risk: Risk):
+    found = judged(name, description, **parameters)
+    assert found.risk is risk
+    assert found.why
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "why"),
+    [
+        ("", "Get a page.", "its name has no word that is known"),
+        ("読む", "Read a file.", "its name has no word that is known"),
+        ("g\u0435t_page", "Get a page.", "its name is not in plain letters"),
+        ("get_page", "G\u0435t a page.", "its description mixes alphabets within a word"),
+        ("get_page", "ページの本文を読む。", "its description is not in English"),
+        ("get_page", "Alle Seiten werden dabei sofort entfernt", "its description is not in English"),
+    ],
+)
+def test_what_is_not_understood_counts_as_a_write(name: str, description: str, why: str):
+    for hints, trusted in ((None, False), (READ_ONLY, False)):
+        found = judged(name, description, hints, trusted=trusted)
+        assert found.risk is W
+        assert found.why[0] == why
+
+
+def test_a_tool_without_any_words_is_a_write_and_says_so():
+    found = judged("frobnicate")
+    assert found.risk is W
+    assert found.why
+
+
+def test_a_huge_definition_is_judged_by_its_beginning():
+    parameters = {f"p{i}": TEXT | {"description": "x " * 500} for i in range(600)}
+    assert judged("delete_page", "Delete a page. " + "Get it. " * 200_000, **parameters).risk is W
+
+
+@pytest.mark.parametrize(
+    ("name", "hints", "untrusted", "trusted"),
+    [
+        ("get_page", READ_ONLY, R, R),
+        ("get_page", SILENT, W, W),
+        ("get_page", CHANGES, W, W),
+        ("get_page", DESTROYS, W, W),
+        ("delete_everything", READ_ONLY, W, R),
+        ("frobnicate", READ_ONLY, W, R),
+        ("send_message", READ_ONLY, W, W),
+        ("execute_script", READ_ONLY, X, X),
+        ("execute_script", CHANGES, X, X),
+    ],
+)
+def test_hints_raise_the_risk_and_lower_it_only_where_trusted(name: str, hints: Hints, untrusted: Risk, trusted: Risk):
+    description = f"{name.replace('_', ' ').capitalize()}."
+    assert judged(name, description, hints).risk is untrusted
+    assert judged(name, description, hints, trusted=True).risk is trusted
+
+
+@pytest.mark.parametrize("parameter", ["sql", "command", "code"])
+def test_a_trusted_hint_does_not_make_a_tool_that_runs_its_argument_a_read(parameter: str):
+    assert judged("go", "Do it.", READ_ONLY, trusted=True, **{parameter: TEXT}).risk is X
+
+
+def test_the_reasons_are_words_of_the_definition_or_the_rule_that_decided():
+    assert "its name says `delete`" in judged("delete_page", "Remove a page.").why
+    assert judged("query", "Query the database.", sql=TEXT).why == ("its parameter `sql` holds SQL",)
+    assert judged("get_page", "Get a page.", DESTROYS).why[0] == "its server says that it is destructive"
+    assert judged("get_page", "Get a page.", CHANGES).why == ("its server says that it does more than read",)
+    assert judged("go", "Go.", READ_ONLY, trusted=True).why == (
+        "its server, which is trusted, says that it only reads",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "hints", "trusted", "outside"),
+    [
+        ("fetch", {"url": TEXT}, None, False, True),
+        ("read_file", {"path": TEXT}, None, False, False),
+        ("read_file", {"path": TEXT}, Hints(True, open_world_hint=True), False, True),
+        ("fetch", {"url": TEXT}, Hints(True, open_world_hint=False), False, True),
+        ("fetch", {"url": TEXT}, Hints(True, open_world_hint=False), True, False),
+        ("web_search", {"query": TEXT}, None, False, True),
+    ],
+)
+def test_whether_it_reaches_outside(
+    name: str, parameters: dict[str, Any], hints: Hints | None, trusted: bool, outside: bool
+):
+    assert judged(name, "", hints, trusted=trusted, **parameters).open_world is outside
+
+
+def test_the_weights_are_of_these_features_and_small():
+    assert model().version == VERSION
+    assert WEIGHTS.stat().st_size < 500_000
+    assert 0.0 < model().probability(-10) < 0.01 < 0.99 < model().probability(10) < 1.0

@@ -1,0 +1,18 @@
+"""Verbs of a request, by the kind of access that they ask for."""
+
+READ_VERBS = frozenset(
+    "analyze calculate check compare compute convert count describe diff discover echo evaluate explain explore extract"
+    " fetch find get glob grep head inspect list lookup ls measure parse peek ping preview query read retrieve"
+    " scan search select show stat status suggest summarize tail translate validate verify view".split()
+)
+WRITE_VERBS = frozenset(
+    "accept add allocate append apply approve archive assign book buy cancel change clear close comment commit"
+    " configure copy create delete disable drop edit enable erase fork generate grant import insert install invite"
+    " invoke kill link lock log make mark merge modify move mute open order patch pay pin post publish purge push put"
+    " rebase record register reject release remove rename replace reply reset restart restore revoke save schedule"
+    " send set share sign stop store submit subscribe sync transfer trash trigger unlink unlock update upload upsert"
+    " write".split()
+)
+EXECUTE_VERBS = frozenset(
+    "bash call command deploy eval exec execute launch powershell run script shell sh spawn start sudo".split()
+)
