@@ -93,6 +93,10 @@ class Selection(Decision):
     only_validated: tuple[str, ...] = ()
     """Tools whose schema no grammar could hold, so that their arguments were only validated."""
 
+    def explained(self, reasoning: str) -> "Selection":
+        """Return the selection with another reasoning."""
+        return self._changed(reasoning=reasoning)
+
 
 class CallReview(Section):
     """The judgement on one call."""

@@ -92,7 +92,7 @@ def _select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     reasoning = "; ".join(choice.reasoning for choice in choices)
     asks = next((choice for choice in choices if choice.action == "clarify"), None)
     if asks:
-        return asks.model_copy(update={"reasoning": reasoning})
+        return asks.explained(reasoning)
     calling = [choice for choice in choices if choice.calls]
     return Selection(
         action="call" if calling else "none",
