@@ -8,7 +8,7 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Correction, ToolCall, ToolRouting
 from tools.catalogue.catalogue import Catalogue
-from tools.checks.checking import CheckedCall, checked_call
+from tools.checks.checking import CheckedCall, checked_call, objected
 from tools.checks.wrong_kind import wrong_kind
 from tools.provenance.evidence import Evidence, evidence_of
 from tools.provenance.judging import origins_of
@@ -118,8 +118,8 @@ def _objections_to(
 
 
 def _checked(wanted: WantedCall, packet: CognitionPacket, catalogue: Catalogue) -> CheckedCall:
-    if wanted.checked is not None:
-        return wanted.checked
+    if wanted.checked is not None:  # what was mended stands; whether it can be made is not the decider's to say
+        return objected(wanted.checked, packet.context.palette_names, catalogue)
     return checked_call(wanted.tool_name, wanted.params, packet.context.palette_names, catalogue)
 
 

@@ -17,9 +17,10 @@ Messages = Annotated[list[AnyMessage], add_messages]
 
 
 class CognitionPacket(BaseModel):
-    """One user turn, from the request to the answer. Each field is a channel of the graph."""
+    """One user turn, from the request to the answer. Each field is a channel of the graph; only a node's update does
+    change one."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     header: Header = Field(default_factory=Header)
     intent: Intent = Field(default_factory=Intent)

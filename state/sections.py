@@ -431,6 +431,8 @@ class Governance(Section):
     @classmethod
     def _from_version_1(cls, fields: Any) -> Any:
         """Read what an earlier Packetgate kept: its question is put anew."""
+        if not isinstance(fields, dict):
+            return fields
         return {name: value for name, value in fields.items() if name != "ask_expires_at"}
 
     @property

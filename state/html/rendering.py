@@ -14,7 +14,7 @@ from state.base import ConfidenceSource, TokenUsage, shown_confidence
 from state.context import RoutingContext
 from state.printing import counted
 from state.routing import Risk, ToolRouting
-from state.sections import Content, Context, Header, Intent, Metrics, PacketState, Reasoning, Response, Status
+from state.sections import Intent, Metrics, PacketState, Response
 from state.transitions import ToolExecutionStatus
 
 NAME = 120
@@ -46,17 +46,23 @@ _TONES: dict[str, str] = {
 
 
 class Shown(Protocol):
-    """What is shown of a packet."""
+    """A packet, of which the templates read all sections, and this module these."""
 
-    header: Header
-    intent: Intent
-    context: Context
-    content: Content
-    reasoning: Reasoning
-    response: Response
-    metrics: Metrics
-    status: Status
-    tool_routing: ToolRouting | None
+    @property
+    def intent(self) -> Intent:
+        """What the user wants."""
+
+    @property
+    def response(self) -> Response:
+        """The answer."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """What it took."""
+
+    @property
+    def tool_routing(self) -> ToolRouting | None:
+        """The calls; None where no tool was needed."""
 
 
 def card(packet: Shown) -> str:

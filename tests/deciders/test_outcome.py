@@ -11,6 +11,7 @@ from state.base import ConfidenceSource
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolRouting
 from state.transitions import ToolExecutionStatus
+from tools.checks.checking import CheckedCall
 
 S = ToolExecutionStatus
 READ = call("files.read_file", path="a.txt")
@@ -52,6 +53,14 @@ def test_a_call_is_mended_before_it_is_checked():
         ("misspelt_parameter", True),
     ]
     assert routing.note == ""
+
+
+@pytest.mark.parametrize("name", ["files.no_such_tool", "files_read_file", ""])
+def test_a_check_that_a_decider_claims_is_made_again(name: str):
+    claimed = wanted(name, path="a.txt").model_copy(update={"checked": CheckedCall(name, {"path": "a.txt"})})
+    assert settled(calls(claimed)).calls == ()
+    sound = wanted("x").model_copy(update={"checked": CheckedCall("files.read_file", {"path": 5})})
+    assert settled(calls(sound)).calls == ()
 
 
 def test_what_is_mended_is_not_told_as_a_problem():

@@ -9,7 +9,7 @@ from support.origins import words
 from state.base import Section
 from state.errors import PacketError, PacketVersionError
 from state.packet import CognitionPacket, PacketUpdate, read_packet
-from state.sections import PACKET_VERSION, Header, Response
+from state.sections import PACKET_VERSION, Governance, Header, Response
 
 
 def test_the_full_packet_leaves_nothing_as_it_starts():
@@ -89,6 +89,8 @@ def test_a_packet_of_version_2_is_read():
         ("[" * 100_000, "the whole"),
         ('{"unknown_section": {}}', "unknown_section"),
         ('{"header": null}', "header"),
+        ('{"governance": [1]}', "governance"),
+        ('{"governance": null}', "governance"),
         ('{"header": {"version": "new"}}', "header.version"),
         ('{"header": {"colour": "red"}}', "header.colour"),
         ('{"intent": {"confidence": 1.01}}', "intent.confidence"),
@@ -137,3 +139,5 @@ def test_routing_of_a_turn_without_tools_is_an_error():
 def test_sections_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
         full_packet().intent.user_intent = "other"  # type: ignore[misc]
+    with pytest.raises(ValueError, match="frozen"):
+        full_packet().governance = Governance()  # type: ignore[misc]

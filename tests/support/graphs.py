@@ -23,8 +23,8 @@ from state.events import StageFinished
 from state.packet import CognitionPacket, TurnInput
 from tools.catalogue.preferences import Preferences
 from tools.execution.journal import Journal
-from tools.servers.connection import Connection
 from tools.servers.hub import McpHub
+from tools.servers.server import Server
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Session:
 @asynccontextmanager
 async def session(
     deciders: Deciders,
-    *servers: Notebook | Connection,
+    *servers: Notebook | Server,
     checkpointer: BaseCheckpointSaver[str] | None = None,
     interrupt_before: list[str] | None = None,
     journal: Journal | None = None,
@@ -98,7 +98,7 @@ async def session(
         yield Session(graph, RoutingContext(**context), hub=hub)
 
 
-async def run_once(deciders: Deciders, text: str, *servers: Notebook | Connection, **context: Any) -> CognitionPacket:
+async def run_once(deciders: Deciders, text: str, *servers: Notebook | Server, **context: Any) -> CognitionPacket:
     """Run one turn without a checkpointer: nobody can be asked."""
     async with McpHub([_connection(server) for server in servers]) as hub:
         graph = build_graph(deciders, hub).compile()
@@ -111,7 +111,7 @@ def stages(events: list[TurnEvent]) -> list[str]:
     return [one.step for event in events if isinstance(event, StageFinished) for one in event.decisions]
 
 
-def _connection(server: Notebook | Connection) -> Connection:
+def _connection(server: Notebook | Server) -> Server:
     return server.connection() if isinstance(server, Notebook) else server
 
 

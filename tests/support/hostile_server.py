@@ -149,6 +149,24 @@ def once(method: str, params: dict[str, Any]) -> Any:
     return text("read at last")
 
 
+RECORDED = [
+    tool("send_parcel", "Send a parcel.", parameters("to", "text")),
+    tool("delete_room", "Delete a room.", parameters("room")),
+    tool("run_script", "Run a script.", parameters("script")),
+    tool("get_page", "Get a page.", parameters("url", "output_path")),
+    tool("get_price", "Get the price of a room.", parameters("room"), annotations={"readOnlyHint": True}),
+]
+
+
+def recording(method: str, params: dict[str, Any]) -> Any:
+    """Write down every call, one line of JSON each, in a file."""
+    if method == "tools/list":
+        return {"tools": RECORDED}
+    with Path(os.environ["NOTES"]).open("a", encoding="utf-8") as notes:
+        notes.write(json.dumps([params["name"], params.get("arguments") or {}]) + "\n")
+    return text("done")
+
+
 BEHAVIOURS: dict[str, Answer] = {
     "many": many,
     "babbling": babbling,
@@ -157,6 +175,7 @@ BEHAVIOURS: dict[str, Answer] = {
     "flooding": flooding,
     "hesitating": hesitating(),
     "once": once,
+    "recording": recording,
     "unfit": hidden([*UNFIT.values(), GOOD, GOOD]),
     "wordy": hidden([tool("get_wordy", "Get \u202e\x1b[31mwords\u200b.\n" + "word " * 2_000_000), GOOD]),
 }

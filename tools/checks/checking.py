@@ -38,8 +38,12 @@ class CheckedCall:
 
 def checked_call(name: str, params: Mapping[str, Any], palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
     """Return the call as it was meant, with what was repaired and what stands in its way. Blocking."""
-    meant = repair(name, params, catalogue)
-    return replace(meant, problems=tuple(check_call(meant.tool_name, meant.params, palette, catalogue)))
+    return objected(repair(name, params, catalogue), palette, catalogue)
+
+
+def objected(call: CheckedCall, palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
+    """Return the call with what stands in its way, by the palette and the catalogue alone. Blocking."""
+    return replace(call, problems=tuple(check_call(call.tool_name, call.params, palette, catalogue)))
 
 
 def repair(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> CheckedCall:
