@@ -60,7 +60,6 @@ class BuiltinTool:
             brief=brief_of(full),
             input_schema=schema,
             risk=self.risk,
-            risk_why=("it is built in, and known",),
             has_dry_run=has_dry_run,
             preview=self.preview,
             open_world=self.open_world,

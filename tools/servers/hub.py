@@ -95,7 +95,8 @@ class McpHub:
             raise CallRefusedError(f"there is no tool {tool_name!r}")
         connection = self._connections[spec.server]
         await connection.revive()
-        if spec.risk is not Risk.READ and connection.state == "ready" and not _stands(spec, connection):
+        reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
+        if not reads and connection.state == "ready" and not _stands(spec, connection):
             raise ServerError(f"server {spec.server!r} has changed its tools meanwhile: ask for it again")
         session = connection.session
         try:
