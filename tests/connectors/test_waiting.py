@@ -30,7 +30,7 @@ async def two(tmp_path: Path) -> AsyncIterator[tuple[Sessions, Sessions]]:
 async def test_it_begins_after_the_other(two: tuple[Sessions, Sessions]) -> None:
     mine, theirs = two
     turn = run_turn(mine, Say("Hello"), "s", WRITES)
-    async with theirs.turn("s"):
+    async with theirs.lease("s"):
         assert await anext(turn) == Waiting()
         rest = asyncio.create_task(anext(turn))
         assert (await asyncio.wait([rest], timeout=0.3))[0] == set()
@@ -40,14 +40,14 @@ async def test_it_begins_after_the_other(two: tuple[Sessions, Sessions]) -> None
 
 async def test_another_session_waits_for_nobody(two: tuple[Sessions, Sessions]) -> None:
     mine, theirs = two
-    async with theirs.turn("s"):
+    async with theirs.lease("s"):
         told = [event async for event in run_turn(mine, Say("Hello"), "another", WRITES)]
     assert not [event for event in told if isinstance(event, Waiting)]
 
 
 async def test_who_waits_can_be_stopped(two: tuple[Sessions, Sessions]) -> None:
     mine, theirs = two
-    async with theirs.turn("s"):
+    async with theirs.lease("s"):
         waiting = asyncio.create_task(_end(mine, Say("Hello")))
         await asyncio.sleep(0.05)
         waiting.cancel()
