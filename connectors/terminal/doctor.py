@@ -148,8 +148,10 @@ def _preferences(path: Path | None, catalogue: Catalogue) -> list[Finding]:
         return []
     said = catalogue.preferences
     holds = f"{path}: permanent {len(said.permanent)}, pools {len(said.pools)}, tools {len(said.tools)}"
+    policy = f"{counted(len(said.policy.rules), 'rule')}, remember = {said.policy.remember}"
     return [
         Finding("ok", "preferences", holds),
+        Finding("ok", "policy", policy),
         *(Finding("note", "preferences", line) for line in unfitting(catalogue, path)),
     ]
 

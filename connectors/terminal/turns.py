@@ -125,10 +125,7 @@ class Terminal:
         if question.get("kind") == "question":
             return Reply(await self.read("> "), asked)
         count = len(question["action_requests"])
-        words = [
-            word for word in REMEMBERED if all(word in one.get("remember", ()) for one in question["action_requests"])
-        ]
-        more = "".join(f"{word}, " for word in words)
+        more = "".join(f"{word}, " for word in _remembered(question["action_requests"]))
         hint = f"{'' if count == 1 else f'All {count}: '}{'[v]iew, ' if hidden else ''}{more}{HINT}"
         while (said := (await self.read(hint)).strip()).lower() in {"v", "view"}:
             await show_whole(question)
@@ -188,7 +185,8 @@ class Terminal:
         out = rendering.console()
         out.print(rendering.question(asked.question))
         out.print(rendering.journey(asked.packet))
-        answer = "YOUR-WORDS" if asked.question.get("kind") == "question" else "yes|no|skip"
+        words = "|".join(["yes", "no", "skip", *_remembered(asked.question["action_requests"])])
+        answer = "YOUR-WORDS" if asked.question.get("kind") == "question" else words
         how = self._answer(answer, f"--question {question_id[:SHORT]}")
         out.print(f"\nThis waits for you, and has not run: {how}")
 
@@ -199,3 +197,8 @@ class Terminal:
     def _answer(self, *reply: str) -> str:
         """Return the command that goes on with this session."""
         return " ".join(["packetgate answer", *reply, shlex.join(["--session", self.session, *self.options])])
+
+
+def _remembered(requests: list[dict[str, Any]]) -> list[str]:
+    """Return the answers that would be remembered, of those that all the calls asked about offer."""
+    return [word for word in REMEMBERED if requests and all(word in one.get("remember", ()) for one in requests)]
