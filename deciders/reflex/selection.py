@@ -171,7 +171,7 @@ def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
     takes_path = any(set(words_of(name)) & PATH_WORDS for name in spec.parameters)
     tool_words = words_of(spec.upstream_name)
     _, missing = _answered(spec, *fill(spec, text), part)
-    above = spec.risk.severity - max(risk.severity for risk in access_of(part.text).risks)
+    above = spec.risk.severity > max(risk.severity for risk in access_of(part.text).risks)
     verb = bool(set(part.senses) & {*tool_words, *senses_of(tool_words)} or set(verbs_in(part.text)) & set(tool_words))
     does_otherwise = access_of(part.text) is not Access.READ and not verb
     return _Fit(
@@ -183,7 +183,7 @@ def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
         missing=tuple(missing),
         implied=names_path and not part.senses and "read" in tool_words,
         documents=is_question(text) and hit is not None and documents(spec, hit, text),
-        penalty=0.8 * max(above, 0)
+        penalty=0.8 * above
         + 1.0 * does_otherwise
         + 0.3 * (names_path and not takes_path)
         + 0.2 * ("deprecated" in spec.full.lower()),
