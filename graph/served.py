@@ -35,10 +35,10 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         where = _without_thread(config) if self.checkpointer is None else config
         with _readable():
             routing_context(options.get("context"))
-            check_update(given.update if isinstance(given, Command) else _request(given))
+            check_update(given.update if isinstance(given, Command) else _read_of(given))
             if isinstance(given, Command) and not (given.update or given.goto):
                 check_reply(given.resume)
-            given = _from_server(given)
+            given = _from_server(_read_of(given))
             async with aclosing(cast("AsyncGenerator[Any]", super().astream(given, where, **options))) as parts:
                 async for part in parts:
                     yield part
@@ -86,9 +86,9 @@ def _from_server(given: Any) -> Any:
     return {**given, "request": request.through("server")}
 
 
-def _request(given: Any) -> Any:
-    """Return what a turn is given beside its messages. Front ends send more than we read: that is left alone."""
-    return {name: given[name] for name in ("request",) if name in given} if isinstance(given, dict) else None
+def _read_of(given: Any) -> Any:
+    """Return what is read of a turn's input. Front ends send more: that is left alone."""
+    return {name: given[name] for name in TurnInput.model_fields if name in given} if isinstance(given, dict) else given
 
 
 @contextmanager

@@ -1,19 +1,30 @@
 """The packet: the whole state of one turn, and the only thing that flows through the graph."""
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 from langgraph.graph.message import add_messages
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidator
 
 from state import base, origins, routing, sections, transitions
+from state.base import is_storable
 from state.errors import PacketError, RequestError, first_problem
 from state.request import TurnRequest
 from state.routing import ToolRouting
 from state.sections import Content, Context, Governance, Header, Intent, Metrics, Reasoning, Response, Status
 
-Messages = Annotated[list[AnyMessage], add_messages]
+
+def _readable(given: Any, read: Callable[[Any], Any]) -> Any:
+    """Have messages read; some that are none break LangChain's own reading."""
+    try:
+        return read(given)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"not messages: {error}") from error
+
+
+Messages = Annotated[list[AnyMessage], WrapValidator(_readable), add_messages]
 
 
 class CognitionPacket(BaseModel):
@@ -105,16 +116,26 @@ def read_packet(data: str | bytes) -> CognitionPacket:
 
 
 def check_update(values: Any) -> None:
-    """Check an update of a packet that comes from outside; its messages are LangGraph's to read.
+    """Check an update of a packet that comes from outside.
 
     Raises:
         RequestError: there is no such section, or it does not take that value.
     """
-    sections = {name: value for name, value in values.items() if name != "messages"} if isinstance(values, dict) else {}
+    if values is None:
+        return
+    if not isinstance(values, dict):
+        raise RequestError(f"the update cannot be taken: it must be an object of sections, not {type(values).__name__}")
+    if not is_storable(values):
+        raise RequestError("a whole number in the update is larger than 64 bits: send it as text")
     try:
-        OpeningPacket.model_validate(sections)
+        if "messages" in values:
+            given = values["messages"]
+            _readable(given if isinstance(given, list) else [given], convert_to_messages)
+        OpeningPacket.model_validate({name: value for name, value in values.items() if name != "messages"})
     except ValidationError as error:
         raise RequestError(f"the update cannot be taken: {first_problem(error, within='values')}") from error
+    except (ValueError, NotImplementedError) as error:
+        raise RequestError(f"the update cannot be taken: values.messages: {error}") from error
 
 
 def checkpoint_types() -> list[tuple[str, str]]:

@@ -98,6 +98,8 @@ def test_a_packet_of_version_2_is_read():
         ('{"context": {"palette": [{"tool_name": "a.b"}]}}', "context.palette.0.shown"),
         ('{"tool_routing": {"calls": [{"tool_name": "a.b", "status": "done"}]}}', "tool_routing.calls.0.status"),
         ('{"messages": [{"type": "nobody", "content": ""}]}', "messages.0"),
+        ('{"messages": [null]}', "messages"),
+        ('{"messages": [{"type": "ai", "content": "", "additional_kwargs": null}]}', "messages"),
     ],
 )
 def test_garbage_is_named_by_its_spot(data: str | bytes, spot: str):

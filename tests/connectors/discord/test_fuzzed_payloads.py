@@ -1,0 +1,97 @@
+"""Messages and presses that say anything at all: the bot goes on, and nothing of it breaks."""
+
+import logging
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.discord_bots import Workshop
+from support.discord_payloads import ADA, ADAS, BEN, BOT, LOBBY, interaction, new_id
+from support.discord_server import DiscordStandIn
+from support.fuzzing import fuzzed
+from support.fuzzing import texts as any_texts
+
+CONFIG = {
+    "allowed": {"users": [ADA]},
+    "writes": {"users": [ADA]},
+    "approvers": {"users": [ADA]},
+    "rate": {"turns": 10_000},
+}
+PRESSES = [
+    f"packetgate:{action}:{asker}:{'0' * 32}" for action in ("approve", "edit", "edited") for asker in (ADA, 10**19)
+]
+
+texts = any_texts.map(lambda text: text.encode(errors="replace").decode())
+"""Discord sends no half of a surrogate pair: its client would end there."""
+custom_ids = texts | st.sampled_from([*PRESSES, "packetgate:approve", "packetgate:always:٣:" + "a" * 32])
+rows = st.lists(texts.map(lambda text: [{"type": 4, "custom_id": "x", "value": text}]), max_size=6)
+messages = st.fixed_dictionaries(
+    {"content": texts | st.sampled_from(["Read plan.txt", f"<@{BOT}>", "Write x to y.txt", "never"])},
+    optional={
+        "files": st.lists(st.tuples(texts, st.binary(max_size=20)), max_size=7),
+        "mentions": st.just([BOT]),
+        "to": st.just(True),
+    },
+)
+presses = st.one_of(
+    st.tuples(st.just(3), st.fixed_dictionaries({"custom_id": custom_ids, "component_type": st.just(2)})),
+    st.tuples(
+        st.just(5),
+        st.fixed_dictionaries(
+            {
+                "custom_id": custom_ids,
+                "components": rows.map(lambda given: [{"type": 1, "components": one} for one in given]),
+            }
+        ),
+    ),
+    st.tuples(
+        st.just(2),
+        st.fixed_dictionaries(
+            {"id": st.just("1"), "name": st.sampled_from(["tools", "why", "model"]), "type": st.just(1)}
+        ),
+    ),
+)
+
+
+def drawn(strategy: st.SearchStrategy[Any], examples: int, nightly: int) -> list[Any]:
+    """Return examples, always the same ones, to be used where no test function can be called for each."""
+    found: list[Any] = []
+
+    @fuzzed(examples, nightly)
+    @given(value=strategy)
+    def keep(value: Any) -> None:
+        found.append(value)
+
+    keep()
+    return found
+
+
+async def test_the_bot_goes_on_whatever_is_said_and_pressed(
+    discord: DiscordStandIn,
+    workshop: Workshop,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+):
+    said, pressed = drawn(messages, 40, 400), drawn(presses, 60, 600)
+    caplog.set_level(logging.ERROR)
+    async with workshop.bot(CONFIG) as bot:
+        for number, message in enumerate(said):
+            files = [discord.attach(name, data) for name, data in message.pop("files", [])]
+            earlier = discord.keep(BEN, LOBBY, message["content"]) if message.pop("to", False) else None
+            where = LOBBY if earlier or number % 2 else ADAS
+            more = {"to": earlier} if earlier else {}
+            await discord.say(ADA, where, message.pop("content"), attachments=files, **message, **more)
+        about = discord.keep(BOT, ADAS, "May this run?", components=[])
+        for kind, data in pressed:
+            sent = interaction(ADA, ADAS, kind, data, about if kind != 2 else None)
+            await discord.gateway.dispatch("INTERACTION_CREATE", sent)
+        await discord.say(ADA, ADAS, "never mind")
+        await discord.say(ADA, ADAS, "Read plan.txt", nonce=new_id())
+        await discord.answer(ADAS, "opens at seven")
+        assert not bot.is_closed()
+    broken = Counter(record.getMessage() for record in caplog.records)
+    with capsys.disabled():
+        print(f"\n{len(said)} messages, {len(pressed)} interactions: {dict(broken) or 'nothing broke'}")  # noqa: T201  the figures are the point
+    assert not broken

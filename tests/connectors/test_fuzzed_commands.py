@@ -1,0 +1,92 @@
+"""The command line, given anything: done, refused in one line, or waiting; nothing breaks, and nothing is lost."""
+
+import json
+import os
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.command_line import CommandLine, Outcome
+from support.full_packet import full_packet
+from support.fuzzing import as_json, fuzzed, spoilt, texts, values
+
+ASKS = ("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
+COMMANDS = ("ask", "answer", "chat", "tools", "policy", "audit", "trace")
+OPTIONS = (
+    *("--json", "--session", "--context", "--mcp-config", "--lite", "--prime", "--allow-writes", "--no-commands"),
+    *("--edit", "--question", "--full", "--usage", "--all", "--revoke", "--verify", "--head", "--html", "--force"),
+    *("-s", "--url", "--assistant", "--session=s", "--json=1", "-"),
+)
+REPLY = {"decisions": [{"type": "edit", "edited_action": {"name": "ai.write", "args": {"path": "b.txt"}}}]}
+
+words = texts.map(lambda text: os.fsdecode(text.replace("\0", "?").encode("utf-8", "surrogatepass"))[:5_000])
+"""What a system can hand over as an argument."""
+arguments = st.lists(st.sampled_from(OPTIONS) | words | st.sampled_from(["s", "last", "ai.read", "x.json"]), max_size=4)
+lines = st.lists(
+    values.map(as_json)
+    | spoilt(REPLY).map(as_json)
+    | st.binary(max_size=20)
+    | texts.map(lambda one: as_json(one)[1:-1]),
+    max_size=8,
+)
+
+
+def check(done: Outcome) -> str:
+    """Return what came of a command, after checking that it ended as one may."""
+    assert done.status in {0, 1, 2, 3}, done
+    assert "Traceback" not in done.err
+    assert "shows where" not in done.err, done.err
+    if done.status == 2:
+        assert done.err.strip()
+    return f"exit status {done.status}"
+
+
+def test_any_arguments_and_input_end_in_one_of_four_ways(cli: CommandLine, capsys: pytest.CaptureFixture[str]):
+    counts = Counter[str]()
+    assert cli.run(*ASKS).status == 3
+
+    @fuzzed(25, 500)
+    @given(command=st.sampled_from(COMMANDS), more=arguments, fed=st.binary(max_size=30) | values.map(as_json))
+    def run(command: str, more: list[str], fed: bytes) -> None:
+        counts[check(cli.run(command, *more, given=fed, NO_COLOR="1"))] += 1
+
+    run()
+    with capsys.disabled():
+        print(f"\narguments: {dict(counts)}")  # noqa: T201  the figures are the point
+    assert cli.run("trace", "last", "--json").status == 0
+    assert cli.run("audit", "--verify").status == 0
+
+
+def test_any_lines_to_a_chat_each_get_one_object(cli: CommandLine, capsys: pytest.CaptureFixture[str]):
+    counts = Counter[str]()
+
+    @fuzzed(12, 200)
+    @given(said=lines)
+    def chat(said: list[bytes]) -> None:
+        fed = b"\n".join([*said, b"Hello"])
+        done = cli.run("chat", "--json", "--session", "chat", "--allow-writes", given=fed)
+        check(done)
+        told = [json.loads(line) for line in done.out.split("\n") if line]
+        counts.update(one["type"] for one in told)
+        assert told, done
+        assert {one["type"] for one in told} <= {"packet", "question", "error"}
+
+    chat()
+    with capsys.disabled():
+        print(f"\nlines: {dict(counts)}")  # noqa: T201  the figures are the point
+    assert cli.run("trace", "last", "--json").status == 0
+
+
+def test_any_packet_to_trace_is_shown_or_refused(cli: CommandLine, capsys: pytest.CaptureFixture[str]):
+    counts = Counter[str]()
+
+    @fuzzed(15, 300)
+    @given(content=spoilt(full_packet().model_dump(mode="json")).map(as_json), how=st.sampled_from(["", "--json"]))
+    def trace(content: bytes, how: str) -> None:
+        done = cli.run("trace", "-", *([how] if how else ["--html", "page.html", "--force"]), given=content)
+        counts[check(done)] += 1
+
+    trace()
+    with capsys.disabled():
+        print(f"\npackets: {dict(counts)}")  # noqa: T201  the figures are the point

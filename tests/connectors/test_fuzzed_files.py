@@ -1,0 +1,91 @@
+"""Files with anything in them: they are read, or it is said in one line what is wrong with them."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.full_packet import full_packet
+from support.fuzzing import as_json, as_toml, fuzzed, spoilt
+
+from connectors.discord.config import load_discord_config
+from state.errors import ConfigError, PacketError, PacketgateError
+from state.packet import read_packet
+from tools.catalogue.preferences import load_preferences
+from tools.servers.config import load_config
+from tools.servers.connection import configured
+
+MCP = {
+    "mcpServers": {
+        "files": {"command": "npx", "args": ["-y", "x"], "env": {"KEY": "${KEY}"}, "timeout": 5_000, "trusted": True},
+        "web": {"url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${KEY}"}},
+    },
+    "builtin": True,
+}
+PREFERENCES = {
+    "permanent": ["ai.read"],
+    "pools": {"tasks": ["ai.*"]},
+    "tools": {"ai.read": {"brief": "Read.", "category": "files", "external": False, "examples": ["read a.txt"]}},
+    "sandbox": "auto",
+    "sandbox_reads": ["/srv"],
+    "policy": {
+        "remember": "session",
+        "remember_days": 3,
+        "rules": [{"effect": "allow", "tool": "ai.write", "arguments": {"path": "a/*"}, "channels": ["terminal"]}],
+    },
+}
+GROUP = {"users": [1], "roles": [2], "channels": [3]}
+DISCORD = {
+    "discord": {
+        "allowed": GROUP,
+        "approvers": GROUP,
+        "tools": {"3": ["ai.*"]},
+        "rate": {"turns": 3, "seconds": 1.5},
+        "question_timeout_s": 60,
+    }
+}
+
+
+def servers(path: Path) -> None:
+    """Read `mcp.json`, as far as it goes before anything is started."""
+    for server in load_config(path).servers:
+        configured(server, path.parent / "logs")
+
+
+def outcome(read: Callable[[], Any], refused: type[PacketgateError]) -> str:
+    """Return what came of reading; whatever else is raised breaks the test."""
+    try:
+        read()
+    except refused as error:
+        return "refused" if str(error).strip() else "refused without a word"
+    return "read"
+
+
+FORMS: dict[str, tuple[Callable[[Path], Any], Callable[[Any], bytes], Any]] = {
+    "mcp.json": (servers, as_json, MCP),
+    "packetgate.toml": (load_preferences, as_toml, PREFERENCES),
+    "discord": (load_discord_config, as_toml, DISCORD),
+    "packet": (lambda path: read_packet(path.read_bytes()), as_json, full_packet().model_dump(mode="json")),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_any_file_is_read_or_refused_in_one_line(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    read, written, sound = FORMS[form]
+    path, counts = tmp_path / "file", Counter[str]()
+    path.write_bytes(written(sound))
+    read(path)
+
+    @fuzzed(150, 3_000)
+    @given(content=spoilt(sound).map(written) | st.binary(max_size=40))
+    def check(content: bytes) -> None:
+        path.write_bytes(content)
+        counts[outcome(lambda: read(path), PacketError if form == "packet" else ConfigError)] += 1
+
+    check()
+    with capsys.disabled():
+        print(f"\n{form}: {dict(counts)}")  # noqa: T201  the figures are the point
+    assert counts.keys() == {"read", "refused"}

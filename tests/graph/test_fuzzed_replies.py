@@ -1,0 +1,96 @@
+"""Replies, inputs and updates of any shape, to the graph as a server has it: taken, or refused, and nothing is lost."""
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from support.full_packet import full_packet
+from support.fuzzing import fuzzed, spoilt, texts, values
+
+from connectors.sessions import Sessions
+from deciders.choosing import reflex_deciders
+from graph.building import build_graph
+from graph.serializer import PacketSerializer
+from graph.served import ServedGraph
+from state.errors import PacketgateError, RequestError
+from tools.approval.questions import parse_answer, parse_replies
+from tools.servers.hub import McpHub
+from tools.servers.opening import builtin_servers
+
+WRITES = {"allow_write_tools": True}
+SAID = {"messages": [{"role": "user", "content": 'Write "hello" to notes.txt'}], "request": {"origin": "studio"}}
+EDIT = {"type": "edit", "edited_action": {"name": "ai.write", "args": {"path": "b.txt", "content": "x"}}}
+REPLY = {"decisions": [{"type": "approve", "remember": "session"}, EDIT, {"type": "respond", "message": "words"}]}
+
+replies = values | texts | spoilt(REPLY) | spoilt({"decisions": [EDIT]}) | spoilt([{"type": "reject", "args": "no"}])
+inputs = spoilt(SAID) | values
+updates = spoilt(full_packet().model_dump(mode="json")) | values
+contexts = st.none() | spoilt({**WRITES, "confidence_threshold": 0.5, "allowed_tools": ["ai.*"]})
+
+
+@fuzzed(300, 5_000)
+@given(reply=replies, count=st.integers(1, 3))
+def test_any_reply_is_read_or_refused(reply: Any, count: int):
+    for read in (lambda: parse_replies(reply, count), lambda: parse_answer(reply)):
+        with suppress(RequestError):
+            read()
+
+
+async def served(root: Path, what: str, value: Any) -> str:
+    """Ask something that waits for an answer, and then send it the value; what came of that."""
+    async with McpHub(builtin_servers(root).values()) as hub:
+        built = build_graph(reflex_deciders(), hub)
+        graph = ServedGraph.of(built.compile(checkpointer=InMemorySaver(serde=PacketSerializer())))
+        config: Any = {"configurable": {"thread_id": "t"}}
+        async for _ in graph.astream(SAID, config, context=WRITES):
+            pass
+        sessions = Sessions(graph)
+        before = await sessions.state("t")
+        assert before.question is not None
+        try:
+            match what:
+                case "update":
+                    await graph.aupdate_state(config, value)
+                case "resume":
+                    await _run(graph, Command(resume=value), config, WRITES)
+                case "input":
+                    await _run(graph, value, config, WRITES)
+                case "context":
+                    await _run(graph, SAID, config, value)
+        except PacketgateError:
+            after = await sessions.state("t")
+            assert (after.packet, after.question) == (before.packet, before.question)
+            return "refused"
+        after = await sessions.state("t")
+        return "waits" if after.question else "went on"
+
+
+async def _run(graph: ServedGraph, given: Any, config: Any, context: Any) -> None:
+    async for _ in graph.astream(given, config, context=context):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("what", "sent"), [("resume", replies), ("input", inputs), ("update", updates), ("context", contexts)]
+)
+def test_whatever_a_server_is_sent_is_taken_or_refused_and_the_session_stays(
+    what: str, sent: st.SearchStrategy[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    counts = Counter[str]()
+
+    @fuzzed(40, 500)
+    @given(value=sent)
+    def check(value: Any) -> None:
+        counts[asyncio.run(served(tmp_path, what, value))] += 1
+
+    check()
+    with capsys.disabled():
+        print(f"\n{what}: {dict(counts)}")  # noqa: T201  the figures are the point
+    assert counts["refused"]
