@@ -12,7 +12,7 @@ from langgraph.types import Command, StateUpdate
 
 from state.context import RoutingContext, routing_context
 from state.errors import PacketgateError
-from state.packet import CognitionPacket, TurnInput, check_update
+from state.packet import CognitionPacket, TurnInput, check_update, request_in
 from state.request import TurnRequest, check_reply
 
 
@@ -38,6 +38,8 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
             check_update(given.update if isinstance(given, Command) else _read_of(given))
             if isinstance(given, Command) and not (given.update or given.goto):
                 check_reply(given.resume)
+            if isinstance(given, dict):  # refused later, it would have taken the place of what waits for an answer
+                request_in(given.get("messages", []))
             given = _from_server(_read_of(given))
             async with aclosing(cast("AsyncGenerator[Any]", super().astream(given, where, **options))) as parts:
                 async for part in parts:

@@ -1,14 +1,12 @@
 """Open a new packet for a new turn, on the session of the last one."""
 
-from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
 from state.base import new_id
 from state.context import RoutingContext, routing_context
-from state.errors import RequestError
-from state.packet import OpeningPacket, PacketUpdate
+from state.packet import OpeningPacket, PacketUpdate, request_in
 from state.redaction import redacted
-from state.request import TurnRequest, check_request
+from state.request import TurnRequest
 from state.sections import (
     DROPPED,
     Attachment,
@@ -41,10 +39,7 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
         PacketVersionError: the session was written by a newer Packetgate.
     """
     check_version(packet.header.version)
-    last = packet.messages[-1] if packet.messages else None
-    if not isinstance(last, HumanMessage):
-        raise RequestError("a turn starts with a user message: send one in `messages`")
-    prompt = check_request(last.text)
+    prompt = request_in(packet.messages)
     question, request = packet.governance.question, packet.request
     if question is not None and is_reply(prompt) and not request.attachments:
         return _answering(packet, question, prompt)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidato
 from state import base, origins, routing, sections, transitions
 from state.base import is_storable
 from state.errors import PacketError, RequestError, first_problem
-from state.request import TurnRequest
+from state.request import TurnRequest, check_request
 from state.routing import ToolRouting
 from state.sections import Content, Context, Governance, Header, Intent, Metrics, Reasoning, Response, Status
 
@@ -136,6 +136,18 @@ def check_update(values: Any) -> None:
         raise RequestError(f"the update cannot be taken: {first_problem(error, within='values')}") from error
     except (ValueError, NotImplementedError) as error:
         raise RequestError(f"the update cannot be taken: values.messages: {error}") from error
+
+
+def request_in(messages: Any) -> str:
+    """Return the request that messages end with, as they are kept or as they come from outside.
+
+    Raises:
+        RequestError: the last one is no user message, or it is not a request.
+    """
+    last = convert_to_messages(messages if isinstance(messages, list) else [messages])[-1:]
+    if not last or not isinstance(last[0], HumanMessage):
+        raise RequestError("a turn starts with a user message: send one in `messages`")
+    return check_request(last[0].text)
 
 
 def checkpoint_types() -> list[tuple[str, str]]:

@@ -77,6 +77,11 @@ async def _run(graph: ServedGraph, given: Any, config: Any, context: Any) -> Non
         pass
 
 
+@pytest.mark.parametrize("messages", [[], "", {"role": "user", "content": " "}, [{"role": "ai", "content": "x"}]])
+async def test_what_is_no_request_leaves_the_question_that_waits(messages: Any, tmp_path: Path):
+    assert await served(tmp_path, "input", {"messages": messages}) == "refused"
+
+
 @pytest.mark.parametrize(
     ("what", "sent"), [("resume", replies), ("input", inputs), ("update", updates), ("context", contexts)]
 )
