@@ -36,7 +36,7 @@ MENDED = [
     Case(INTEGER, "5", 5),
     Case(INTEGER, "-5", -5),
     Case(INTEGER, "5.0", 5),
-    Case(INTEGER, "12345678901234567890123", 12345678901234567890123),
+    Case(INTEGER, "1234567890123456789", 1234567890123456789),
     Case(NUMBER, "2.5", 2.5),
     Case(NUMBER, "5", 5),
     Case(BOOLEAN, "true", True),

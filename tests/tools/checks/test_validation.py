@@ -76,6 +76,12 @@ def test_each_flaw_is_named_with_what_the_tool_takes(params: dict[str, Any], pro
     assert found.message.endswith(TAKES_WRITE)
 
 
+def test_a_number_that_no_checkpoint_takes_is_a_flaw():
+    (found,) = check_call("files.read_file", {"path": "a.txt", "lines": 2**70}, OFFERED, FILES)
+    assert found.problem == "invalid_value"
+    assert "a whole number in it is beyond 64 bits" in found.message
+
+
 def test_all_flaws_of_a_call_are_told_at_once():
     found = check_call("files.write_file", {"pth": "a.txt", "mode": "x"}, OFFERED, FILES)
     assert [(one.problem, one.message.split("`")[3]) for one in found] == [
