@@ -16,6 +16,7 @@ from state.base import ConfidenceSource, shown_confidence
 from state.packet import CognitionPacket
 from state.printing import escaped, printable
 from state.sections import Reflection
+from tools.text.kept import KeptResults
 
 PIPED_WIDTH = 100_000
 """Characters: nobody reads a pipe by the width of a screen."""
@@ -31,6 +32,16 @@ _DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "
 def answer(packet: CognitionPacket) -> Text:
     """Return the answer."""
     return Text(printable(packet.response.candidate))
+
+
+def attachments(packet: CognitionPacket, kept: KeptResults) -> Text:
+    """Return what tools returned besides text, a line each, with the file that it is in. Blocking."""
+    shown = Text()
+    for one in packet.tool_routing.attachments if packet.tool_routing else ():
+        file = kept.file(one.handle, packet.header.session_id)
+        where = str(file) if file else "not kept here"
+        shown.append(printable(f"[{one.told}: {where}]\n"), style="dim")
+    return shown
 
 
 def journey(packet: CognitionPacket) -> Group:

@@ -65,7 +65,7 @@ async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
         patience_s=settings.patience_s,
         preferences=preferences,
         sandbox=sandbox_settings(settings, preferences),
-        kept=KeptResults(settings.home / "kept"),
+        kept=KeptResults(settings.kept_path),
     )
 
 

@@ -65,3 +65,8 @@ class Settings(BaseSettings):
     def database(self) -> Path:
         """The SQLite file that holds all sessions."""
         return self.home / "packetgate.db"
+
+    @property
+    def kept_path(self) -> Path:
+        """The folder of what of results is too long to show, or no text."""
+        return self.home / "kept"

@@ -10,6 +10,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def byte_size(number: int) -> str:
+    """Return a number of bytes as people read it: `12 kB`, `3 MB`."""
+    if number < 1_000:
+        return counted(number, "byte")
+    return f"{number / 1_000:.0f} kB" if number < 999_500 else f"{number / 1_000_000:,.1f} MB"
+
+
 def printable(text: str) -> str:
     """Return text without the control characters that could steer a terminal, or turn its letters around."""
     lines = text.replace("\r\n", "\n")

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, JsonValue, field_validator
 
+from state.attachments import MAX_ATTACHMENTS, ResultAttachment
 from state.base import Confidence, ConfidenceSource, Section, new_id
 from state.errors import PacketError
 from state.origins import Origin, Role, origins_of_version_2
@@ -40,6 +41,7 @@ class ToolResult(Section):
     truncated: bool = False
     handle: str = ""
     """Under which all of it can be read by `ai.read` in this session; empty where it is short, or was not kept."""
+    attachments: tuple[ResultAttachment, ...] = Field(default=(), max_length=MAX_ATTACHMENTS)
 
     def as_dry_run(self) -> "ToolResult":
         """Return the result of a tool that was only asked what it would do."""
@@ -218,6 +220,11 @@ class ToolRouting(Section):
     def all_calls(self) -> tuple[ToolCall, ...]:
         """Every call of the turn, oldest first."""
         return self.past_calls + self.calls
+
+    @property
+    def attachments(self) -> tuple[ResultAttachment, ...]:
+        """What the tools of the turn returned besides text, oldest first."""
+        return tuple(one for call in self.all_calls if call.result for one in call.result.attachments)
 
     @property
     def selected_tool(self) -> str | None:

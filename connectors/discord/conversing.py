@@ -12,6 +12,7 @@ import discord
 
 from connectors.asking import Reply, Turn
 from connectors.discord.incoming import read_message, words_of
+from connectors.discord.pictures import pictures_of
 from connectors.discord.presenting import buttons, headline, is_plain, parts
 from connectors.discord.progress import LiveMessage
 from connectors.discord.questions import OpenQuestion, OpenQuestions, expiry_of
@@ -22,6 +23,7 @@ from state.errors import PacketgateError, RequestError
 from state.events import StageStarted
 from state.routing import ToolRouting
 from tools.approval.questions import is_reply
+from tools.text.kept import KeptResults
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +52,9 @@ class ShownTurn:
 class Conversations:
     """The turns of all channels."""
 
-    def __init__(self, sessions: Sessions, questions: OpenQuestions) -> None:
+    def __init__(self, sessions: Sessions, questions: OpenQuestions, kept: KeptResults) -> None:
         self.sessions = sessions
+        self._kept = kept
         self.questions = questions
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -103,7 +106,13 @@ class Conversations:
                     case Asked(question):
                         await self._ask(question, here)
                     case Finished(packet):
+                        routing = packet.tool_routing or ToolRouting()
+                        pictures, notes = await asyncio.to_thread(
+                            pictures_of, routing.attachments, self._kept, here.session
+                        )
+                        here.live.notes += notes
                         await here.live.end(packet.messages[-1].text.strip() or "(no answer)")
+                        await here.live.attach(pictures)
 
     async def _ask(self, question: dict[str, Any], here: ShownTurn) -> None:
         key, lapses = str(question.get("question_id")), expiry_of(question)

@@ -73,6 +73,14 @@ class LiveMessage:
         for text in more:
             await self.channel.send(text, suppress_embeds=True)
 
+    async def attach(self, files: list[discord.File]) -> None:
+        """Send files below the answer, each in a message of its own: one that is refused takes nothing with it."""
+        for file in files:
+            try:
+                await self.channel.send(file=file)
+            except UNSENT as error:
+                log.warning("a picture cannot be sent: %s", type(error).__name__)
+
     async def ask(self, content: str, view: discord.ui.View, **parts: Any) -> discord.Message:
         """Put a question in its place, with what goes with it, and return it."""
         return await self._finally(content=content, view=view, suppress=False, **parts)

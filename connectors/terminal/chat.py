@@ -22,6 +22,7 @@ from state.context import RoutingContext
 from state.errors import PacketgateError
 from state.printing import printable
 from state.request import TurnRequest
+from tools.text.kept import KeptResults
 
 PROMPT = "you> "
 STOPPED = "stopped: /continue goes on with it, or say something else"
@@ -33,7 +34,10 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
     """Read words until the end, each put as `request`; what goes wrong with one leaves the session as it was."""
     async with open_sessions(settings) as sessions:
         terminal = Terminal(
-            *(sessions, session, context, Shown(settings)), interactive=True, read=reader(), show_journey=False
+            *(sessions, session, context, Shown(settings), KeptResults(settings.kept_path)),
+            interactive=True,
+            read=reader(),
+            show_journey=False,
         )
         talk = Conversation(terminal, settings)
         read = composer(settings.home / "history", completions)

@@ -26,6 +26,7 @@ from state.errors import RequestError
 from state.events import StageFinished, StageStarted
 from state.printing import escaped
 from state.sections import Reflection
+from tools.text.kept import KeptResults
 
 WAITING = 3
 """Exit status of a turn that waits for an answer."""
@@ -46,6 +47,7 @@ class Terminal:
     session: str
     context: RoutingContext
     shown: Shown
+    kept: KeptResults
     as_json: bool = False
     interactive: bool = False
     show_journey: bool = True
@@ -161,6 +163,7 @@ class Terminal:
         out = rendering.console()
         if not sys.stdout.isatty():
             out.print(rendering.answer(finished.packet))
+        out.print(rendering.attachments(finished.packet, self.kept), end="")
         if self.show_journey:
             out.print()
             out.print(rendering.journey(finished.packet))

@@ -5,9 +5,10 @@ from langgraph.runtime import Runtime
 from support.packets import done, packet, with_error, with_output
 
 from nodes.inject_result import inject_result
+from state.attachments import ResultAttachment
 from state.context import RoutingContext
 from state.packet import PacketUpdate
-from state.routing import ToolCall
+from state.routing import ToolCall, ToolResult
 from state.transitions import ToolExecutionStatus
 
 S = ToolExecutionStatus
@@ -83,3 +84,13 @@ async def test_the_last_five_of_six():
     calls = [with_output(done("files.read_file", path=name), name) for name in "abcdef"]
     update = await inject(*calls)
     assert [entry.summary for entry in update["context"].result_ledger] == [*"bcdef"]
+
+
+async def test_attachments_are_told_as_data():
+    one = ResultAttachment(kind="image", mime_type="image/png", size=12, sha256="0f" * 32, handle="kept:00ff")
+    call = done("files.read_file", path="a")
+    result = ToolResult(success=True, output="drawn", attachments=(one,))
+    update = await inject(call.model_copy(update={"result": result}))
+    value = update["content"].data_fields[0].value
+    assert isinstance(value, dict)
+    assert value["attachments"] == [one.model_dump()]

@@ -28,6 +28,7 @@ def test_all_of_a_packet_is_shown() -> None:
             "Say the text.",
         ),
         *("number", "-1.5e-300", "it writes", "0.30", "fine", "~0.70", "but", "the text"),
+        "resource a.png, image/png, 12 kB",
         *("Palette", "1 of 2 tools, 120 tokens", "; 3 left out", "ranked, in brief"),
         *("Answer", "Done.", "respond: late", "tool markup cut out of the answer: 2"),
     ]

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
 from state import sections as s
+from state.attachments import ResultAttachment
 from state.base import ConfidenceSource, TokenUsage
 from state.context import RoutingContext
 from state.origins import Origin, OriginKind, Role
@@ -31,6 +32,11 @@ RESULT = ToolResult(
     execution_time_ms=12.345,
     dry_run=True,
     truncated=True,
+    attachments=(
+        ResultAttachment(
+            kind="resource", mime_type="image/png", size=12_345, sha256="0f" * 32, name="a.png", handle="kept:00ff"
+        ),
+    ),
 )
 ORIGIN = Origin(
     kind=OriginKind.TEXT,

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-ToolFunction = Callable[..., Awaitable[str]]
+ToolFunction = Callable[..., Awaitable[Any]]
 
 
 class PlainServer:
-    """Tools are coroutine functions of strings that return text; a call that is cancelled is cancelled in them."""
+    """Tools are coroutine functions of strings that return text, or the parts of an answer; a call that is cancelled is
+    cancelled in them.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -68,8 +70,8 @@ class PlainServer:
 
     async def _call(self, request: Any, name: str, arguments: dict[str, str] | None = None, **_: Any) -> None:
         function, _ = self._tools[name]
-        text = await function(**(arguments or {}))
-        self._say(request, result={"content": [{"type": "text", "text": text}]})
+        said = await function(**(arguments or {}))
+        self._say(request, result={"content": [{"type": "text", "text": said}] if isinstance(said, str) else said})
 
     def _say(self, request: Any, **said: Any) -> None:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request, **said}) + "\n")

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from state.printing import counted
-from tools.builtin.failures import TooLargeError, ToolFailure, os_failures
+from tools.builtin.failures import NotTextError, TooLargeError, ToolFailure, os_failures
 from tools.builtin.root import Root
 from tools.builtin.text import decode, lines_of, read_bytes
 from tools.text.kept import SHOWN_CHARS, KeptResults
@@ -42,9 +42,12 @@ def read_kept(kept: KeptResults, handle: str, first_line: int, max_lines: int) -
     """Return lines of a result that was too long to show, as many as are shown at once.
 
     Raises:
-        ToolFailure: this session keeps no such result, or it ends before `first_line`.
+        ToolFailure: this session keeps no such result, or it is no text, or it ends before `first_line`.
     """
-    text = kept.read(handle)
+    try:
+        text = kept.read(handle)
+    except UnicodeDecodeError as error:
+        raise NotTextError(f"{handle} is not text: it is kept for the user, as it came") from error
     if text is None:
         raise ToolFailure(f"{handle} is not kept, or no more, in this session: call the tool that it came from again")
     most, total = 0, 0

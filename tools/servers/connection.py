@@ -30,7 +30,7 @@ from tools.risk.features import Definition
 from tools.risk.tool import judge
 from tools.servers.bounds import MAX_PARTS, BoundedTransport, bounded_http
 from tools.servers.config import ServerConfig
-from tools.servers.content import text_of
+from tools.servers.content import read_answer
 from tools.servers.results import Keep, to_result_aside
 from tools.servers.server import Server
 from tools.servers.server_log import ServerLog
@@ -98,8 +98,12 @@ class Connection(Server):
         concealed: Callable[[str], str] = str,
         digest: Callable[[], str] = str,
         keep: Keep | None = None,
+        keep_file: Keep | None = None,
     ) -> None:
-        """`concealed` takes secrets out of what is told of the server's failures, `digest` says which server it is."""
+        """`concealed` takes secrets out of what is told of the server's failures, `digest` says which server it is.
+
+        `keep` takes long texts, to be read on in, and `keep_file` what is no text.
+        """
         super().__init__(name)
         self._opening = asyncio.Lock()
         self._transport = transport
@@ -109,6 +113,7 @@ class Connection(Server):
         self._concealed = concealed
         self._digest = digest
         self._keep = keep
+        self._keep_file = keep_file
         self._client: Client[BoundedTransport] | None = None
         self._attempts = 0
         self._failed_at = 0.0
@@ -176,9 +181,10 @@ class Connection(Server):
             raise self._went_away(client, error) from error
         except ValidationError as error:
             raise LostCallError(f"server {self.name!r} answered against the protocol: {self._cause(error)}") from error
-        text, structured, cut = text_of(answer.content), answer.structured_content, len(answer.content) > MAX_PARTS
-        failed = bool(answer.is_error)
-        return await to_result_aside(text, structured, ms_since(started), is_error=failed, cut=cut, keep=self._keep)
+        took, cut, failed = ms_since(started), len(answer.content) > MAX_PARTS, bool(answer.is_error)
+        text, structured, attachments = await read_answer(answer.content, answer.structured_content, self._keep_file)
+        how = {"is_error": failed, "cut": cut, "keep": self._keep, "attachments": attachments}
+        return await to_result_aside(text, structured, took, **how)
 
     async def close(self) -> None:
         """End the session; a server that was started here ends with it."""
@@ -256,7 +262,9 @@ class Connection(Server):
         return printable(redacted(self._concealed(line)))[:MAX_PROBLEM]
 
 
-def configured(config: ServerConfig, log_dir: Path, keep: Keep | None = None) -> Connection:
+def configured(
+    config: ServerConfig, log_dir: Path, keep: Keep | None = None, keep_file: Keep | None = None
+) -> Connection:
     """Return the connection to a server of `mcp.json`; what it prints goes to a file in `log_dir`.
 
     Raises:
@@ -290,6 +298,7 @@ def configured(config: ServerConfig, log_dir: Path, keep: Keep | None = None) ->
         concealed=config.concealed,
         digest=lambda: digest_of(config.filled()),
         keep=keep,
+        keep_file=keep_file,
     )
 
 

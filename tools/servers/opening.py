@@ -40,16 +40,13 @@ async def open_hub(
     sandbox: SandboxSettings | None = None,
     kept: KeptResults | None = None,
 ) -> McpHub:
-    """Return the hub, not yet entered. The built-in servers run in this process; with them, `kept` can be read.
+    """Return the hub, not yet entered. The built-in servers run in this process; with them, long texts are `kept`
+    to be read on in.
 
     Raises:
         ConfigError: a server's entry has a form that no transport takes, or the name of a built-in server.
     """
-    servers: list[Server] = (
-        await asyncio.to_thread(_configured, config, log_dir, kept if config.builtin else None)
-        if config.servers
-        else []
-    )
+    servers: list[Server] = await asyncio.to_thread(_configured, config, log_dir, kept) if config.servers else []
     if config.builtin:
         builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept)
         for server in config.servers:
@@ -63,7 +60,8 @@ async def open_hub(
 def _configured(config: McpConfig, log_dir: Path, kept: KeptResults | None) -> list[Server]:
     from tools.servers.connection import configured  # and with it FastMCP, which takes as long as all the rest
 
-    return [configured(server, log_dir, kept.keep if kept else None) for server in config.servers]
+    keep = kept.keep if kept else None
+    return [configured(server, log_dir, keep if config.builtin else None, keep) for server in config.servers]
 
 
 class BuiltinServer(Server):

@@ -5,12 +5,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from state.attachments import ResultAttachment
 from state.base import is_storable
 from state.redaction import redacted, redacted_data
 from state.routing import ToolResult
 from tools.text.kept import MAX_KEPT_CHARS, SHOWN_CHARS
 
-Keep = Callable[[str], str]
+Keep = Callable[[str | bytes], str]
 MAX_OUTPUT_CHARS = 100_000
 
 
@@ -22,6 +23,7 @@ def to_result(
     is_error: bool = False,
     cut: bool = False,
     keep: Keep | None = None,
+    attachments: tuple[ResultAttachment, ...] = (),
 ) -> ToolResult:
     """Return an answer as a result; an error answer becomes a failed one that carries the text as its error.
 
@@ -40,6 +42,7 @@ def to_result(
             error=text.strip() or "the tool reported an error without saying which",
             execution_time_ms=execution_time_ms,
             truncated=cut,
+            attachments=attachments,
         )
     return ToolResult(
         success=True,
@@ -48,6 +51,7 @@ def to_result(
         execution_time_ms=execution_time_ms,
         truncated=cut,
         handle=handle,
+        attachments=attachments,
     )
 
 

@@ -1,5 +1,6 @@
-"""The whole of results that were too long to show: kept for a while, each under a handle of its session's own."""
+"""What of results is too long to show, or no text: kept for a while, each under a handle of its session's own."""
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,8 @@ SHOWN_CHARS = 12_000
 """Of a result, what a model is shown at once; a longer one is kept whole."""
 MAX_KEPT_CHARS = 5_000_000
 """Most of one result that is kept."""
+MAX_KEPT_BYTES = 10_000_000
+"""Largest file that is kept of what is not text."""
 MAX_RESULTS = 20
 """Kept of one session."""
 MAX_BYTES = 100_000_000
@@ -23,6 +26,7 @@ READER = "ai.read"
 LINE_CHARS = 1_000
 """A longer line is kept as several, so that it can be read in parts."""
 
+_NAME = re.compile(r"[0-9a-z]{1,64}")
 _session: ContextVar[str] = ContextVar("session", default="")
 
 
@@ -42,38 +46,47 @@ class KeptResults:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def keep(self, text: str) -> str:
-        """Keep a text of this session and return its handle; empty where it cannot be kept."""
-        session = self._of_session()
-        if session is None:
+    def keep(self, content: str | bytes) -> str:
+        """Keep a text or a file of this session and return its handle; empty where it cannot be kept."""
+        session = self._of(_session.get())
+        if session is None or (isinstance(content, bytes) and len(content) > MAX_KEPT_BYTES):
             return ""
+        if isinstance(content, str):
+            content = _in_lines(content[:MAX_KEPT_CHARS]).encode(errors="replace")
         handle = token_hex(8)
         with suppress(OSError):
             for folder in (self._folder, session):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._prune(session)
+            self._prune(session, len(content))
             file = session / handle
             file.touch(mode=0o600, exist_ok=False)
-            file.write_text(_in_lines(text[:MAX_KEPT_CHARS]), encoding="utf-8", errors="replace", newline="")
+            file.write_bytes(content)
             return PREFIX + handle
         return ""
 
     def read(self, handle: str) -> str | None:
-        """Return what this session keeps under a handle; None where there is no such thing, or no more."""
-        session, name = self._of_session(), handle.removeprefix(PREFIX)
-        if session is None or not name.isalnum():
-            return None
-        try:
-            return (session / name).read_text(encoding="utf-8")
-        except OSError:
-            return None
+        """Return the text that this session keeps under a handle; None where there is no such thing, or no more.
 
-    def _of_session(self) -> Path | None:
-        session = _session.get()
+        Raises:
+            UnicodeDecodeError: it is no text.
+        """
+        file = self.file(handle, _session.get())
+        with suppress(OSError):  # it was removed just now
+            return file.read_text(encoding="utf-8") if file else None
+        return None
+
+    def file(self, handle: str, session: str) -> Path | None:
+        """Return where a session keeps what has this handle; None where it does not, or no more."""
+        folder, name = self._of(session), handle.removeprefix(PREFIX)
+        if folder is None or not _NAME.fullmatch(name) or not (folder / name).is_file():
+            return None
+        return folder / name
+
+    def _of(self, session: str) -> Path | None:
         return self._folder / sha256(session.encode()).hexdigest()[:32] if session else None
 
-    def _prune(self, session: Path) -> None:
-        """Remove what is old, and the oldest where there is too much."""
+    def _prune(self, session: Path, more: int) -> None:
+        """Remove what is old, and the oldest where there is too much beside `more` bytes."""
         files = [(file.stat(), file) for file in self._folder.glob("*/*")]
         newest_first = sorted(files, key=lambda one: -one[0].st_mtime)
         total, own = 0, 0
@@ -81,7 +94,7 @@ class KeptResults:
             total += about.st_size
             own += file.parent == session
             too_many = file.parent == session and own >= MAX_RESULTS
-            if too_many or total > MAX_BYTES - MAX_KEPT_CHARS or time.time() - about.st_mtime > MAX_AGE_S:
+            if too_many or total > MAX_BYTES - more or time.time() - about.st_mtime > MAX_AGE_S:
                 file.unlink(missing_ok=True)
         for folder in self._folder.iterdir():
             if folder != session:

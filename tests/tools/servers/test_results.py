@@ -1,4 +1,5 @@
 import base64
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -15,11 +16,14 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from state.attachments import MAX_ATTACHMENTS
 from state.routing import ToolResult
-from tools.servers.content import text_of
+from tools.servers.content import read_answer
 from tools.servers.results import MAX_OUTPUT_CHARS, to_result
+from tools.servers.signatures import UNKNOWN
 
 BYTES = base64.b64encode(b"x" * 3000).decode()
+PNG, WAV = (base64.b64encode(mark.ljust(3000)).decode() for mark in (b"\x89PNG\r\n\x1a\n", b"RIFF....WAVE"))
 
 
 def text(words: str) -> TextContent:
@@ -38,7 +42,8 @@ async def result_of(
 
     async with Client(server) as client:
         answer = await client.call_tool_mcp("get", {})
-    return to_result(text_of(answer.content), answer.structured_content, 1.5, is_error=answer.is_error)
+    text, kept, attachments = await read_answer(answer.content, answer.structured_content)
+    return to_result(text, kept, 1.5, is_error=bool(answer.is_error), attachments=attachments)
 
 
 async def test_text_is_the_output():
@@ -53,8 +58,14 @@ async def test_nothing_is_an_empty_output():
 @pytest.mark.parametrize(
     ("block", "output"),
     [
-        (ImageContent(type="image", data=BYTES, mime_type="image/png"), "[image image/png, 3,000 bytes]"),
-        (AudioContent(type="audio", data=BYTES, mime_type="audio/wav"), "[audio audio/wav, 3,000 bytes]"),
+        (ImageContent(type="image", data=PNG, mime_type="image/png"), "[image image/png, 3 kB]"),
+        (
+            ImageContent(type="image", data=BYTES, mime_type="image/png"),
+            "[binary declared as image/png, 3 kB]",
+        ),
+        (ImageContent(type="image", data="?", mime_type="a\nb"), f"[image {UNKNOWN}, left out: it is not base64]"),
+        (AudioContent(type="audio", data=WAV, mime_type="Audio/X-Wav; q=1"), "[audio audio/wav, 3 kB]"),
+        (AudioContent(type="audio", data=PNG, mime_type="audio/aac"), "[binary declared as audio/aac, 3 kB]"),
         (ResourceLink(type="resource_link", name="a", uri="file:///a.txt"), "[resource file:///a.txt]"),
         (
             EmbeddedResource(type="resource", resource=TextResourceContents(uri="file:///a.txt", text="inside")),
@@ -62,7 +73,7 @@ async def test_nothing_is_an_empty_output():
         ),
         (
             EmbeddedResource(type="resource", resource=BlobResourceContents(uri="file:///a.bin", blob=BYTES)),
-            "[resource file:///a.bin, 3,000 bytes]",
+            f"[resource file:///a.bin, {UNKNOWN}, 3 kB]",
         ),
     ],
 )
@@ -112,3 +123,24 @@ async def test_structured_content_is_kept_where_it_says_more(words: str, structu
     result = await result_of(text(words), structured=structured)
     assert result.output == words
     assert result.structured == (structured if kept else None)
+
+
+async def test_bytes_are_nowhere_in_the_result():
+    png = ImageContent(type="image", data=PNG, mime_type="image/png")
+    result = await result_of(text("a picture"), png, png, structured={"": "", "inner": [{"data": PNG}], "n": 1})
+    (one,) = result.attachments
+    assert (one.kind, one.mime_type, one.size, one.handle) == ("image", "image/png", 3000, "")
+    assert one.sha256 == sha256(base64.b64decode(PNG)).hexdigest()
+    assert result.structured == {"": "", "inner": [{"data": "[image image/png, 3 kB]"}], "n": 1}
+    assert PNG[:40] not in result.model_dump_json()
+
+
+async def test_a_few_of_many_are_attached():
+    pictures = [
+        ImageContent(type="image", data=base64.b64encode(b"GIF89a%d" % number).decode(), mime_type="image/gif")
+        for number in range(MAX_ATTACHMENTS + 1)
+    ]
+    result = await result_of(*pictures, fails=True)
+    assert len(result.attachments) == MAX_ATTACHMENTS
+    assert (result.error or "").count("[image image/gif, 7 bytes]") == MAX_ATTACHMENTS
+    assert (result.error or "").endswith("[image image/gif, left out: it is beyond the first 8]")

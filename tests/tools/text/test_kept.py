@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.builtin.failures import NotTextError
+from tools.builtin.reading import read_kept
 from tools.text import kept as kept_module
-from tools.text.kept import LINE_CHARS, MAX_AGE_S, MAX_RESULTS, PREFIX, KeptResults, of_session
+from tools.text.kept import LINE_CHARS, MAX_AGE_S, MAX_KEPT_BYTES, MAX_RESULTS, PREFIX, KeptResults, of_session
 
 
 @pytest.fixture
@@ -52,3 +54,25 @@ def test_what_is_old_or_too_much_is_removed(kept: KeptResults, tmp_path: Path, m
         assert kept.read(last) == "newer"
     with of_session("new"):
         assert kept.read(handle) is None
+
+
+def test_what_is_no_text_is_kept_as_it_came_and_not_read_as_text(kept: KeptResults):
+    data = b"\x89PNG\r\n\x1a\n\xff"
+    with of_session("one"):
+        handle = kept.keep(data)
+        file = kept.file(handle, "one")
+        assert file is not None
+        assert file.read_bytes() == data
+        with pytest.raises(NotTextError, match=f"{handle} is not text"):
+            read_kept(kept, handle, 1, 10)
+        assert kept.keep(bytes(MAX_KEPT_BYTES + 1)) == ""
+    assert kept.file(handle, "two") is None
+    assert kept.file(f"{PREFIX}{'a' * 5_000}", "one") is None
+
+
+def test_files_push_older_ones_out(kept: KeptResults, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kept_module, "MAX_BYTES", 1_000)
+    with of_session("one"):
+        first, second = kept.keep(bytes(600)), kept.keep(bytes(600))
+    assert kept.file(first, "one") is None
+    assert kept.file(second, "one") is not None

@@ -1,0 +1,89 @@
+"""What tools return besides text: named in the answer, kept in a file, and its bytes nowhere else."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from support.command_line import CommandLine, Outcome
+from support.html_reading import read_html
+from support.media_server import ADDRESS, BLOB, PAGE, PNG, WAV, encoded, entry
+
+from state.attachments import ResultAttachment
+from state.packet import read_packet
+
+
+@pytest.fixture
+def media(cli: CommandLine) -> CommandLine:
+    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"media": entry()}, "builtin": True}))
+    return cli
+
+
+def ask(media: CommandLine, tool: str, *options: str) -> Outcome:
+    words = f"Get the {tool.removeprefix('get_')} with media.{tool}"
+    return media.run("ask", "--session", "s", *options, words, PACKETGATE_PROMPT_DAYS="7")
+
+
+def returned(media: CommandLine, tool: str) -> ResultAttachment:
+    (one,) = read_packet(ask(media, tool, "--json").out).routing.attachments
+    return one
+
+
+def kept(media: CommandLine) -> list[Path]:
+    return [file for file in (media.home / "kept").rglob("*") if file.is_file()]
+
+
+def test_a_picture_is_in_a_file_and_nowhere_else(media: CommandLine) -> None:
+    done = ask(media, "get_picture")
+    (file,) = kept(media)
+    assert f"[image image/png, 12 kB: {file}]" in done.out
+    assert f"[image image/png, 12 kB, kept:{file.name}]" in done.out
+    assert file.read_bytes() == PNG
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert (done.status, done.err) == (0, "")
+
+
+def test_bytes_are_in_no_database_log_or_page(media: CommandLine) -> None:
+    tools = {"get_picture": PNG, "get_sound": WAV, "get_blob": BLOB, "get_page": PAGE}
+    told = [ask(media, tool, "--json").out for tool in tools]
+    told.append(media.run("trace", "last", "--html", "page.html").out)
+    told.append((media.folder / "page.html").read_text())
+    assert sorted(file.read_bytes() for file in kept(media)) == sorted(tools.values())
+    everywhere = [text.encode() for text in told]
+    everywhere += [file.read_bytes() for file in media.home.rglob("*") if file.is_file() and "kept" not in file.parts]
+    assert any(b"SQLite format" in data and b"drawn" in data for data in everywhere)
+    for data in tools.values():
+        for piece in (encoded(data)[40:80], encoded(data[60:])[:40]):
+            assert not [found for found in everywhere if piece.encode() in found]
+        assert not [found for found in everywhere if data[60:90] in found]
+
+
+def test_what_is_returned_is_checked_against_its_declared_type(media: CommandLine) -> None:
+    assert (returned(media, "get_picture").kind, returned(media, "get_sound").kind) == ("image", "audio")
+    lie = returned(media, "get_page")
+    assert (lie.kind, lie.mime_type, lie.size) == ("binary", "image/png", len(PAGE))
+    blob = returned(media, "get_blob")
+    assert (blob.kind, blob.mime_type, blob.name) == ("resource", "application/octet-stream", "pixel.bin")
+
+
+def test_a_page_shows_name_type_and_size_and_fetches_nothing(media: CommandLine) -> None:
+    ask(media, "get_blob")
+    media.run("trace", "last", "--html", "page.html")
+    page = read_html((media.folder / "page.html").read_text())
+    assert "resource pixel.bin, application/octet-stream, 7 kB" in page.text
+    assert {"img", "audio", "video", "object", "embed", "iframe", "link", "a"}.isdisjoint(page.tags)
+    assert not [value for _, value in page.attributes if ADDRESS in (value or "")]
+
+
+def test_what_is_too_large_is_named_and_not_kept(media: CommandLine) -> None:
+    done = ask(media, "get_poster")
+    assert "[image image/png, 12.0 MB: not kept here]" in done.out
+    assert kept(media) == []
+
+
+def test_an_answer_of_50_mb_ends_the_call_and_leaves_nothing(media: CommandLine) -> None:
+    done = ask(media, "get_archive")
+    assert done.status == 1
+    assert "a line of more than 32 MB" in " ".join((done.out + done.err).split())
+    assert kept(media) == []
+    assert sum(file.stat().st_size for file in media.home.rglob("*") if file.is_file()) < 5_000_000

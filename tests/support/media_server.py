@@ -1,0 +1,64 @@
+"""A server that answers with pictures, sounds and files, on standard input and output; some are not what they seem."""
+
+import base64
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+SCRIPT = Path(__file__)
+PNG = b"\x89PNG\r\n\x1a\n" + random.Random(1).randbytes(12_000)
+WAV = b"RIFF\x10\x27\x00\x00WAVE" + random.Random(2).randbytes(5_000)
+BLOB = random.Random(3).randbytes(7_000)
+PAGE = b"<script>alert(1)</script>" + random.Random(4).randbytes(500).hex().encode()
+ADDRESS = "https://evil.test/track/pixel.bin"
+BIG = 12_000_000
+HUGE = 50_000_000
+
+
+def entry() -> dict[str, Any]:
+    """Return the entry of `mcp.json` that starts it."""
+    return {"command": sys.executable, "args": [str(SCRIPT)]}
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+async def get_picture() -> Any:
+    """Get the picture."""
+    return [{"type": "text", "text": "drawn"}, {"type": "image", "data": encoded(PNG), "mimeType": "image/png"}]
+
+
+async def get_sound() -> Any:
+    """Get the sound."""
+    return [{"type": "audio", "data": encoded(WAV), "mimeType": "audio/wav"}]
+
+
+async def get_blob() -> Any:
+    """Get the blob."""
+    return [{"type": "resource", "resource": {"uri": ADDRESS, "blob": encoded(BLOB), "mimeType": "image\x1b[2J"}}]
+
+
+async def get_page() -> Any:
+    """Get the page, which is said to be a picture."""
+    return [{"type": "image", "data": encoded(PAGE), "mimeType": "image/png"}]
+
+
+async def get_poster() -> Any:
+    """Get the poster, too large to keep."""
+    return [{"type": "image", "data": encoded(PNG.ljust(BIG)), "mimeType": "image/png"}]
+
+
+async def get_archive() -> Any:
+    """Get the archive, larger than any answer may be."""
+    return [{"type": "resource", "resource": {"uri": ADDRESS, "blob": encoded(bytes(HUGE))}}]
+
+
+if __name__ == "__main__":
+    from plain_server import PlainServer  # it lies beside this script
+
+    server = PlainServer("media")
+    for function in (get_picture, get_sound, get_blob, get_page, get_poster, get_archive):
+        server.reading(function)
+    server.run()

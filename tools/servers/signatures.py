@@ -1,0 +1,44 @@
+"""What files begin with, by which a declared type is checked."""
+
+import re
+
+UNKNOWN = "application/octet-stream"
+_FORM = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,63}/[a-z0-9][a-z0-9_.+-]{0,63}")
+_ALIASES = {
+    "image/jpg": "image/jpeg",
+    "audio/mp3": "audio/mpeg",
+    "audio/x-wav": "audio/wav",
+    "audio/wave": "audio/wav",
+    "audio/x-flac": "audio/flac",
+}
+SIGNATURES = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+    "audio/wav": re.compile(rb"RIFF.{4}WAVE", re.DOTALL),
+    "audio/mpeg": re.compile(rb"ID3|\xff[\xe2-\xff]"),
+    "audio/ogg": re.compile(rb"OggS"),
+    "audio/flac": re.compile(rb"fLaC"),
+    "application/pdf": re.compile(rb"%PDF-"),
+}
+
+
+def cleaned_type(declared: str) -> str:
+    """Return a declared type without its parameters, by its common name; `UNKNOWN` for what is no type."""
+    plain = declared[:200].partition(";")[0].strip().lower()
+    return _ALIASES.get(plain, plain) if _FORM.fullmatch(plain) else UNKNOWN
+
+
+def fits(kind: str, mime_type: str, data: bytes) -> bool:
+    """Whether what is declared to be of this kind and type can be that, by its first bytes."""
+    if kind != "resource" and not mime_type.startswith(f"{kind}/"):
+        return False
+    if mime_type in SIGNATURES:
+        return is_surely(mime_type, data)
+    return kind == "resource" or not any(mark.match(data) for mark in SIGNATURES.values())
+
+
+def is_surely(mime_type: str, data: bytes) -> bool:
+    """Whether a file begins as files of a type do that is known here."""
+    return mime_type in SIGNATURES and SIGNATURES[mime_type].match(data) is not None
