@@ -52,7 +52,7 @@ def _data_field(call: ToolCall) -> DataField:
             "output": result.output if result and executed else None,
             "error": None if executed else _result_text(call),
             **({"handle": result.handle} if result and result.handle else {}),
-            **({"attachments": result.model_dump()["attachments"]} if result and result.attachments else {}),
+            **({"attachments": result.model_dump(mode="json")["attachments"]} if result and result.attachments else {}),
         },
     )
 
