@@ -1,6 +1,8 @@
 """Pictures that tools return: uploaded where they were asked for, if they are what they are declared to be."""
 
 import json
+from hashlib import sha256
+from pathlib import Path
 
 from support.discord_bots import ADA_ALONE, Workshop
 from support.discord_payloads import ADA, BOT, LAB, LOBBY
@@ -8,7 +10,10 @@ from support.discord_rest import Arrived
 from support.discord_server import DiscordStandIn
 from support.media_server import PNG, entry
 
+from connectors.discord.pictures import pictures_of
 from connectors.opening import open_sessions
+from state.attachments import ResultAttachment
+from tools.text.kept import KeptResults, of_session
 
 
 def uploads(discord: DiscordStandIn) -> list[Arrived]:
@@ -33,13 +38,7 @@ async def test_a_picture_follows_the_answer_and_nothing_else_does(discord: Disco
     assert sent.files == {"image-1.png": PNG}
 
 
-async def test_a_file_that_was_changed_is_not_sent(discord: DiscordStandIn, workshop: Workshop, tmp_path):
-    from hashlib import sha256
-
-    from connectors.discord.pictures import pictures_of
-    from state.attachments import ResultAttachment
-    from tools.text.kept import KeptResults, of_session
-
+def test_a_file_that_was_changed_is_not_sent(tmp_path: Path):
     kept = KeptResults(tmp_path / "kept")
     with of_session("one"):
         handle = kept.keep(PNG)
