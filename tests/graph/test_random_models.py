@@ -29,7 +29,7 @@ from tools.servers.connection import Connection
 from tools.spec.tool_spec import ToolSpec
 
 PARTS = 8 if NIGHTLY else 2
-FOND_OF_CALLING = (5, 14, 15, 20, 25, 27, 37, 50)
+FOND_OF_CALLING = (13, 23, 64, 59, 47, 30, 39, 29)
 """Seeds of models that called often on one machine; on another one the same weights round, and speak, differently."""
 PATIENCE = 5
 """Turns without a call after which a model gives way to the next."""
