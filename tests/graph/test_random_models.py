@@ -135,7 +135,8 @@ def judged(packet: CognitionPacket, tools: list[ToolSpec], ran: Ran) -> Iterator
         if call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}:
             assert call.risk is Risk.READ
             assert call.review_confidence >= 0.7
-            allowed.append((call.tool_name.removeprefix("any."), call.params))
+            earnest = {"dry_run": False} if "dry_run" in known[call.tool_name].parameters else {}
+            allowed.append((call.tool_name.removeprefix("any."), call.params | earnest))
     assert sorted(map(str, ran)) == sorted(map(str, allowed))
     yield from (f"fallback in {entry.step}" for entry in packet.reasoning.reflection_log if entry.is_fallback)
     assert packet.messages[-1].text
