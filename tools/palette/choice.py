@@ -13,7 +13,7 @@ FULL_BEST = 4
 """How many of the best are shown in full, beside those that always are."""
 SHARE = 0.5
 """The most of the whole catalogue, in tokens, that a palette may take: else it would save nothing."""
-WORTH_SAVING = 1_000
+WORTH_SAVING = 800
 """Tokens up to which a palette may take more."""
 
 _IN_FULL = frozenset({"permanent", "recent", "described", "widened"})
