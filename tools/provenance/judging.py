@@ -12,7 +12,7 @@ from tools.provenance.evidence import Evidence
 from tools.provenance.leaving import Carried, carried
 from tools.provenance.sensitive import sensitive_part
 from tools.provenance.tracing import Place, Trace, places_of, traces_of
-from tools.provenance.values import URL, beside_host, folded, is_address, is_mail, leaves, plain
+from tools.provenance.values import URL, beside_host, folded, host_of, is_address, is_mail, leaves, plain
 from tools.risk.call import judge_call
 from tools.spec.tool_spec import ToolSpec
 
@@ -171,6 +171,8 @@ def _of_sent(said: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, evide
                 return Alarm(f"this address stands only in text that {one.tool} returned", one.place)
             if one.kind is OriginKind.STRUCTURED and not whole_of_own:
                 return Alarm(f"this address comes from what {one.tool} returned", marked=one.said)
+            if one.kind is OriginKind.NOBODY and (place := _host_in_text(one.said, evidence)):
+                return Alarm(f"the host of this address stands only in text that {place.passage.tool} returned", place)
             if whole_of_own or evidence.links_to(one.said):
                 free.add(one.said)
         elif one.kind is OriginKind.USER or (
@@ -180,6 +182,13 @@ def _of_sent(said: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, evide
     sent = [beside_host(text) for text in said if folded(text) not in free]
     leak = carried(sent, evidence)
     return _leaks(leak) if leak else None
+
+
+def _host_in_text(address: str, evidence: Evidence) -> Place | None:
+    """Return where an address's host stands in free text, if neither the user nor any field names it."""
+    host = host_of(address).removeprefix("www.")
+    named = not host or evidence.user.say(host) or any(host in text for text in evidence.fields_by_text)
+    return None if named else next(places_of(host, evidence), None)
 
 
 def _leaks(found: Carried) -> Alarm:
