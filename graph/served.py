@@ -36,7 +36,7 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         with _readable():
             routing_context(options.get("context"))
             check_update(given.update if isinstance(given, Command) else _read_of(given))
-            if isinstance(given, Command) and not (given.update or given.goto):
+            if isinstance(given, Command) and (given.resume is not None or not (given.update or given.goto)):
                 check_reply(given.resume)
             if isinstance(given, dict):  # refused later, it would have taken the place of what waits for an answer
                 request_in(given.get("messages", []))

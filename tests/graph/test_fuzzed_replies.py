@@ -60,6 +60,8 @@ async def served(root: Path, what: str, value: Any) -> str:
                     await graph.aupdate_state(config, value)
                 case "resume":
                     await _run(graph, Command(resume=value), config, WRITES)
+                case "resume with an update":
+                    await _run(graph, Command(resume=value, update={"messages": []}), config, WRITES)
                 case "input":
                     await _run(graph, value, config, WRITES)
                 case "context":
@@ -80,6 +82,11 @@ async def _run(graph: ServedGraph, given: Any, config: Any, context: Any) -> Non
 @pytest.mark.parametrize("messages", [[], "", {"role": "user", "content": " "}, [{"role": "ai", "content": "x"}]])
 async def test_what_is_no_request_leaves_the_question_that_waits(messages: Any, tmp_path: Path):
     assert await served(tmp_path, "input", {"messages": messages}) == "refused"
+
+
+@pytest.mark.parametrize("what", ["resume", "resume with an update"])
+async def test_a_reply_that_cannot_be_kept_leaves_the_question_that_waits(what: str, tmp_path: Path):
+    assert await served(tmp_path, what, {"type": "edit", "args": {"args": {"path": 2**70}}}) == "refused"
 
 
 @pytest.mark.parametrize(

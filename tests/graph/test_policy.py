@@ -208,3 +208,21 @@ async def test_what_the_user_says_themself_may_vary_and_nothing_else(notebook: N
             await (talk.ask(ASK) if asks else talk.say(ASK))
     assert notebook.notes["b"] == "artichoke"
     assert notebook.notes["c"] == "cheese"
+
+
+async def test_an_approval_that_would_spare_no_question_is_not_offered(notebook: Notebook):
+    rules = policy(of("ask"), remember="always")
+    async with session(scripted(WRITE), notebook, preferences=rules, allow_write_tools=True) as talk:
+        asked = await talk.ask(ASK)
+    assert [*asked.question["action_requests"][0]["remember"]] == ["never"]
+
+
+@pytest.mark.parametrize("remember", ["never", "always"])
+async def test_what_looks_like_an_address_and_is_none_breaks_no_review(notebook: Notebook, remember: str):
+    letter = call("notebook.send_letter", to="http://[x", text="avocado")
+    async with session(
+        scripted(letter), notebook, preferences=policy(remember=remember), allow_write_tools=True
+    ) as talk:
+        asked = await talk.ask("Send avocado to http://[x")
+    assert [one.status.value for one in asked.packet.routing.all_calls] == ["awaiting_approval"]
+    assert asked.packet.metrics.errors == ()

@@ -18,6 +18,7 @@ from state.sections import ApprovalOutcome, Question
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.execution.grants import ID_LENGTH, Grant
+from tools.execution.permission import need_of
 from tools.policy.patterns import ANYTHING, exactly
 from tools.policy.rules import arguments_line
 
@@ -31,7 +32,8 @@ _SESSION_DAYS = 1
 def offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[str, str]:
     """Return what a remembered answer about a call would stand for: a line, by the word that gives it."""
     policy = catalogue.preferences.policy
-    if call.status is not ToolExecutionStatus.AWAITING_APPROVAL or call.is_loud or call.tool_name not in catalogue:
+    words = _words(call, packet, catalogue)
+    if not words:
         return {}
     allow = f"allow {call.tool_name}{arguments_line(*_like(call))}, asked in {packet.header.origin}"
     deny = f"deny {call.tool_name}{arguments_line(_place(call))}, asked in {packet.header.origin}"
@@ -40,7 +42,7 @@ def offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dic
         "always": f"{allow}: {policy.remember_uses} times in {policy.remember_days} days",
         "never": f"{deny}, until you take it back",
     }
-    return {word: lines[word] for word in _OFFERED.get(policy.remember, ())}
+    return {word: lines[word] for word in words}
 
 
 def grants_of(decided: PacketUpdate, question: Question, packet: CognitionPacket, catalogue: Catalogue) -> list[Grant]:
@@ -66,6 +68,20 @@ def grants_of(decided: PacketUpdate, question: Question, packet: CognitionPacket
     return grants
 
 
+def _words(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> list[Word]:
+    """Return what can be remembered of an answer: an approval only where it would spare the next question."""
+    spec = catalogue.get(call.tool_name)
+    if spec is None or call.status is not ToolExecutionStatus.AWAITING_APPROVAL or call.is_loud:
+        return []
+    words = _OFFERED.get(catalogue.preferences.policy.remember, ())
+    given = {word: _grant(word, call, "", packet, catalogue) for word in words}
+    return [
+        word
+        for word, grant in given.items()
+        if grant.effect == "deny" or need_of(call, spec, packet, grant).grant_id == grant.grant_id
+    ]
+
+
 def _place(call: ToolCall) -> dict[str, str]:
     """Return the pattern that calls fit which do the same in the same place."""
     if call.risk is Risk.EXECUTE:
@@ -86,12 +102,22 @@ def _varied(value: Any, role: str) -> str:
         return ANYTHING
     if role != "destination" or not isinstance(value, str):
         return exactly(value)
-    address = urlsplit(value)
-    if address.scheme in {"http", "https"} and address.hostname and "@" not in address.netloc:
-        return f"{exactly(f'{address.scheme}://{address.netloc}')}/{ANYTHING}"
+    site = _site(value)
+    if site:
+        return f"{exactly(site)}/{ANYTHING}"
     folder = dirname(value)
     is_path = folder not in {"", "/"} and "@" not in value and ":" not in value
     return f"{exactly(folder)}/*" if is_path else exactly(value)
+
+
+def _site(value: str) -> str:
+    """Return the scheme and host of a web address; empty where it is none, or hides another host."""
+    try:
+        address = urlsplit(value)
+        is_web = address.scheme in {"http", "https"} and bool(address.hostname) and "@" not in address.netloc
+    except ValueError:
+        return ""
+    return f"{address.scheme}://{address.netloc}" if is_web else ""
 
 
 def _grant(word: Word, call: ToolCall, question_id: str, packet: CognitionPacket, catalogue: Catalogue) -> Grant:

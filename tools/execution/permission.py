@@ -35,14 +35,14 @@ def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> st
     if packet.context.is_only_to_read_on(call.tool_name) and not str(call.params.get("path")).startswith(PREFIX):
         return f"{call.tool_name} is offered only to read on in a long result: its path begins with {PREFIX!r}."
     spec = catalogue[call.tool_name]
-    need = need_of(rated(call, spec), spec, packet)
+    call = rated(call, spec)
+    need = need_of(call, spec, packet)
     if need.kind == "refusal":
         return f"{call.tool_name} {need.why}."
-    risk = rated(call, spec).risk
-    if risk is not Risk.READ and holds_mark(call.params):
+    if call.risk is not Risk.READ and holds_mark(call.params):
         return (
-            f"{call.tool_name} may {risk}, and its arguments hold the mark of a secret that was taken out of what was "
-            "read: it would put the mark in the secret's place. Change only what holds no secret, or do it by hand."
+            f"{call.tool_name} may {call.risk}, and its arguments hold the mark of a secret that was taken out of what "
+            "was read: it would put the mark in the secret's place. Change only what holds no secret, or do it by hand."
         )
     approval = approval_of(call, packet, spec)
     if need.kind == "approval" and (approval is None or approval.is_by_rule):
