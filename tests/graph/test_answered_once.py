@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from langgraph.types import Command, StateSnapshot
 from support.command_line import CommandLine
 from support.graphs import Session, session
 from support.notebook import Notebook
-from support.postgres import serve_postgres
 from support.racing import FINISHED, REFUSED, ask, events, race
 from support.scripted_deciders import call, clarify, none, scripted
 
@@ -32,12 +30,6 @@ ROUNDS = 4
 APPEND = 'Append "x" to log.txt'
 WRITE = call("notebook.write_note", name="a", text="avocado")
 ASK = "Write avocado to a"
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    with serve_postgres() as url:
-        yield url
 
 
 @pytest.fixture

@@ -2,24 +2,16 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.postgres import serve_postgres
 
 from graph.journal.chain import Chain
 from graph.journal.opening import journal_in
 from graph.journal.table import DatabaseJournal
 from graph.settings import Settings
 from tools.execution.journal import Entry, Journal, MemoryJournal
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    with serve_postgres() as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

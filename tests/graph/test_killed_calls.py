@@ -4,14 +4,12 @@ import asyncio
 import random
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from support.counting import Hotel, asked, events, finished, killed, killed_in_call, started
 from support.palettes import NIGHTLY
-from support.postgres import serve_postgres
 
 from connectors.asking import Continue, Reply, Say
 from connectors.turn import Finished
@@ -23,12 +21,6 @@ from tools.execution.call_log import ENDED, STARTED
 
 KILLS = {"sqlite": 100 if NIGHTLY else 20, "postgres": 25 if NIGHTLY else 4}
 RACES = 25 if NIGHTLY else 4
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    with serve_postgres() as url:
-        yield url
 
 
 @pytest.fixture

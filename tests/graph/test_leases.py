@@ -2,22 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
 from support.killed_turn import forking
-from support.postgres import serve_postgres
 
 from graph.leases import open_leases
 from graph.settings import Settings
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    with serve_postgres() as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

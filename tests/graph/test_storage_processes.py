@@ -1,12 +1,10 @@
 """Many processes on one database."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.killed_turn import forking
-from support.postgres import serve_postgres
 from support.usage import record_many
 
 from graph.settings import Settings
@@ -14,12 +12,6 @@ from graph.storage import open_store
 from tools.usage.store import read_usage
 
 PROCESSES, TURNS = 4, 25
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    with serve_postgres() as url:
-        yield url
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])

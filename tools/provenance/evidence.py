@@ -42,7 +42,6 @@ NEAR_CHARS = 400
 SECRET_CHARS = 8
 MAX_SECRETS = 20_000
 _SECRET = re.compile(r"[a-z0-9][a-z0-9+/_=.-]{7,}")
-_OUTER = re.compile(r"[^a-z0-9]+")
 _LABEL = re.compile(r"^[\w ()/-]{1,40}: +(?=\S)")
 _BULLET = re.compile(r"^(?:[-*\u2022]|\d{1,4}[.)]|\[[\w ]{1,12}\])\s+")
 _SENTENCE_END = re.compile(r"[.!?]\s")
@@ -172,7 +171,7 @@ class Evidence:
     def letters(self) -> list[tuple[str, str]]:
         """All outputs as letters and digits alone, each with its tool."""
         texts = [(one.tool, one.folded) for one in self.passages] + [(one.tool, one.text) for one in self.fields]
-        return [(tool, letters) for tool, text in texts if len(letters := _OUTER.sub("", text)) >= SECRET_CHARS]
+        return [(tool, letters) for tool, text in texts if len(letters := squeezed(text)) >= SECRET_CHARS]
 
     @cached_property
     def secrets(self) -> list[tuple[str, str]]:
@@ -181,7 +180,7 @@ class Evidence:
         texts = [(one.tool, one.folded) for one in self.passages] + [(one.tool, one.text) for one in self.fields]
         for tool, text in texts:
             for match in _SECRET.finditer(text):
-                token = _OUTER.sub("", match[0])
+                token = squeezed(match[0])
                 if len(token) >= SECRET_CHARS and len(found) < MAX_SECRETS and any(map(str.isdigit, token)):
                     found.setdefault(token, tool)
         return [(tool, token) for token, tool in found.items()]

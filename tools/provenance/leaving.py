@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tools.provenance.encodings import forms_of
 from tools.provenance.evidence import Evidence, Passage
-from tools.provenance.values import find, folded
+from tools.provenance.values import find, folded, squeezed
 from tools.text.words import STOP_WORDS
 
 SHINGLE = 3
@@ -20,7 +20,6 @@ TOKEN = 6
 
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"[^\s\"'<>(){}\[\],;]+")
-_OUTER = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,8 @@ def _standing(needle: str, evidence: Evidence, *, fields: bool) -> Carried | Non
 
 def _squeezed(words: str, evidence: Evidence) -> Carried | None:
     """Return what stands in an output letter for letter, with other signs between them, or none."""
-    letters = _OUTER.sub("", words)
-    said = _OUTER.sub("", evidence.user.folded)
+    letters = squeezed(words)
+    said = squeezed(evidence.user.folded)
     runs = [letters[at : at + RUN] for at in range(0, len(letters) - RUN + 1, RUN // 2)][:MAX_WORDS]
     wanted = [run for run in runs if run not in said]
     for tool, text in evidence.letters if wanted or len(letters) >= TOKEN else ():

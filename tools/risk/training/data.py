@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -92,11 +91,6 @@ def weights_of(examples: Iterable[Example]) -> list[float]:
         one.weight * (DOUBTED if one.doubted else 1.0) * (mean / many[one.server] ** 0.5 if one.repository else 1.0)
         for one in examples
     ]
-
-
-def fold_of(server: str, folds: int) -> int:
-    """Return the fold that a server belongs to, the same in every run."""
-    return zlib.crc32(server.encode()) % folds
 
 
 def _labelled(row: dict[str, Any]) -> Example:
