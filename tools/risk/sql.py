@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from state.routing import Risk
@@ -13,7 +14,7 @@ MAX_CHARS = 20_000
 """Longer SQL is not read."""
 
 _BEGINS = re.compile(
-    r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*\(?\s*"
+    r"\(?\s*"
     r"(?:select\b.+\bfrom\b|select\s+(?:[\d(*'\"]|\w+\s*\()|with\s+\w+.*\bas\s*\(|insert\s+(?:or\s+\w+\s+)?into\b|update\s+\S+\s+set\b"
     r"|delete\s+from\b|replace\s+into\b|merge\s+into\b|(?:create|alter|drop)\s+(?:or\s+replace\s+|temp\w*\s+|unique\s+)*"
     r"(?:table|view|index|schema|database|function|procedure|trigger|role|user|sequence|extension|materialized)\b"
@@ -22,6 +23,8 @@ _BEGINS = re.compile(
     r"|vacuum\b|call\s+\w+\s*\(|exec(?:ute)?\s+\w+\s*\(|explain\s+(?:analyze\s+)?(?:select|insert|update|delete)\b)",
     re.IGNORECASE | re.DOTALL,
 )
+_SPACE = re.compile(r"\s*")
+_COMMENT_END = re.compile(r"\*/")
 _EXPLAINS = re.compile(r"^\s*explain\s+(?:query\s+plan\s+)?(?=(?:select|with)\b)", re.IGNORECASE)
 """What asks for a plan, and runs nothing."""
 _PLAIN_FUNCTIONS = frozenset(
@@ -33,8 +36,32 @@ _PLAIN_FUNCTIONS = frozenset(
 
 
 def looks_like_sql(text: str) -> bool:
-    """Whether a text begins as a statement of SQL does."""
-    return bool(_BEGINS.match(text[:MAX_CHARS]))
+    """Whether a text begins as a statement of SQL does, behind comments as well."""
+    text = text[:MAX_CHARS]
+    return any(_BEGINS.match(text, at) for at in _beginnings(text))
+
+
+def _beginnings(text: str) -> Iterator[int]:
+    """Yield where a statement may begin behind white space and comments, each place once.
+
+    A comment may end at any of its ends: which one counts depends on whether a database nests comments. Whatever a
+    later comment could end at, the first one could end at too.
+    """
+    seen: set[int] = set()
+    left, expands = [0], True
+    while left:
+        space = _SPACE.match(text, left.pop())
+        at = space.end() if space else len(text)
+        if at in seen:
+            continue
+        seen.add(at)
+        yield at
+        if text.startswith("--", at):
+            end = text.find("\n", at)
+            left += [end + 1] if end >= 0 else []
+        elif expands and text.startswith("/*", at):
+            expands = False
+            left += [end.end() for end in _COMMENT_END.finditer(text, at + 2)]
 
 
 @lru_cache(512)
