@@ -17,6 +17,8 @@ class ConfidenceSource(StrEnum):
 
     MEASURED = "token_probability"
     """Read from the probabilities of the tokens that made the choice."""
+    CALIBRATED = "calibrated"
+    """A probability that was fitted to what came of such decisions."""
     STATED = "stated"
     """A number that the model wrote, which tends to be too high."""
     RULE = "rule"
@@ -26,10 +28,10 @@ class ConfidenceSource(StrEnum):
 def shown_confidence(value: Confidence | None, source: ConfidenceSource | None) -> str:
     """Return a confidence as people read it; empty where nobody was sure of anything.
 
-    `0.93` was measured, `~0.93` the model stated, `score 0.93` a rule gave.
+    `0.93` was measured or calibrated, `~0.93` the model stated, `score 0.93` a rule gave.
     """
-    marks = {ConfidenceSource.MEASURED: "", ConfidenceSource.STATED: "~", ConfidenceSource.RULE: "score "}
-    return "" if value is None or source is None else f"{marks[source]}{value:.2f}"
+    marks = {ConfidenceSource.STATED: "~", ConfidenceSource.RULE: "score "}
+    return "" if value is None or source is None else f"{marks.get(source, '')}{value:.2f}"
 
 
 class Section(BaseModel):
