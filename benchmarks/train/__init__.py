@@ -1,0 +1,1 @@
+"""Training of what the router has learned, on public data sets."""

@@ -1,0 +1,189 @@
+"""The data sets by their use: trained on, chosen on, or only reported. They are split by tool and source, never by row.
+
+Nothing here needs more than Packetgate itself, so that it is at hand wherever something is trained.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from benchmarks.ranking.data import Query, read_queries, read_tools
+from state.routing import Risk
+from tools.spec.tool_spec import ToolSpec
+from tools.text.words import words_of
+
+Use = Literal["train", "choose", "report"]
+
+HELD_OUT_PERCENT = 20
+"""Of the tools of MetaTool and Seal-Tools, with every request that needs one of them."""
+OUT_OF_SCOPE = "oos"
+"""CLINC150's name for what no intent serves."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A catalogue, and requests with the tools that they need."""
+
+    name: str
+    tools: Mapping[str, ToolSpec]
+    """By id."""
+    queries: Sequence[Query] = ()
+
+
+class Pair(NamedTuple):
+    """A request and one tool that it needs."""
+
+    source: str
+    request: str
+    tool: ToolSpec
+
+
+def held_out(folder: str, tool: str) -> bool:
+    """Return whether a tool of MetaTool or Seal-Tools, by its id, is kept from training."""
+    digest = hashlib.sha1(f"{_SALTS[folder]}:{tool}".encode(), usedforsecurity=False).hexdigest()
+    return int(digest, 16) % 100 < HELD_OUT_PERCENT
+
+
+def sources(data: Path, use: Use) -> Iterator[Source]:
+    """Yield the sources of one use.
+
+    Raises:
+        InputError: a file is missing, or is not as it should be.
+    """
+    for name, read in _SOURCES[use].items():
+        tools, queries = read(data)
+        yield Source(name, tools, queries)
+
+
+def pairs(source: Source) -> Iterator[Pair]:
+    """Yield every request with each of the tools that it needs, or with the first of those that will do."""
+    for query in source.queries:
+        for group in query.wanted:
+            known = sorted(group & source.tools.keys())
+            if known:
+                yield Pair(source.name, query.text, source.tools[known[0]])
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a file, for what `Source` does not hold, such as arguments."""
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        if line.strip():
+            yield json.loads(line)
+
+
+_SALTS = {"sealtools": "tool", "metatool_toole": "held out"}
+"""No request of this MetaTool needs a tool that Seal-Tools' salt would hold out: the set was cut by it before."""
+
+_Read = tuple[Mapping[str, ToolSpec], Sequence[Query]]
+
+
+def _plain(folder: str, *queries: str, tools: str = "tools.jsonl") -> Callable[[Path], _Read]:
+    def read(data: Path) -> _Read:
+        known = read_tools([data / folder / tools])
+        return known, read_queries([data / folder / name for name in queries], known)
+
+    return read
+
+
+def _without_held_out(folder: str, *queries: str) -> Callable[[Path], _Read]:
+    """Return a reader of the tools that may be trained on, and the requests that need no other."""
+
+    def read(data: Path) -> _Read:
+        tools, found = _plain(folder, *queries)(data)
+        kept = {name: spec for name, spec in tools.items() if not held_out(folder, name)}
+        return kept, [one for one in found if all(group <= kept.keys() for group in one.wanted)]
+
+    return read
+
+
+def _only_held_out(folder: str, *queries: str) -> Callable[[Path], _Read]:
+    """Return a reader of all tools, and the requests that need none but held-out ones."""
+
+    def read(data: Path) -> _Read:
+        tools, found = _plain(folder, *queries)(data)
+        return tools, [one for one in found if all(held_out(folder, tool) for group in one.wanted for tool in group)]
+
+    return read
+
+
+def _pooled(folder: str, *files: str) -> Callable[[Path], _Read]:
+    """Return a reader of files whose rows bring their own functions: all of them make one catalogue."""
+
+    def read(data: Path) -> _Read:
+        paths = [data / folder / name for name in files]
+        tools = read_tools(paths)
+        return tools, read_queries(paths, tools)
+
+    return read
+
+
+def _apibench(data: Path) -> _Read:
+    """Read APIBench: a model of the same domain and functionality will do as well."""
+    folder = data / "gorilla_apibench"
+    queries = [
+        Query(row["query"], (frozenset([*row["gold"], *row.get("acceptable", [])]),))
+        for row in rows(folder / "train.jsonl")
+    ]
+    return read_tools([folder / "tools.jsonl"]), queries
+
+
+def _intents(folder: str) -> Callable[[Path], _Read]:
+    """Return a reader of utterances by intent: each intent is taken for a tool, its slots for parameters."""
+
+    def read(data: Path) -> _Read:
+        queries, slots = [], dict[str, set[str]]()
+        for row in rows(data / folder / "train.jsonl"):
+            intent = row["intent"]
+            if intent != OUT_OF_SCOPE:
+                slots.setdefault(intent, set()).update(slot["name"] for slot in row.get("slots", []))
+                queries.append(Query(row["query"], (frozenset([intent]),)))
+        return {intent: _intent(intent, sorted(names)) for intent, names in slots.items()}, queries
+
+    return read
+
+
+def _intent(name: str, slots: Sequence[str]) -> ToolSpec:
+    said = " ".join(words_of(name))
+    properties = {slot: {"type": "string"} for slot in slots}
+    return ToolSpec(
+        name=name, server="", upstream_name=name, full=said, brief=said,
+        input_schema={"type": "object", "properties": properties}, risk=Risk.READ,
+    )  # fmt: skip
+
+
+def _catalogue(folder: str, *files: str) -> Callable[[Path], _Read]:
+    """Return a reader of tools that no request is known for."""
+    return lambda data: (read_tools([data / folder / name for name in files]), ())
+
+
+_BFCL_LIVE = ("live_simple.jsonl", "live_multiple.jsonl", "live_parallel.jsonl", "live_parallel_multiple.jsonl")
+_BFCL = ("simple_python.jsonl", "multiple.jsonl", "parallel.jsonl", "parallel_multiple.jsonl")
+
+_SOURCES: dict[Use, dict[str, Callable[[Path], _Read]]] = {
+    "train": {
+        "metatool": _without_held_out("metatool_toole", "train.jsonl"),
+        "sealtools": _without_held_out("sealtools", "train.jsonl"),
+        "apibench": _apibench,
+        "clinc150": _intents("clinc150"),
+        "snips": _intents("snips_slots"),
+        "taskbench": _catalogue("taskbench_shape", "tools.jsonl"),
+        "toucan": _catalogue("toucan_mcp_catalog", "tools.jsonl", "tools_without_schema.jsonl"),
+    },
+    "choose": {
+        "tooleyes": _plain("tooleyes", "server_train.jsonl", "server_test.jsonl"),
+        "stabletoolbench": _plain("stabletoolbench", "train.jsonl", "test.jsonl"),
+        "apizoo": _plain("gorilla_apizoo", "train.jsonl", "test.jsonl"),
+        "metatool, tools held out": _only_held_out("metatool_toole", "val.jsonl"),
+    },
+    "report": {
+        "bfcl live": _pooled("bfcl_v4", *_BFCL_LIVE),
+        "bfcl": _pooled("bfcl_v4", *_BFCL),
+        "livemcpbench": _plain("livemcpbench", "queries.jsonl"),
+        "sealtools test": _plain("sealtools", "test_in_domain.jsonl"),
+        "metatool test": _plain("metatool_toole", "test.jsonl"),
+        "metatool test, tools held out": _only_held_out("metatool_toole", "test.jsonl"),
+    },
+}
