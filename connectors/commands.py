@@ -14,6 +14,7 @@ COMMANDS = {
     "chat": "connectors.terminal.commands.turns:chat",
     "tools": "connectors.terminal.commands.looking:tools",
     "policy": "connectors.terminal.commands.looking:policy",
+    "calibrate": "connectors.terminal.commands.looking:calibrate",
     "doctor": "connectors.terminal.commands.looking:doctor",
     "audit": "connectors.terminal.commands.looking:audit",
     "trace": "connectors.trace.command:trace",

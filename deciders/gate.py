@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from deciders.protocols import CallReview, Review
 from state.context import RoutingContext
 from state.routing import ToolCall
+from state.sections import DecidedBy
 from state.transitions import ToolExecutionStatus
 from tools.execution.permission import Need
+from tools.usage.calibration import Calibration, kind_of
 
 NOT_APPROVED_CAP = 0.5
 FAILED_REVIEW = Review(reviews=(), decided_by="model")
@@ -28,6 +30,17 @@ def gated(
     return tuple(
         _judged(call, review.of(call.call_id), context, needs[call.call_id], can_ask=can_ask) for call in calls
     )
+
+
+def calibrated(review: Review, calibration: Calibration) -> Review:
+    """Return the review with its confidences as the user's earlier answers have calibrated them."""
+    return review.judged(tuple(_calibrated(one, review.decided_by, calibration) for one in review.reviews))
+
+
+def _calibrated(judgement: CallReview, decided_by: DecidedBy, calibration: Calibration) -> CallReview:
+    kind = kind_of(decided_by, judgement.confidence_source)
+    curve = calibration.curves.get(kind)
+    return judgement.calibrated(curve.at(judgement.confidence)) if curve else judgement
 
 
 def passes(judgement: CallReview, context: RoutingContext) -> bool:

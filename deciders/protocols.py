@@ -105,13 +105,36 @@ class CallReview(Section):
     approved: bool
     confidence: Confidence
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
+    score: Confidence | None = None
+    """The confidence before it was calibrated; None: it was not."""
+    score_source: ConfidenceSource | None = None
     reasoning: str = ""
+
+    @property
+    def stated(self) -> tuple[Confidence, ConfidenceSource]:
+        """How sure the review itself was, and how that is known."""
+        if self.score is None or self.score_source is None:
+            return self.confidence, self.confidence_source
+        return self.score, self.score_source
+
+    def calibrated(self, confidence: Confidence) -> "CallReview":
+        """Return the judgement with the probability that its confidence has come to mean."""
+        return self._changed(
+            confidence=confidence,
+            confidence_source=ConfidenceSource.CALIBRATED,
+            score=self.confidence,
+            score_source=self.confidence_source,
+        )
 
 
 class Review(Decision):
     """The judgements on a pass's calls. A call without one counts as not approved, at 0.0."""
 
     reviews: tuple[CallReview, ...]
+
+    def judged(self, reviews: tuple[CallReview, ...]) -> "Review":
+        """Return the review with other judgements on its calls."""
+        return self._changed(reviews=reviews)
 
     def of(self, call_id: str) -> CallReview:
         """Return the judgement on a call."""

@@ -2,7 +2,7 @@
 
 from langgraph.runtime import Runtime
 
-from deciders.gate import gated, passes
+from deciders.gate import NOT_APPROVED_CAP, calibrated, gated, passes
 from deciders.protocols import Review, Reviewer
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
@@ -13,6 +13,7 @@ from tools.catalogue.toolbox import Toolbox
 from tools.execution.journal import Journal
 from tools.execution.needs import allowed, needs_of
 from tools.execution.running import rehearse
+from tools.usage.calibration import kind_of, read_history
 
 STAGE = "review_selection"
 
@@ -20,8 +21,10 @@ STAGE = "review_selection"
 async def review_selection(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Reviewer, toolbox: Toolbox, journal: Journal
 ) -> PacketUpdate:
-    """Have the calls reviewed, all in one go."""
+    """Have the calls reviewed, all in one go; how sure that is may be calibrated by the user's earlier answers."""
     review = await decider(packet, await toolbox.catalogue(), packet.governance.settings)
+    if runtime.store is not None:
+        review = calibrated(review, (await read_history(runtime.store)).current)
     return await reviewed(packet, runtime, review, toolbox=toolbox, journal=journal)
 
 
@@ -44,6 +47,16 @@ async def reviewed(
             explanation=call.review_reasoning,
         )
         for call in calls
+    ]
+    judgements += [
+        Evaluation(
+            name="review_score",
+            subject=one.call_id,
+            score=one.stated[0] if one.approved else min(one.stated[0], NOT_APPROVED_CAP),
+            label="approved" if one.approved else "not_approved",
+            explanation=kind_of(review.decided_by, one.stated[1]),
+        )
+        for one in review.reviews
     ]
     return {
         "tool_routing": packet.routing.with_calls(calls),

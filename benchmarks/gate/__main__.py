@@ -16,10 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
-from benchmarks.gate.figures import THRESHOLD, Judge, calibration_error, outcomes, reliability, sweep
+from benchmarks.gate.figures import THRESHOLD, Judge, judged, outcomes, sweep
 from benchmarks.gate.runs import Run, Selector, measure, read_runs, write_runs
 from benchmarks.gate.sets import bfcl, own_requests
 from state.errors import InputError, ModelError
+from tools.usage.reliability import calibration_error, reliability
 
 SHOWN = (0.0, 0.3, 0.5, 0.65, 0.7, 0.75, 0.9, 1.0)
 """The thresholds that people are shown."""
@@ -41,7 +42,7 @@ def _needing(runs: Sequence[Run]) -> str:
 
 
 def _figures(runs: Sequence[Run]) -> dict[str, object]:
-    bins = {judge: reliability(runs, judge) for judge in get_args(Judge)}
+    bins = {judge: reliability(judged(runs, judge)) for judge in get_args(Judge)}
     return {
         "confidence": {judge: [asdict(one) for one in held] for judge, held in bins.items()},
         "calibration_error": {judge: round(calibration_error(held), 4) for judge, held in bins.items()},
@@ -53,7 +54,7 @@ def _figures(runs: Sequence[Run]) -> dict[str, object]:
 def _lines(runs: Sequence[Run]) -> list[str]:
     lines = []
     for judge in get_args(Judge):
-        bins = reliability(runs, judge)
+        bins = reliability(judged(runs, judge))
         lines.append(f"  {judge} confidence, off by {calibration_error(bins):.2f} on average")
         lines += [f"    {one.low:.1f} to {one.high:.1f}  {one.count:>5,} calls  {one.right:6.1%} right" for one in bins]
     for point in sweep(runs, thresholds=SHOWN):

@@ -8,25 +8,11 @@ from typing import Literal
 from benchmarks.gate.runs import Run
 from state.context import RoutingContext
 
-BINS = 10
 THRESHOLD = RoutingContext().confidence_threshold
 THRESHOLDS = tuple(step / 20 for step in range(21))
 
 Judge = Literal["selection", "review"]
 """Whose confidence."""
-
-
-@dataclass(frozen=True)
-class Bin:
-    """The calls whose confidence lies from `low` up to `high`; the last bin holds 1.0 as well."""
-
-    low: float
-    high: float
-    count: int
-    confidence: float
-    """Their mean."""
-    right: float
-    """The share of them that chose a right tool, from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -40,29 +26,9 @@ class Point:
     """The share of those that chose a right tool; None where none passes."""
 
 
-def reliability(runs: Sequence[Run], judge: Judge) -> list[Bin]:
-    """Return the bins that hold any calls, the least sure first."""
-    placed: dict[int, list[Run]] = {}
-    for run in runs:
-        if run.chosen:
-            at = int(run.confidence(judge) * BINS + 1e-9)  # 0.7 * 10 falls short of 7
-            placed.setdefault(min(at, BINS - 1), []).append(run)
-    return [
-        Bin(
-            low=at / BINS,
-            high=(at + 1) / BINS,
-            count=len(held),
-            confidence=sum(run.confidence(judge) for run in held) / len(held),
-            right=sum(run.right for run in held) / len(held),
-        )
-        for at, held in sorted(placed.items())
-    ]
-
-
-def calibration_error(bins: Sequence[Bin]) -> float:
-    """Return how far confidence and correctness lie apart, on average over the calls; from 0 to 1, 0 is best."""
-    calls = sum(one.count for one in bins)
-    return sum(one.count * abs(one.confidence - one.right) for one in bins) / calls if calls else 0.0
+def judged(runs: Sequence[Run], judge: Judge) -> list[tuple[float, bool]]:
+    """Return how sure the judge was of each run that made calls, and whether they were right."""
+    return [(run.confidence(judge), run.right) for run in runs if run.chosen]
 
 
 def sweep(runs: Sequence[Run], judge: Judge = "review", thresholds: Sequence[float] = THRESHOLDS) -> list[Point]:

@@ -10,12 +10,13 @@ from support.tool_specs import files_catalogue
 
 from benchmarks.gate import __main__ as gate
 from benchmarks.gate.__main__ import main
-from benchmarks.gate.figures import Bin, Point, calibration_error, outcomes, reliability, sweep
+from benchmarks.gate.figures import Point, judged, outcomes, sweep
 from benchmarks.gate.runs import Run, Selector, read_runs, routed, write_runs
 from benchmarks.gate.sets import Labelled, bfcl, own_requests
 from deciders.choosing import reflex_deciders
 from state.errors import InputError
 from state.routing import Risk
+from tools.usage.reliability import Bin, calibration_error, reliability
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = files_catalogue()
@@ -68,7 +69,7 @@ def test_several_calls_are_right_only_together():
 
 def test_bins_hold_calls_alone_and_their_share_of_right_ones():
     runs = [ran("a", review=0.7), ran("b", review=0.75), ran("a", review=1.0), ran("a", review=0.95), ran(review=0.7)]
-    low, high = reliability(runs, "review")
+    low, high = reliability(judged(runs, "review"))
     assert low == Bin(0.7, 0.8, 2, 0.725, 0.5)
     assert (high.low, high.high, high.count, high.right) == (0.9, 1.0, 2, 1.0)
     assert high.confidence == pytest.approx(0.975)

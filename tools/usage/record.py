@@ -54,8 +54,12 @@ class CallRecord(_Record):
     review_confidence: Confidence | None = None
     """None where it was never reviewed."""
     review_confidence_source: ConfidenceSource | None = None
+    review_score: Confidence | None = None
+    """How sure the review was before any calibration."""
+    review_kind: str = ""
+    """Who reviewed it, and how that is known: `kind_of` of the calibration."""
     approval: ApprovalOutcome | None = None
-    """None where nobody was asked."""
+    """None where no person was asked."""
     status: ToolExecutionStatus
     dry_run: bool = False
     error: Literal["tool_error", "no_answer"] | None = None
@@ -106,7 +110,9 @@ def record_of(packet: CognitionPacket) -> UsageRecord:
 
 
 def _call_record(call: ToolCall, packet: CognitionPacket, decided_by: DecidedBy | None) -> CallRecord:
-    reviewed = any(one.subject == call.call_id for one in packet.reasoning.evaluations)
+    told = {one.name: one for one in packet.reasoning.evaluations if one.subject == call.call_id}
+    reviewed, said = bool(told), told.get("review_score")
+    asked = {one.call_id: one.outcome for one in packet.governance.approvals if not one.by}
     answered = call.result is not None and call.result.execution_time_ms > 0
     failed = call.status in {ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN}
     return CallRecord(
@@ -118,7 +124,9 @@ def _call_record(call: ToolCall, packet: CognitionPacket, decided_by: DecidedBy 
         selection_confidence_source=call.selection_confidence_source,
         review_confidence=call.review_confidence if reviewed else None,
         review_confidence_source=call.review_confidence_source if reviewed else None,
-        approval={one.call_id: one.outcome for one in packet.governance.approvals}.get(call.call_id),
+        review_score=said.score if said else None,
+        review_kind=said.explanation if said else "",
+        approval=asked.get(call.call_id),
         status=call.status,
         dry_run=call.result is not None and call.result.dry_run,
         error=("tool_error" if answered else "no_answer") if failed else None,

@@ -1,5 +1,6 @@
-"""`packetgate tools`, `packetgate policy`, `packetgate doctor` and `packetgate audit`."""
+"""`packetgate tools`, `packetgate policy`, `packetgate calibrate`, `packetgate doctor` and `packetgate audit`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -54,6 +55,45 @@ def policy(
         if revoke is not None:
             return await shown.revoke(settings, revoke)
         return await shown.show_policy(settings, every=every, as_json=as_json)
+
+    run(look)
+
+
+def calibrate(
+    look_only: Annotated[
+        bool, typer.Option("--dry-run", help="Show what it would come to, and change nothing.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the last calibration back.")] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Say what another threshold or policy would have asked about.")
+    ] = False,
+    threshold: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="With --replay: the threshold; 0.7 by default.")
+    ] = None,
+    policy_file: Annotated[
+        Path | None, typer.Option("--policy", help="With --replay: a packetgate.toml, in place of yours.")
+    ] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="With --replay: how far back; 30 by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit the review's confidence to what you answered, and show how far it can be believed."""
+    if undo and (replay or look_only or as_json):
+        raise typer.BadParameter("goes alone", param_hint="--undo")
+    if replay and look_only:
+        raise typer.BadParameter("changes nothing as it is: leave --dry-run out", param_hint="--replay")
+    for name, given in (("--threshold", threshold), ("--policy", policy_file), ("--days", days)):
+        if given is not None and not replay:
+            raise typer.BadParameter("goes with --replay", param_hint=name)
+
+    async def look() -> int:
+        settings = settings_from(own=True)
+        from connectors.terminal import calibrate as shown
+
+        if undo:
+            return await shown.undo(settings)
+        if replay:
+            return await shown.replay(settings, threshold, policy_file, days or 30, as_json=as_json)
+        return await shown.calibrate(settings, keep=not look_only, as_json=as_json)
 
     run(look)
 

@@ -10,7 +10,7 @@ from state.base import ConfidenceSource
 from state.packet import CognitionPacket
 from state.routing import ToolExecutionStatus as Status
 from state.routing import ToolResult
-from state.sections import Access, ApprovalOutcome, DecidedBy, Reasoning, Reflection
+from state.sections import Access, DecidedBy, Reasoning, Reflection
 from tools.usage.record import ASKED_CHARS, NAME_CHARS, ShownTool, UsageRecord, record_of
 
 
@@ -39,7 +39,7 @@ def test_the_record_of_a_full_packet() -> None:
     assert call.arguments == tuple(CALL.params)
     assert (call.selection_confidence, call.selection_confidence_source) == (0.1 + 0.2, ConfidenceSource.MEASURED)
     assert (call.review_confidence, call.review_confidence_source) == (0.7, ConfidenceSource.STATED)
-    assert (call.approval, call.status) == (ApprovalOutcome.EDITED, Status.UNKNOWN)
+    assert (call.approval, call.status) == (None, Status.UNKNOWN)  # a rule stood for the user's word
     assert (call.execution_ms, call.dry_run, call.error) == (12.345, True, "tool_error")
     assert (earlier.review_confidence, earlier.approval) == (None, None)  # only the other was judged, and asked about
 

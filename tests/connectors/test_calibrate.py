@@ -1,0 +1,54 @@
+"""`packetgate calibrate`, through real processes: answers on record change what the gate lets through."""
+
+import asyncio
+import json
+
+from support.command_line import CommandLine
+from support.usage import turn, used
+
+from graph.settings import Settings
+from graph.storage import open_store
+from state.sections import ApprovalOutcome
+from tools.usage.store import keep
+
+
+def answer(cli: CommandLine, kind: str, score: float, approvals: int, denials: int) -> None:
+    """Put answers on record, as turns leave them."""
+    outcomes = [ApprovalOutcome.APPROVED] * approvals + [ApprovalOutcome.DENIED] * denials
+
+    async def record() -> None:
+        async with open_store(Settings(home=cli.home)) as store:
+            for place, outcome in enumerate(outcomes):
+                call = used("ai.write", approval=outcome, review_score=score, review_kind=kind)
+                await keep(store, turn(f"{kind}-{score}-{place}", call))
+
+    asyncio.run(record())
+
+
+def test_denied_calls_make_the_gate_ask_until_it_is_undone(cli: CommandLine) -> None:
+    (cli.folder / "plan.txt").write_text("dig")
+    assert cli.run("ask", "Read plan.txt").status == 0
+    assert "0 answers so far" in cli.run("calibrate").out
+    replayed = json.loads(cli.run("calibrate", "--replay", "--json").out)
+    assert replayed["now"] == {"run unasked": 1}
+    answer(cli, "reflex, rule", 0.95, approvals=5, denials=45)
+    looked = json.loads(cli.run("calibrate", "--dry-run", "--json").out)
+    assert (looked["kept"], looked["said"]["answers"]) == (False, 50)
+    assert looked["fitted"]["calibration_error"] < looked["said"]["calibration_error"]
+    assert cli.run("ask", "Read plan.txt").status == 0
+    told = cli.run("calibrate").out
+    assert "as the review said: off by 0.85" in told
+    assert "kept" in told
+    asked = cli.run("ask", "Read plan.txt")
+    assert asked.status == 3
+    assert "confidence 0.1" in asked.out + asked.err
+    assert "as the review says again" in cli.run("calibrate", "--undo").out
+    assert cli.run("ask", "Read plan.txt").status == 0
+    assert "nothing to undo" in cli.run("calibrate", "--undo").out
+
+
+def test_options_that_do_not_go_together(cli: CommandLine) -> None:
+    for options in (("--undo", "--replay"), ("--threshold", "0.5"), ("--replay", "--dry-run"), ("--days", "3")):
+        done = cli.run("calibrate", *options)
+        assert done.status == 2
+        assert options[0] in done.err

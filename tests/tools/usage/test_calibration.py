@@ -1,0 +1,110 @@
+"""Curves from answers: what they say, and what they are fitted on."""
+
+from random import Random
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+from support.usage import turn, used
+
+from state.routing import Risk
+from state.sections import ApprovalOutcome
+from tools.policy.rules import Effect, Rule
+from tools.usage.calibration import (
+    FEWEST,
+    Answered,
+    Calibration,
+    Curve,
+    History,
+    answered,
+    fitted,
+    left_out,
+    loss,
+    read_history,
+    save_history,
+)
+from tools.usage.replay import replayed
+
+KIND = "reflex, rule"
+
+
+def answers(truth: float, count: int = 400) -> list[Answered]:
+    """Answers to a review that says 0.3 to 0.95, and is right `truth` times as often as it says."""
+    chance = Random(7)
+    scores = [chance.choice([0.3, 0.5, 0.6, 0.8, 0.95]) for _ in range(count)]
+    return [Answered(KIND, score, chance.random() < score * truth) for score in scores]
+
+
+def test_a_curve_makes_an_overconfident_review_truer_on_answers_it_has_not_seen() -> None:
+    given = answers(0.7)
+    assert loss(left_out(given)) < loss([(one.score, one.right) for one in given])
+    curve = fitted(given).curves[KIND]
+    assert curve.answers == 400
+    assert [curve.at(score) for score in (0.3, 0.6, 0.95)] == sorted(curve.at(score) for score in (0.3, 0.6, 0.95))
+    for score in (0.3, 0.6, 0.95):
+        held = [one.right for one in given if one.score == score]
+        assert curve.at(score) == pytest.approx(sum(held) / len(held), abs=0.1)
+
+
+def test_a_true_review_stays_nearly_as_it_is() -> None:
+    curve = fitted(answers(1.0)).curves[KIND]
+    assert [curve.at(score) for score in (0.3, 0.6, 0.95)] == pytest.approx([0.3, 0.6, 0.95], abs=0.08)
+
+
+@pytest.mark.parametrize("given", [[], answers(0.7, FEWEST - 1), [Answered(KIND, 0.9, True)] * 100])
+def test_too_few_answers_and_answers_of_one_kind_make_no_curve(given: list[Answered]) -> None:
+    assert fitted(given).curves == {}
+
+
+def test_a_surer_review_never_counts_for_less() -> None:
+    upside_down = [Answered(KIND, 0.9, False)] * 50 + [Answered(KIND, 0.1, True)] * 50
+    curve = fitted(upside_down).curves[KIND]
+    assert curve.at(0.9) >= curve.at(0.1)
+
+
+def test_only_what_a_person_decided_counts() -> None:
+    scored = {"review_score": 0.9, "review_kind": KIND}
+    records = [
+        turn("p1", used("a.read", **scored)),
+        turn("p2", used("a.write", approval=ApprovalOutcome.APPROVED, **scored)),
+        turn("p3", used("a.write", approval=ApprovalOutcome.EDITED, **scored)),
+        turn("p4", used("a.write", approval=ApprovalOutcome.DENIED, **scored)),
+        turn("p5", used("a.write", approval=ApprovalOutcome.EXPIRED, **scored)),
+        turn("p6", used("a.write", approval=ApprovalOutcome.APPROVED)),
+    ]
+    assert [one.right for one in answered(records)] == [True, False, False]
+
+
+async def test_a_calibration_is_kept_and_taken_back() -> None:
+    store = InMemoryStore()
+    assert (await read_history(store)).current.curves == {}
+    first = Calibration(curves={KIND: Curve(slope=0.5, offset=0.0, answers=30)})
+    await save_history(store, History().with_next(first).with_next(Calibration()))
+    history = await read_history(store)
+    assert history.current.curves == {}
+    assert history.undone().current == first
+
+
+def test_a_replay_says_what_would_have_been_asked() -> None:
+    writing = used("c.read", review_score=0.99, review_kind=KIND).model_copy(update={"risk": Risk.WRITE})
+    records = [
+        turn("p1", used("a.read", review_score=0.9, review_kind=KIND)),
+        turn("p2", used("a.read", review_score=0.75, review_kind=KIND)),
+        turn("p3", used("b.read", review_score=0.6, review_kind=KIND, approval=ApprovalOutcome.DENIED)),
+        turn("p4", used("b.read", review_score=0.65, review_kind=KIND, approval=ApprovalOutcome.APPROVED)),
+        turn("p5", writing),
+        turn("p6", used("a.read")),
+    ]
+    strict = replayed(records, Calibration(), 0.8, ())
+    assert (strict.turns, strict.calls) == (6, 5)
+    assert dict(strict.then) == {"run unasked": 3, "asked about": 2}
+    assert dict(strict.now) == {"run unasked": 1, "asked about": 4}
+    assert (strict.denied_and_run, strict.approved_and_asked) == (0, 1)
+    lax = replayed(records, Calibration(), 0.5, (Rule(effect=Effect.ALLOW, tool="c.read"),))
+    assert dict(lax.now) == {"run unasked": 5}
+    assert lax.denied_and_run == 1
+    rules = (Rule(effect=Effect.DENY, server="a"), Rule(effect=Effect.ASK, tool="b.*", arguments={"path": "x"}))
+    ruled = replayed(records, Calibration(), 0.5, rules)
+    assert dict(ruled.now) == {"denied by a rule": 2, "run unasked": 2, "asked about": 1}
+    assert ruled.by_arguments == 2
+    halved = Calibration(curves={KIND: Curve(slope=0.1, offset=-1.0, answers=30)})
+    assert dict(replayed(records, halved, 0.5, ()).now) == {"asked about": 5}
