@@ -1,0 +1,88 @@
+"""Judging candidates for a request: one batch through the encoder, each tool with the request before it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deciders.judge.encoding import encode_request, encode_tool, joined
+from deciders.judge.judgement import Judgement
+from deciders.judge.pointing import pointed, slots
+from tools.spec.tool_spec import ToolSpec
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+WEIGHTS = Path(__file__).parent / "weights"
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """The weights, the vocabulary and the calibration; safe to share between threads."""
+
+    session: "InferenceSession"
+    tokenizer: "Tokenizer"
+    scale: float
+    shift: float
+    """A raw score `x` of serving stands for the probability `1 / (1 + exp(-(scale * x + shift)))`."""
+
+    def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[Judgement]:
+        """Judge each of the tools, in their order. Blocking."""
+        if not specs:
+            return []
+        asked = encode_request(request, self.tokenizer)
+        tools = [encode_tool(spec, self.tokenizer) for spec in specs]
+        serves, begin, end = self.session.run(None, _batch([joined(asked, tool) for tool in tools]))
+        seen = len(asked.ids) + 1
+        judged = []
+        for at, (spec, tool) in enumerate(zip(specs, tools, strict=True)):
+            found = {
+                name: pointed(begin[at, place, :seen], end[at, place, :seen])
+                for place, name in enumerate(tool.parameters)
+                if asked.ids
+            }
+            fits = float(1 / (1 + np.exp(-(self.scale * serves[at] + self.shift))))
+            filled = slots(request, asked.offsets, found, spec.required, tuple(spec.parameters))
+            judged.append(Judgement(spec.name, fits, filled))
+        return judged
+
+
+def judge(request: str, specs: Sequence[ToolSpec]) -> list[Judgement]:
+    """Say of each tool whether it serves the request and which words fill its parameters. Blocking."""
+    return load_encoder(WEIGHTS).judge(request, specs)
+
+
+@lru_cache(maxsize=2)
+def load_encoder(folder: Path) -> Encoder:
+    """Return the encoder whose files are in a folder, read once."""
+    from onnxruntime import InferenceSession, SessionOptions
+    from tokenizers import Tokenizer
+
+    options = SessionOptions()
+    options.intra_op_num_threads = THREADS
+    session = InferenceSession(str(folder / "judge.onnx"), options, providers=["CPUExecutionProvider"])
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    fitted = json.loads((folder / "calibration.json").read_text(encoding="utf-8"))
+    return Encoder(session, tokenizer, float(fitted["scale"]), float(fitted["shift"]))
+
+
+def _batch(pairs: Sequence[tuple[list[int], list[int], list[int]]]) -> dict[str, Any]:
+    """Return the pairs as arrays; a tool without parameters has one marker that nobody reads."""
+    longest = max(len(ids) for ids, _, _ in pairs)
+    most = max([1, *(len(markers) for _, _, markers in pairs)])
+    arrays = {name: np.zeros((len(pairs), longest), dtype=np.int64) for name in ("ids", "mask", "segments")}
+    arrays["markers"] = np.zeros((len(pairs), most), dtype=np.int64)
+    for at, (ids, segments, markers) in enumerate(pairs):
+        arrays["ids"][at, : len(ids)] = ids
+        arrays["mask"][at, : len(ids)] = 1
+        arrays["segments"][at, : len(ids)] = segments
+        arrays["markers"][at, : len(markers)] = markers
+    return arrays
