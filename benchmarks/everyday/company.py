@@ -1,0 +1,102 @@
+"""How each server is started, and sessions over some of them: the real hub, graph and database, without a model."""
+
+import shutil
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.everyday.asked import ServerName
+from benchmarks.everyday.world import World
+from connectors.sessions import Sessions
+from deciders.choosing import reflex_deciders
+from graph.building import build_graph
+from graph.composition import make_hub
+from graph.journal.opening import journal_in
+from graph.settings import Settings
+from graph.storage import open_checkpointer, open_store
+from state.base import new_id
+from state.errors import InputError
+from tools.servers.config import McpConfig, ServerConfig
+from tools.servers.hub import McpHub
+
+PATIENCE_S = 240.0
+"""Longest wait for servers that have to be installed first."""
+
+
+def server(name: ServerName, world: World) -> dict[str, Any]:
+    """Return a server's entry as a user's mcp.json would have it, started in the world's folder.
+
+    Raises:
+        InputError: the program that starts it is not installed.
+    """
+    start: dict[str, Callable[[], dict[str, Any]]] = {
+        "filesystem": lambda: _npx("@modelcontextprotocol/server-filesystem", str(world.root)),
+        "git": lambda: _uvx("mcp-server-git", "--repository", str(world.root)),
+        "time": lambda: _uvx("mcp-server-time", "--local-timezone", "UTC"),
+        "memory": lambda: {
+            **_npx("@modelcontextprotocol/server-memory"),
+            "env": {"MEMORY_FILE_PATH": str(world.memory)},
+        },
+        "sqlite": lambda: _uvx("--with", "mcp<2", "mcp-server-sqlite", "--db-path", str(world.database)),
+        "fetch": lambda: _uvx("mcp-server-fetch", "--allow-private-ips"),
+    }
+    return {**start[name](), "cwd": str(world.root)}
+
+
+def _npx(*words: str) -> dict[str, Any]:
+    return {"command": _program("npx"), "args": ["-y", *words]}
+
+
+def _uvx(*words: str) -> dict[str, Any]:
+    return {"command": _program("uvx"), "args": [*words]}
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    if found is None:
+        raise InputError(f"`{name}` is not installed, which starts one of the servers: leave these out by --servers")
+    return found
+
+
+class Company:
+    """A hub that stays open over many requests."""
+
+    def __init__(self, hub: McpHub, settings: Settings) -> None:
+        self._hub = hub
+        self._settings = settings
+
+    @asynccontextmanager
+    async def sessions(self) -> AsyncIterator[Sessions]:
+        """Open sessions that remember nothing of other requests."""
+        home = self._settings.home / new_id()
+        settings = self._settings.model_copy(update={"home": home})
+        async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
+            journal = journal_in(settings)
+            graph = build_graph(reflex_deciders(), self._hub, settings.usage_days, settings.prompt_days, journal)
+            yield Sessions(graph.compile(checkpointer=checkpointer, store=store, name="packetgate"))
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@asynccontextmanager
+async def opened(names: Sequence[ServerName], world: World, home: Path) -> AsyncIterator[Company]:
+    """Start these servers.
+
+    Raises:
+        InputError: one does not start.
+    """
+    preferences = home / "packetgate.toml"
+    preferences.touch()
+    settings = Settings(home=home, root=world.root, config=preferences, patience_s=PATIENCE_S)
+    entries = tuple(ServerConfig(name, server(name, world)) for name in names if name != "builtin")
+    async with await make_hub(settings, McpConfig(entries, builtin="builtin" in names)) as hub:
+        await hub.catalogue()
+        _check(f"{one.name}: {one.problem or one.state}" for one in hub.health() if one.state != "ready")
+        yield Company(hub, settings)
+
+
+def _check(problems: Iterable[str]) -> None:
+    told = "; ".join(problems)
+    if told:
+        raise InputError(f"not all servers are there: {told}")

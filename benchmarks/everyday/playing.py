@@ -1,0 +1,128 @@
+"""One request played to its end by a person who approves, as a connector would play it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.everyday.asked import Asked as Request
+from connectors.asking import Reply, Say, Turn
+from connectors.sessions import Sessions
+from connectors.turn import Asked, Finished, run_turn
+from state.base import new_id
+from state.context import RoutingContext
+from state.errors import RequestError
+from state.packet import CognitionPacket
+from state.routing import ToolCall
+
+CONTEXT = RoutingContext(allow_write_tools=True, allow_execute_tools=True)
+MOST_QUESTIONS = 8
+"""Most approvals in a turn: more than any needs."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A call that was put to a person, or ran, or both."""
+
+    tool: str
+    params: Mapping[str, Any]
+    confidence: float
+    """The review's."""
+    doubted: bool
+    """Whether it was below the threshold, so that the person was asked whether it is meant at all."""
+    approved: bool
+    """Whether a person was asked about it."""
+    ran: bool
+    failed: bool
+
+
+@dataclass
+class Played:
+    """What came of one request."""
+
+    answers: list[str] = field(default_factory=list)
+    """One a message; where it ends in a question, the question."""
+    turns: list[list[Made]] = field(default_factory=list)
+    """The calls of each turn."""
+    questions: int = 0
+    """How often the person was asked, for words or for an approval."""
+    asks: bool = False
+    """Whether it ends in a question."""
+
+    @property
+    def answer(self) -> str:
+        """The last thing that the person is shown."""
+        return self.answers[-1] if self.answers else ""
+
+    @property
+    def ran(self) -> list[Made]:
+        """The calls that ran, or were tried, in all turns."""
+        return [call for calls in self.turns for call in calls if call.ran]
+
+    @property
+    def ran_last(self) -> list[Made]:
+        """The calls of the last turn that ran, or were tried."""
+        return [call for call in self.turns[-1] if call.ran] if self.turns else []
+
+
+async def played(sessions: Sessions, request: Request, site: str) -> Played:
+    """Say what the request says, message by message; a message after a question in words is its answer."""
+    session, told = new_id(), Played()
+    question: dict[str, Any] | None = None
+    for message in request.say:
+        words = message.replace("{site}", site)
+        turn: Turn = Reply(words, question["question_id"]) if question else Say(words)
+        last = await _turned(sessions, turn, session, told)
+        if question:
+            told.turns.pop()  # the same turn goes on
+        question = last.question if isinstance(last, Asked) else None
+        told.asks = question is not None
+        told.answers.append(_shown(question) if question else last.packet.response.candidate)
+        told.turns.append([*_made(last.packet)])
+    return told
+
+
+async def _turned(sessions: Sessions, turn: Turn, session: str, told: Played) -> Asked | Finished:
+    """Run a turn to its answer, or to a question that wants words; all that is to be approved, is."""
+    for _ in range(MOST_QUESTIONS):
+        last = await _up_to_a_word(sessions, turn, session)
+        if isinstance(last, Finished):
+            break
+        told.questions += 1
+        if last.question["kind"] == "question":
+            break
+        requests = last.question["action_requests"]
+        turn = Reply({"decisions": [{"type": "approve"} for _ in requests]}, last.question["question_id"])
+    return last
+
+
+async def _up_to_a_word(sessions: Sessions, turn: Turn, session: str) -> Asked | Finished:
+    async with aclosing(run_turn(sessions, turn, session, CONTEXT)) as events:
+        async for event in events:
+            if isinstance(event, Asked | Finished):
+                return event
+    raise RequestError("the turn ended without an answer")
+
+
+def _shown(question: Mapping[str, Any]) -> str:
+    return str(question.get("question") or question["action_requests"][0]["description"])
+
+
+def _made(packet: CognitionPacket) -> Iterator[Made]:
+    routing = packet.tool_routing
+    approved = {one.call_id for one in packet.governance.approvals if not one.by}
+    for call in routing.all_calls if routing else ():
+        yield _of(call, approved=call.call_id in approved)
+
+
+def _of(call: ToolCall, *, approved: bool) -> Made:
+    ran = call.result is not None and not call.result.dry_run
+    return Made(
+        tool=call.tool_name,
+        params=call.params,
+        confidence=call.review_confidence,
+        doubted=call.review_confidence < CONTEXT.confidence_threshold,
+        approved=approved,
+        ran=ran,
+        failed=call.result is not None and not call.result.success,
+    )

@@ -1,0 +1,159 @@
+"""The world that requests are about: a folder under git, a database, a memory, a small site on loopback."""
+
+import json
+import os
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from state.errors import InputError
+
+FOLDER = Path(__file__).parent / "world"
+SQL, MEMORY, SITE, COMMITS = APART = ("shop.sql", "memory.jsonl", "site", "commits.json")
+"""What of the folder is not one of the files."""
+FIRST = "First files"
+"""The message of the first commit, which adds all files."""
+LEFT_ASIDE = frozenset({".git", "__pycache__"})
+"""Folders that are no files of the user's: git is asked itself, and Python leaves its own behind."""
+
+
+@dataclass(frozen=True)
+class State:
+    """All that a request could have changed."""
+
+    files: dict[str, bytes]
+    """By path; a folder's path ends in a slash."""
+    tables: str
+    memory: str
+    commits: str
+    """Branches and what they point at, what is checked out, and what is staged."""
+
+    def changed_files(self, since: "State") -> set[str]:
+        """Return the paths of what was made, changed or removed; folders made for a file are not counted."""
+        paths = {
+            path for path in self.files.keys() | since.files.keys() if self.files.get(path) != since.files.get(path)
+        }
+        return {
+            path for path in paths if not (path.endswith("/") and any(one.startswith(path) for one in paths - {path}))
+        }
+
+
+class World:
+    """A place on disk that can be put back to how it was."""
+
+    def __init__(self, place: Path, site: str) -> None:
+        """`place` is an empty folder, `site` the address at which the pages are served."""
+        place = place.resolve()
+        self.site = site
+        self.root = place / "files"
+        self.database = place / "shop.db"
+        self.memory = place / "memory.jsonl"
+        self._kept = place / "kept"
+        self.root.mkdir()
+        self._kept.mkdir()
+        ours = [one for one in sorted(FOLDER.iterdir()) if one.name not in APART]
+        for one in ours:
+            (shutil.copytree if one.is_dir() else shutil.copy2)(one, self.root / one.name)
+        self._commit_all()
+        with closing(sqlite3.connect(self._kept / self.database.name)) as database:
+            database.executescript((FOLDER / SQL).read_text(encoding="utf-8"))
+        shutil.copy2(FOLDER / MEMORY, self._kept / self.memory.name)
+        shutil.copytree(self.root, self._kept / "files", symlinks=True)
+        self.reset()
+        self.before = self.state()
+
+    def reset(self) -> None:
+        """Put everything back. The folder itself stays: servers have it open."""
+        for one in self.root.iterdir():
+            shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
+        shutil.copytree(self._kept / "files", self.root, symlinks=True, dirs_exist_ok=True)
+        for path in (self.database, self.memory):
+            shutil.copy2(self._kept / path.name, path)
+
+    def state(self) -> State:
+        """Return how everything stands."""
+        found = sorted(path for path in self.root.rglob("*") if not LEFT_ASIDE & {*path.relative_to(self.root).parts})
+        files = {
+            path.relative_to(self.root).as_posix() + ("/" if path.is_dir() else ""): b""
+            if path.is_dir()
+            else path.read_bytes()
+            for path in found
+        }
+        with closing(sqlite3.connect(self.database)) as database:
+            tables = "\n".join(database.iterdump())
+        memory = _spelled(self.memory.read_text(encoding="utf-8")) if self.memory.exists() else ""
+        commits = [self.git("for-each-ref"), self.git("symbolic-ref HEAD"), self.git("ls-files --stage")]
+        return State(files, tables, memory, "\n".join(commits))
+
+    def rows(self, query: str) -> list[list[Any]]:
+        """Return what a query of the database gives.
+
+        Raises:
+            sqlite3.Error: it cannot be run.
+        """
+        with closing(sqlite3.connect(self.database)) as database:
+            return [[*row] for row in database.execute(query)]
+
+    def git(self, command: str, **variables: str) -> str:
+        """Return what git prints, errors included. No settings of the machine's or the user's count."""
+        env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, **variables}
+        words = ["git", *shlex.split(command)]
+        ran = subprocess.run(words, cwd=self.root, env=env, capture_output=True, text=True, check=False)
+        return ran.stdout + ran.stderr
+
+    def _commit_all(self) -> None:
+        self.git("init --quiet --initial-branch main")
+        self.git("config user.name packetgate")
+        self.git("config user.email packetgate@example.com")
+        self._commit(FIRST, 1)
+        for day, commit in enumerate(json.loads((FOLDER / COMMITS).read_text(encoding="utf-8")), 2):
+            for name, content in commit["files"].items():
+                path = self.root / name
+                if content is None:
+                    path.unlink()
+                else:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(content, encoding="utf-8")
+            self._commit(commit["message"], day)
+
+    def _commit(self, message: str, day: int) -> None:
+        self.git("add --all")
+        at = f"2026-11-{day:02}T09:00:00Z"
+        made = self.git(f"commit --quiet --message {shlex.quote(message)}", GIT_AUTHOR_DATE=at, GIT_COMMITTER_DATE=at)
+        if made:
+            raise InputError(f"the world's commit {message!r} cannot be made: {made.strip()}")
+
+
+def _spelled(lines: str) -> str:
+    """Return lines of JSON as servers in JavaScript and in Python would spell them, one after the other."""
+    kept = [json.loads(line) for line in lines.splitlines() if line.strip()]
+    spellings: tuple[tuple[str, str], ...] = ((",", ":"), (", ", ": "))
+    return "\n".join(json.dumps(one, ensure_ascii=False, separators=signs) for signs in spellings for one in kept)
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+
+@contextmanager
+def served_site() -> Iterator[str]:
+    """Serve the world's pages on loopback, and yield their address."""
+    handler = partial(_Quiet, directory=str(FOLDER / SITE))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
