@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from benchmarks.everyday.asked import Asked, FileExpected, Text
 from benchmarks.everyday.playing import Played
-from benchmarks.everyday.world import State, World
+from benchmarks.everyday.world import GIT, State, World
 
 Outcome = Literal["well", "asked", "declined", "wrong"]
 """As the docstring of `benchmarks.everyday` defines them."""
@@ -94,14 +94,16 @@ def _wrong_changes(asked: Asked, world: World, after: State) -> Iterator[str]:
         if name not in expected:
             yield f"{path} has changed"
         else:
-            yield from _file_problems(name, expected[name], after)
+            yield from _file_problems(name, expected[name], world, after)
     if after.tables != before.tables:
         yield from [*_sql_problems(asked, world)] if expect.sql else ["the database has changed"]
     if after.memory != before.memory:
-        named = expect.memory or expect.memory_lacks
-        yield from [*_memory_problems(asked, after)] if named else ["the memory has changed"]
+        yield from (
+            [*_memory_problems(asked, after)] if expect.memory or expect.memory_lacks else ["the memory has changed"]
+        )
     if after.commits != before.commits:
-        yield from [*_git_problems(asked, world)] if expect.git else ["what git keeps has changed"]
+        named = expect.git or any(path.startswith(GIT) for path in expect.files)
+        yield from [*_git_problems(asked, world)] if named else ["what git keeps has changed"]
 
 
 def _problems(asked: Asked, played: Played, world: World, after: State, moment: Moment) -> Iterator[str]:
@@ -115,7 +117,7 @@ def _problems(asked: Asked, played: Played, world: World, after: State, moment: 
             yield f"the answer lacks {text!r}"
     yield from (f"the answer says {text!r}" for text in expect.answer_lacks if _squeezed(text) in answer)
     for path, one in expect.files.items():
-        yield from _file_problems(path.strip("/"), one, after)
+        yield from _file_problems(path.strip("/"), one, world, after)
     yield from _sql_problems(asked, world)
     yield from _memory_problems(asked, after)
     yield from _git_problems(asked, world)
@@ -127,8 +129,8 @@ def _problems(asked: Asked, played: Played, world: World, after: State, moment: 
         yield f"{len(ran)} calls ran"
 
 
-def _file_problems(path: str, expected: FileExpected | None, after: State) -> Iterator[str]:
-    found = after.files.get(path, after.files.get(f"{path}/"))
+def _file_problems(path: str, expected: FileExpected | None, world: World, after: State) -> Iterator[str]:
+    found = world.inside_git(path) if path.startswith(GIT) else after.files.get(path, after.files.get(f"{path}/"))
     if expected is None or found is None:
         if (expected is None) != (found is None):
             yield f"{path} is there" if expected is None else f"{path} is not there"

@@ -22,6 +22,7 @@ SQL, MEMORY, SITE, COMMITS = APART = ("shop.sql", "memory.jsonl", "site", "commi
 """What of the folder is not one of the files."""
 FIRST = "First files"
 """The message of the first commit, which adds all files."""
+GIT = ".git/"
 LEFT_ASIDE = frozenset({".git", "__pycache__"})
 """Folders that are no files of the user's: git is asked itself, and Python leaves its own behind."""
 
@@ -93,6 +94,11 @@ class World:
         memory = _spelled(self.memory.read_text(encoding="utf-8")) if self.memory.exists() else ""
         commits = [self.git("for-each-ref"), self.git("symbolic-ref HEAD"), self.git("ls-files --stage")]
         return State(files, tables, memory, "\n".join(commits))
+
+    def inside_git(self, path: str) -> bytes | None:
+        """Return what a file of git's own holds; None where there is none."""
+        file = self.root / path
+        return file.read_bytes() if file.is_file() else None
 
     def rows(self, query: str) -> list[list[Any]]:
         """Return what a query of the database gives.

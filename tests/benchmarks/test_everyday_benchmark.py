@@ -1,0 +1,138 @@
+"""The benchmark of everyday requests: what it reads, how it judges, and that it runs on the real built-in tools."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.programs import require
+
+from benchmarks.everyday.__main__ import main
+from benchmarks.everyday.asked import SERVERS, Asked, read_asked
+from benchmarks.everyday.figures import figures
+from benchmarks.everyday.judging import Moment, Verdict, judged
+from benchmarks.everyday.playing import Made, Played
+from benchmarks.everyday.world import World
+from state.errors import InputError
+
+NOON = Moment(datetime(2026, 3, 1, 12, 0, tzinfo=UTC), datetime(2026, 3, 1, 12, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    require("git")
+    return World(tmp_path, "http://127.0.0.1:1")
+
+
+def asked(**expect: Any) -> Asked:
+    line = {"id": "one", "servers": ["builtin"], "say": ["do it"], "expect": expect}
+    return Asked.model_validate(line)
+
+
+def made(*, confidence: float = 0.95, approved: bool = False, failed: bool = False) -> Made:
+    return Made("ai.read", {}, confidence, doubted=confidence < 0.7, approved=approved, ran=True, failed=failed)
+
+
+def judge(world: World, *calls: Made, shown: str = "", questions: int = 0, **expect: Any) -> Verdict:
+    return judged(asked(**expect), Played([shown], [[*calls]], questions, asks=questions > 0), world, NOON)
+
+
+def test_what_holds_is_well(world: World):
+    (world.root / "new").mkdir()
+    (world.root / "new" / "a.txt").write_text("green tea\n")
+    verdict = judge(
+        world,
+        made(),
+        shown="It is  12:01\nNow.",
+        answer=[["noon", "{now UTC} now"]],
+        files={"new/a.txt": {"is": "green tea"}, "todo.md": {"has": ["plumber"]}, "nowhere.txt": None},
+        sql=[{"query": "SELECT count(*) FROM customers", "rows": [[10]]}],
+        memory=['"name":"Mira"', '"name": "Mira"'],
+        git=[{"command": "log -1 --format=%s", "has": ["VAT"]}],
+    )
+    assert (verdict.outcome, verdict.problems) == ("well", ())
+
+
+def test_an_answer_without_a_call_does_not_count(world: World):
+    assert judge(world, shown="todo", answer=["todo"]).outcome == "declined"
+    assert judge(world, shown="I am Packetgate", answer=["packetgate"], calls=0).outcome == "well"
+
+
+def test_asking_is_well_where_it_is_expected(world: World):
+    assert judge(world, shown="Which file?", questions=1).outcome == "asked"
+    assert judge(world, shown="Which file?", questions=1, asks=True, answer=["file"]).outcome == "well"
+    assert judge(world, shown="Which file?", asks=True).outcome == "well", "the answer asks"
+    assert judge(world, shown="No tool fits.", asks=True).problems == ("it does not ask",)
+
+
+@pytest.mark.parametrize(
+    ("calls", "outcome", "wrong"),
+    [
+        ((made(),), "wrong", "answer"),
+        ((made(failed=True),), "wrong", "failed"),
+        ((made(failed=True), made()), "wrong", "answer"),
+        ((made(confidence=0.6, approved=True),), "asked", ""),
+        ((made(confidence=0.6, approved=True), made()), "wrong", "answer"),
+        ((made(approved=True),), "wrong", "answer"),
+    ],
+)
+def test_a_call_that_brings_something_else_is_wrong(world: World, calls: Any, outcome: str, wrong: str):
+    verdict = judge(world, *calls, shown="the wrong one", answer=["the right one"])
+    assert (verdict.outcome, verdict.wrong, verdict.problems) == (outcome, wrong, ("the answer lacks 'the right one'",))
+
+
+def test_what_changes_and_was_not_to_is_wrong_whatever_is_said(world: World):
+    (world.root / "todo.md").unlink()
+    verdict = judge(world, questions=1)
+    assert (verdict.outcome, verdict.wrong, verdict.problems[0]) == ("wrong", "changed", "todo.md has changed")
+    world.reset()
+    world.git("branch spring")
+    assert judge(world).problems == ("what git keeps has changed",)
+    assert judge(world, files={".git/refs/heads/spring": {"has": ["\n"]}}).outcome == "well"
+    world.reset()
+    world.memory.write_text("")
+    assert judge(world, memory=["Mira"]).wrong == "changed"
+    world.reset()
+    assert judge(world, calls=0).outcome == "well", "everything is as it was"
+
+
+def test_confidence_is_counted_by_calls_that_ran(world: World):
+    right, other = judge(world, made()), judge(world, made(), made(confidence=0.75), shown="x", answer=["y"])
+    builtin, whole = figures([right, other])
+    assert (builtin["name"], whole["name"], whole["requests"]) == ("builtin", "all", 2)
+    assert (whole["well"], whole["wrong"], whole["wrong_answer"], whole["calls"]) == (1, 1, 1, 3)
+    assert [(one["low"], one["count"], one["right"]) for one in whole["bins"]] == [(0.7, 1, 0.0), (0.9, 2, 0.5)]
+
+
+def test_the_requests_are_as_they_must_be():
+    kept = read_asked()
+    assert len(kept) > 350
+    assert {name for one in kept for name in one.servers} == {*SERVERS}
+
+
+def test_a_line_that_is_no_request_is_named(tmp_path: Path):
+    file = tmp_path / "r.jsonl"
+    file.write_text('\n{"id": "a", "servers": ["builtin"], "say": ["x"], "expect": {"anser": []}}\n')
+    with pytest.raises(InputError, match=r"r\.jsonl, line 2: .*anser"):
+        read_asked([file])
+
+
+def test_it_plays_on_the_built_in_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    require("git")
+    lines: list[dict[str, Any]] = [
+        {"id": "read", "say": ["read todo.md"], "expect": {"answer": ["parking permit"], "unchanged": True}},
+        {"id": "write", "say": ['write "tea" to new.txt'], "expect": {"files": {"new.txt": {"is": "tea"}}}},
+        {"id": "none", "say": ["thanks"], "expect": {"calls": 0}},
+        {"id": "wrong", "say": ["read todo.md"], "expect": {"answer": ["the moon"]}},
+    ]
+    file, told = tmp_path / "r.jsonl", tmp_path / "told.jsonl"
+    file.write_text("".join(json.dumps({**line, "servers": ["builtin"]}) + "\n" for line in lines))
+    main(["--requests", str(file), "--json", "--explain", str(told)])
+    builtin, whole = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (builtin["requests"], builtin["well"], builtin["wrong"], whole["calls"]) == (4, 3, 1, 3)
+    explained = {one["id"]: one for one in map(json.loads, told.read_text().splitlines())}
+    assert explained["wrong"]["problems"] == ["the answer lacks 'the moon'"]
+    assert [call["approved"] for call in explained["write"]["calls"][0]] == [True]
+    main(["--requests", str(file), "--only", "read"])
+    assert "well: 100.0% (goal: at least 85%, met)" in capsys.readouterr().out
