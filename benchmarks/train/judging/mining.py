@@ -15,7 +15,7 @@ from benchmarks.train.judging.examples import Example, Labelled, Tool
 NEAREST = 14
 ALIKE = 0.7
 """Tools more alike than this to one that serves are not taken for wrong ones."""
-ELSEWHERE = (15, 200)
+ELSEWHERE = (6, 80)
 """Ranks among other catalogues at which a tool is of the same field, and most likely wrong."""
 
 Vectors = np.ndarray[Any, np.dtype[np.float32]]
@@ -60,8 +60,7 @@ def mined(  # noqa: PLR0917
                 yield Example(source.source, request, source.tools[name], 0.0)
             continue
         right = rng.choice(known)
-        if source.source != "sealtools":
-            yield Example(source.source, request, source.tools[names[right]], 1.0)
+        yield Example(source.source, request, source.tools[names[right]], 1.0)
         likeness = (tools[known] @ tools.T).max(0)
         near = [place for place in np.argsort(-likeness)[: 2 * NEAREST] if likeness[place] < limit][:NEAREST]
         for place in rng.sample(near, min(len(near), 1 if rng.random() < 0.6 else 2)):

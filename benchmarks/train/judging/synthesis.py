@@ -172,7 +172,7 @@ class Synthesis:
         if words & {"content", "text", "message", "body", "description"}:
             bare = [("saying ", ""), (": ", ""), ("that says ", ""), ("with the words ", ""), ("containing ", "")]
         start, end = rng.choice(bare if rng.random() < (0.2 if bare is plain else 0.5) else named)
-        if kind in {"integer", "number", "float"} and not end and rng.random() < 0.3:
+        if str(kind) in {"integer", "number", "float"} and not end and rng.random() < 0.3:
             end = " " + rng.choice(_UNITS)
         return [(start, ""), (value, name), (end, "")]
 

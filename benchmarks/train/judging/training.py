@@ -26,8 +26,10 @@ BATCH = 32
 LEARNING_RATE, HEAD_RATE = 1e-4, 5e-4
 WARM_UP = 0.05
 CHECKPOINT_SECONDS = 300
-MOST = {"metatool": 5000, "sealtools": 700, "apibench": 900, "clinc": 7000}
-"""Requests taken of each source."""
+MOST = {"metatool": 5000, "apibench": 900, "clinc": 7000}
+"""Requests taken of each source whose wrong tools are sought; Seal-Tools brings its own."""
+FOREIGN = 1500
+"""Tools of the unlabelled catalogue among which wrong ones are sought for other sources."""
 SNIPS_UTTERANCES = 5000
 SYNTHESISED = 18_000
 LONGEST = 192
@@ -74,10 +76,12 @@ def examples(data: Path, base: Path, rng: random.Random, share: float = 1.0) -> 
     catalogue = [Tool.of(row) for row in rows(data / "toucan_mcp_catalog" / "tools.jsonl")]
     catalogue = [tool for tool in catalogue if tool.full and tool.full.isascii()]
     embedder = Embedder(base)
-    vectors = embedder.vectors([tool.text for tool in catalogue])
+    foreign = rng.sample(catalogue, FOREIGN)
+    vectors = embedder.vectors([tool.text for tool in foreign])
     found: list[Example] = []
     for source in labelled(data):
-        found += mined(source, catalogue, vectors, embedder, rng, int(share * MOST[source.source]))
+        if source.source in MOST:
+            found += mined(source, foreign, vectors, embedder, rng, int(share * MOST[source.source]))
         if source.source == "metatool":
             found += of_awareness(data, source.tools, rng)
         if source.source == "sealtools":

@@ -52,9 +52,9 @@ def value_of(name: str, schema: Mapping[str, Any], rng: random.Random, phrases: 
         said = str(rng.choice(values))
         return said.replace("_", " ").lower() if rng.random() < 0.5 else said
     kind = schema.get("type", "string")
-    kind = next((one for one in kind if one != "null"), "string") if isinstance(kind, list) else kind
+    kind = str(next((one for one in kind if one != "null"), "string") if isinstance(kind, list) else kind)
     if kind in {"integer", "number", "float"}:
-        return _number(name, str(kind), rng)
+        return _number(name, kind, rng)
     if kind == "array":
         items = schema.get("items")
         item = items if isinstance(items, dict) else {}

@@ -1,0 +1,165 @@
+"""Labelled requests, each with the tools that it may choose from: a file of one's own, or the public sets."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from benchmarks.train.data import held_out, rows
+from state.errors import InputError
+from state.routing import Risk
+from tools.spec.descriptions import brief_of
+from tools.spec.tool_spec import ToolSpec
+
+BFCL = ("simple_python", "multiple", "live_simple", "live_multiple", "irrelevance", "live_irrelevance")
+"""The files of BFCL in which one call, or none, is right."""
+
+
+class Offered(BaseModel):
+    """A tool as a case lists it; `input_schema` and `parameters` mean the same."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    description: str | None = ""
+    server: str | None = ""
+    input_schema: dict[str, Any] | None = None
+    parameters: dict[str, Any] | None = None
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as Packetgate knows it."""
+        full = (self.description or "").strip() or self.name
+        return ToolSpec(
+            name=self.name,
+            server=self.server or "",
+            upstream_name=self.name,
+            full=full,
+            brief=brief_of(full),
+            input_schema=as_json_schema(self.input_schema or self.parameters or {}),
+            risk=Risk.READ,
+        )
+
+
+class Expected(BaseModel):
+    """A call that is right. Without arguments, only the tool is judged."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    arguments: dict[str, list[JsonValue]] | None = None
+    """The values that will do, by parameter; "" among them: it may be left out."""
+
+
+class Case(BaseModel):
+    """A request, what may be chosen, and what is right: these calls, or none."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    query: str
+    tools: tuple[Offered, ...]
+    expected: tuple[Expected, ...] = ()
+    asks: bool = False
+    """Whether something that the tool needs is not said, so that it is to be asked for."""
+
+
+def read_cases(path: Path) -> list[Case]:
+    """Return the cases of a file of JSON Lines.
+
+    Raises:
+        InputError: it cannot be read, or a line is no case.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a UTF-8 text file: {error}") from error
+    cases = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                cases.append(Case.model_validate_json(line))
+            except ValidationError as error:
+                raise InputError(f"{path}:{number}: not a case: {str(error).splitlines()[0]}") from error
+    return cases
+
+
+def public_sets(data: Path) -> dict[str, Callable[[], list[Case]]]:
+    """Return how to read the public sets in the data folder, by name."""
+    bfcl = {f"bfcl {name}": partial(_bfcl, data / "bfcl_v4" / f"{name}.jsonl") for name in BFCL}
+    return {
+        **bfcl,
+        "sealtools": partial(_sealtools, data / "sealtools", lambda tool: True),
+        "sealtools, tools held out": partial(_sealtools, data / "sealtools", partial(held_out, "sealtools")),
+        "when2call": partial(_when2call, data / "when2call" / "queries.jsonl"),
+    }
+
+
+def as_json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema with the types that JSON Schema knows: BFCL also says dict, float, tuple and any."""
+    found: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "type" and isinstance(value, str):
+            if value.lower() != "any":
+                found[key] = _TYPES.get(value.lower(), value.lower())
+        elif key == "properties" and isinstance(value, dict):
+            found[key] = {name: as_json_schema(part) for name, part in value.items() if isinstance(part, dict)}
+        elif key == "items" and isinstance(value, dict):
+            found[key] = as_json_schema(value)
+        else:
+            found[key] = value
+    return found
+
+
+_TYPES = {"dict": "object", "hashmap": "object", "float": "number", "double": "number", "tuple": "array",
+          "list": "array", "bool": "boolean", "int": "integer", "str": "string", "long": "integer"}  # fmt: skip
+
+
+def _bfcl(path: Path) -> list[Case]:
+    """Return the cases of a file of BFCL: its users' words, its functions, and the answers kept beside it."""
+    kept = path.parent / "possible_answer" / path.name
+    answers = {row["id"]: row["ground_truth"] for row in rows(kept)} if kept.exists() else {}
+    cases = []
+    for row in rows(path):
+        said = [message["content"] for turn in row["question"] for message in turn if message["role"] == "user"]
+        right = [(name, values) for call in answers.get(row["id"], []) for name, values in call.items()]
+        expected = [{"name": name, "arguments": values} for name, values in right]
+        cases.append(_case(id=row["id"], query="\n".join(said), tools=row["function"], expected=expected))
+    return cases
+
+
+def _when2call(path: Path) -> list[Case]:
+    """Return the cases of When2Call: call, ask for what is missing, or say that no tool can."""
+    cases = []
+    for row in rows(path):
+        name = json.loads(row["target_tool"])["name"] if row["target_tool"] else ""
+        can = bool(name) and row["label"] != "cannot_answer"
+        asks = row["label"] == "request_for_info"
+        expected = [{"name": name}] if can else []
+        cases.append(_case(id=row["id"], query=row["query"], tools=row["tools"], expected=expected, asks=asks))
+    return cases
+
+
+def _sealtools(folder: Path, counts: Callable[[str], bool]) -> list[Case]:
+    """Return the cases of Seal-Tools that want one call of a tool that counts; numbers may be given as digits."""
+    tools = {row["id"]: row for row in rows(folder / "tools.jsonl")}
+    cases = []
+    for row in rows(folder / "test_in_domain.jsonl"):
+        if len(row["calls"]) != 1 or not counts(row["calls"][0]["tool"]):
+            continue
+        (call,) = row["calls"]
+        arguments = {
+            name: [value, str(value)] if isinstance(value, int | float) else [value]
+            for name, value in call["arguments"].items()
+        }
+        offered = [tools[name] for name in row["candidates"]]
+        expected = [{"name": call["tool"], "arguments": arguments}]
+        cases.append(_case(id=row["id"], query=row["query"], tools=offered, expected=expected))
+    return cases
+
+
+def _case(**values: Any) -> Case:
+    return Case.model_validate(values)

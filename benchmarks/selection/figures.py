@@ -1,0 +1,149 @@
+"""What the chosen calls are worth: beside the right ones, and beside the confidence that they carried."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from benchmarks.selection.cases import Case, Expected
+
+GATE = 0.7
+BINS = 10
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+
+Figures = dict[str, float | int | None]
+
+
+class Call(BaseModel):
+    """A call as it was chosen."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    arguments: dict[str, JsonValue]
+
+
+class Outcome(BaseModel):
+    """What became of one case."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    action: Literal["call", "none", "clarify", "describe"]
+    calls: tuple[Call, ...] = ()
+    relevance: float
+    """How surely some tool serves the request."""
+    confidence: float = 0.0
+    """How surely the calls are right: what the gate reads. Of several, the least."""
+
+
+def summary(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> Figures:
+    """Return the figures of a set; None where it has no cases for one."""
+    pairs = list(zip(cases, outcomes, strict=True))
+    wanted = [(case, one) for case, one in pairs if case.expected and not case.asks]
+    asking = [one for case, one in pairs if case.asks]
+    unserved = [one for case, one in pairs if not case.expected]
+    judged = [(case, one) for case, one in wanted if all(call.arguments is not None for call in case.expected)]
+    called = [(one.confidence, is_right(case, one)) for case, one in pairs if one.action == "call" and _judged(case)]
+    passed = [right for confidence, right in called if confidence >= GATE]
+    return {
+        "cases": len(pairs),
+        "relevance_auroc": auroc(
+            [one.relevance for case, one in pairs if case.expected], [one.relevance for one in unserved]
+        ),
+        "tool_accuracy": _mean(names_right(case, one) for case, one in wanted),
+        "exact_match": _mean(is_right(case, one) for case, one in judged),
+        "asked_where_something_is_missing": _mean(one.action == "clarify" for one in asking),
+        "called_where_none_serves": _mean(one.action == "call" for one in unserved),
+        "ece": calibration_error(called),
+        "gate_precision": _mean(passed),
+        "gate_coverage": len(passed) / sum(map(_judged, cases)) if any(map(_judged, cases)) else None,
+    }
+
+
+def names_right(case: Case, outcome: Outcome) -> bool:
+    """Return whether exactly the right tools were called."""
+    return sorted(call.name for call in outcome.calls) == sorted(call.name for call in case.expected)
+
+
+def is_right(case: Case, outcome: Outcome) -> bool:
+    """Return whether exactly the right calls were made, with arguments that will do."""
+    left = list(outcome.calls)
+    for expected in case.expected:
+        fitting = next((call for call in left if call.name == expected.name and _will_do(call, expected)), None)
+        if fitting is None:
+            return False
+        left.remove(fitting)
+    return not left and bool(case.expected) and not case.asks
+
+
+def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
+    """Return how often a request that a tool serves has the higher score; None without both kinds."""
+    if not positive or not negative:
+        return None
+    order = sorted(negative)
+    wins = 0.0
+    for score in positive:
+        wins += (_below(order, score) + _below(order, score, including=True)) / 2
+    return wins / (len(positive) * len(negative))
+
+
+def calibration_error(called: Sequence[tuple[float, bool]]) -> float | None:
+    """Return the expected calibration error over ten equal bins of confidence."""
+    if not called:
+        return None
+    bins: dict[int, list[tuple[float, bool]]] = {}
+    for confidence, right in called:
+        bins.setdefault(min(int(confidence * BINS), BINS - 1), []).append((confidence, right))
+    apart = (abs(sum(c for c, _ in held) - sum(r for _, r in held)) for held in bins.values())
+    return sum(apart) / len(called)
+
+
+def _judged(case: Case) -> bool:
+    """Whether a call for it can be told right from wrong."""
+    return not case.expected or case.asks or all(call.arguments is not None for call in case.expected)
+
+
+def _will_do(call: Call, expected: Expected) -> bool:
+    allowed = expected.arguments or {}
+    if not call.arguments.keys() <= allowed.keys():
+        return False
+    return all(
+        any(same(call.arguments[name], value) for value in values) if name in call.arguments else "" in values
+        for name, values in allowed.items()
+    )
+
+
+def same(given: Any, allowed: Any) -> bool:
+    """Return whether two values mean the same: case and marks within words aside; in objects, a list allows each."""
+    if isinstance(given, bool) or isinstance(allowed, bool):
+        return given is allowed
+    if isinstance(given, int | float) and isinstance(allowed, int | float):
+        return given == allowed
+    if isinstance(given, str) and isinstance(allowed, str):
+        return _plain(given) == _plain(allowed)
+    if isinstance(given, list) and isinstance(allowed, list):
+        return len(given) == len(allowed) and all(map(same, given, allowed))
+    if isinstance(given, Mapping) and isinstance(allowed, Mapping):
+        return given.keys() <= allowed.keys() and all(_allows(given, name, values) for name, values in allowed.items())
+    return given is None and allowed is None
+
+
+def _allows(given: Mapping[str, Any], name: str, values: Any) -> bool:
+    many = values if isinstance(values, list) else [values]
+    return any(same(given[name], value) for value in [*many, values]) if name in given else "" in many
+
+
+def _plain(text: str) -> str:
+    return _IGNORED.sub("", text).lower().replace("'", '"')
+
+
+def _mean(values: Iterable[bool]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None
+
+
+def _below(order: Sequence[float], score: float, *, including: bool = False) -> int:
+    return (bisect_right if including else bisect_left)(order, score)

@@ -1,0 +1,52 @@
+"""Cases put to Packetgate's own deciders, as a turn without a language model does."""
+
+from collections.abc import Sequence
+
+from benchmarks.selection.cases import Case
+from benchmarks.selection.figures import Call, Outcome
+from deciders.protocols import Deciders, Selection
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import ToolCall, ToolRouting
+from state.sections import Content, Context, PaletteEntry
+from tools.catalogue.catalogue import Catalogue
+
+
+async def outcomes(cases: Sequence[Case], deciders: Deciders) -> list[Outcome]:
+    """Return what is chosen for each case, and how sure the review is of it."""
+    return [await _outcome(case, deciders) for case in cases]
+
+
+async def _outcome(case: Case, deciders: Deciders) -> Outcome:
+    catalogue = Catalogue(tool.spec for tool in case.tools)
+    palette = tuple(
+        PaletteEntry(tool_name=name, shown="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
+    )
+    packet = CognitionPacket(
+        content=Content(original_prompt=case.query), context=Context(palette=palette), tool_routing=ToolRouting()
+    )
+    selection = await deciders.selector(packet, catalogue, RoutingContext())
+    outcome = Outcome(
+        id=case.id,
+        action=selection.action,
+        calls=tuple(Call(name=call.tool_name, arguments=call.params) for call in selection.calls),
+        relevance=_relevance(selection),
+    )
+    if not selection.calls:
+        return outcome
+    calls = tuple(
+        ToolCall(
+            tool_name=call.tool_name, params=call.params, selection_confidence=call.confidence or selection.confidence
+        )
+        for call in selection.calls
+    )
+    chosen = packet.model_copy(update={"tool_routing": ToolRouting(calls=calls)})
+    review = await deciders.reviewer(chosen, catalogue, RoutingContext())
+    judged = [review.of(call.call_id) for call in calls]
+    sure = min(one.confidence if one.approved else min(one.confidence, 0.5) for one in judged)
+    return outcome.model_copy(update={"confidence": sure})
+
+
+def _relevance(selection: Selection) -> float:
+    """How surely some tool serves: a selection of none says how surely none does."""
+    return 1 - selection.confidence if selection.action == "none" else selection.confidence

@@ -1,0 +1,99 @@
+"""The benchmark of selection: what it reads, and what it counts as right."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.selection.cases import Case, as_json_schema, read_cases
+from benchmarks.selection.figures import Call, Outcome, auroc, calibration_error, is_right, same, summary
+from state.errors import InputError
+
+REPOSITORY = Path(__file__).parents[2]
+TAKES = {"city": {"type": "string"}, "days": {"type": "integer"}}
+FORECAST = {
+    "name": "forecast",
+    "description": "Weather of the coming days.",
+    "parameters": {"type": "dict", "properties": TAKES, "required": ["city"]},
+}
+
+
+def case(**values: Any) -> Case:
+    return Case.model_validate({"id": "1", "query": "?", "tools": [FORECAST], **values})
+
+
+def wants(**arguments: Any) -> Case:
+    return case(expected=[{"name": "forecast", "arguments": arguments}])
+
+
+def called(confidence: float = 0.9, /, **arguments: Any) -> Outcome:
+    calls = (Call(name="forecast", arguments=arguments),)
+    return Outcome(id="1", action="call", calls=calls, relevance=0.8, confidence=confidence)
+
+
+NOTHING = Outcome(id="1", action="none", relevance=0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed", "alike"),
+    [
+        ("New York", "new york", True),
+        ("a-b", "ab", True),
+        (2, 2.0, True),
+        ("2", 2, False),
+        (True, 1, False),
+        ([1, 2], [2, 1], False),
+        ({"a": 1}, {"a": [1, 2], "b": ["", 3]}, True),
+        ({"a": 3}, {"a": [1, 2]}, False),
+    ],
+)
+def test_same(given: Any, allowed: Any, alike: bool):
+    assert same(given, allowed) is alike
+
+
+def test_a_call_is_right_with_values_that_will_do():
+    asked = wants(city=["Oslo", "oslo, norway"], days=[3, ""])
+    assert is_right(asked, called(city="Oslo"))
+    assert is_right(asked, called(city="Oslo, Norway", days=3))
+    assert not is_right(asked, called(city="Oslo", days=4))
+    assert not is_right(asked, called(days=3))
+    assert not is_right(asked, called(city="Oslo", unit="C"))
+    assert not is_right(case(), called(city="Oslo"))
+
+
+def test_figures():
+    cases = [wants(city=["Oslo"]), wants(city=["Rome"]), case(), case()]
+    came = [called(0.9, city="Oslo"), called(0.8, city="Oslo"), NOTHING, called(0.2, city="Oslo")]
+    figures = summary(cases, came)
+    assert (figures["exact_match"], figures["tool_accuracy"]) == (0.5, 1.0)
+    assert (figures["called_where_none_serves"], figures["gate_precision"], figures["gate_coverage"]) == (0.5, 0.5, 0.5)
+    assert figures["relevance_auroc"] == 0.75
+    assert figures["ece"] == pytest.approx((0.1 + 0.8 + 0.2) / 3)
+
+
+def test_measures_of_nothing():
+    assert auroc([], [0.1]) is None
+    assert calibration_error([]) is None
+
+
+def test_schemas_of_other_dialects():
+    schema = {"type": "dict", "properties": {"x": {"type": "float"}, "y": {"type": "tuple", "items": {"type": "any"}}}}
+    inner = {"x": {"type": "number"}, "y": {"type": "array", "items": {}}}
+    assert as_json_schema(schema) == {"type": "object", "properties": inner}
+
+
+def test_it_prints_for_scripts_and_says_what_is_no_case(tmp_path: Path):
+    file = tmp_path / "mine.jsonl"
+    rows = [wants(city=["Oslo"]).model_dump(), case(id="2", query="Sing me a song").model_dump()]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    command = [sys.executable, "-m", "benchmarks.selection", "--json", "--cases"]
+    done = subprocess.run([*command, str(file)], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["name"] == "mine"
+    file.write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match=r"mine\.jsonl:1: not a case"):
+        read_cases(file)
+    failed = subprocess.run([*command, str(file)], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert failed.returncode == 2
