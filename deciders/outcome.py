@@ -47,7 +47,7 @@ def routing_from_queue(routing: ToolRouting, context: RoutingContext) -> ToolRou
 
 
 def _may_widen(packet: CognitionPacket) -> bool:
-    """Whether tools were left out that could serve, once a turn, and only before a tool's output has been read."""
+    """Whether tools that could serve had no room, once a turn, and only before a tool's output has been read."""
     routing = packet.routing
     return bool(packet.context.palette_left_out) and not routing.widened and not routing.reinjection_count
 

@@ -38,7 +38,7 @@ async def build_palette(
             recent=packet.context.recent_tools,
             described=routing.described_tools,
             missed=routing.missed_tools + routing.objections,
-            widened=routing.widened and not guarded,
+            seen=packet.context.palette_names if routing.widened and not guarded else (),
             guarded=guarded,
             tokens=counter,
         ),

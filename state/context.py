@@ -39,7 +39,7 @@ class RoutingContext(BaseModel):
     allowed_tools: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=(), description="Patterns such as notes.*: only tools that fit one may be used; none given: all may."
     )
-    palette_size: int = Field(default=24, ge=1, le=128, description="Most tools shown to selection in a turn.")
+    palette_size: int = Field(default=128, ge=1, le=256, description="Most tools shown to selection in a turn.")
     palette_token_budget: int = Field(
         default=2_000, ge=100, le=100_000, description="Tokens the palette's tool texts may take."
     )

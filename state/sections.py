@@ -12,10 +12,13 @@ from state.context import RoutingContext
 from state.errors import PacketVersionError
 from state.routing import Risk
 
-PACKET_VERSION = 3
+PACKET_VERSION = 4
 """Raised with every change that an older Packetgate could not read."""
 
 DecidedBy = Literal["model", "reflex"]
+
+Shown = Literal["name", "brief", "full"]
+"""How a tool stands on the palette: by its name alone, with a brief description, or with its arguments too."""
 
 LEDGER_RESULTS = 5
 """Results that a session remembers."""
@@ -105,7 +108,7 @@ class PaletteEntry(Section):
     """One tool the turn may use, and why it is there."""
 
     tool_name: str
-    shown: Literal["full", "brief"]
+    shown: Shown
     reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "preview", "kept"]
     """`kept`: only to read on in a result that was too long."""
     risk: Risk
@@ -151,7 +154,7 @@ class Context(Section):
     palette_tokens: int = 0
     """Of the palette's texts."""
     palette_left_out: int = 0
-    """How many tools share a word with the request and were not offered, for their access or their subject."""
+    """How many tools fit the request and had no room on it."""
     subject: tuple[str, ...] = ()
     """Words that the session was last about."""
     shift: str = ""

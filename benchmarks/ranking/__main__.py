@@ -57,15 +57,15 @@ def packetgate(tools: Sequence[ToolSpec]) -> Rank:
     return lambda request: [hit.name for hit in ranking.rank(request, DEPTH)]
 
 
-def fastmcp(tools: Sequence[ToolSpec]) -> Rank:
+def fastmcp(tools: Sequence[ToolSpec], depth: int = DEPTH) -> Rank:
     """Return FastMCP's ranking. Tools go by their ids, as it names a mounted server's tools after the server too."""
-    transform = BM25SearchTransform(max_results=DEPTH)
+    transform = BM25SearchTransform(max_results=depth)
     known = [  # unchecked: it warns of every name that is not in MCP's letters
         Tool.model_construct(name=tool.name, description=tool.full, parameters={"properties": tool.parameters})
         for tool in tools
     ]
     asyncio.run(transform._search(known, ""))
-    return lambda request: [tools[at].name for at in transform._index.query(request, DEPTH)]
+    return lambda request: [tools[at].name for at in transform._index.query(request, depth)]
 
 
 def measure(rankers: Mapping[str, Rank], queries: Sequence[Query]) -> dict[str, Figures]:

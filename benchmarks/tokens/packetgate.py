@@ -38,7 +38,7 @@ class Asked:
 
 def in_full(catalogue: Catalogue) -> str:
     """Return every tool as a palette shows it in full."""
-    return "\n".join(describe(spec, full=True) for spec in catalogue.values())
+    return "\n".join(describe(spec, "full") for spec in catalogue.values())
 
 
 async def selections(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIterator[Asked]:

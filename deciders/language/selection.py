@@ -109,15 +109,16 @@ async def select_by_model(
         corrections.extend(found)
         return " ".join(correction.message for correction in found) or None
 
-    tools = [catalogue[entry.tool_name] for entry in packet.context.palette if entry.tool_name in catalogue]
-    in_full = {entry.tool_name for entry in packet.context.palette if entry.shown == "full"}
+    shown = {one.tool_name: one.shown for one in packet.context.palette if one.tool_name in catalogue}
+    tools = [catalogue[name] for name, how in shown.items() if how != "name"]
+    in_full = {name for name, how in shown.items() if how == "full"}
     model, max_tokens = await source(), context.selection_max_tokens
     systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
     answer = await decide(
         model,
         await conversation(model, packet, systems, _user(packet), max_tokens),
         SelectionAnswer,
-        selection_form(tools, context.max_parallel_calls, catalogue.groups, in_full),
+        selection_form(tools, context.max_parallel_calls, [*shown, *catalogue.groups], in_full),
         temperature=context.selection_temperature,
         top_p=context.selection_top_p,
         max_tokens=max_tokens,

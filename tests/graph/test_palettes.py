@@ -20,12 +20,12 @@ from state.packet import CognitionPacket, TurnInput
 from state.request import TurnRequest
 from state.sections import Access
 from tools.catalogue.preferences import Preferences
+from tools.palette.choice import BRIEF_BEST, WORTH_SAVING
 from tools.servers.hub import McpHub
 
 TASKS = {name for name in READS | WRITES if "task" in name}
 WEB = {name for name in READS if name.startswith("web_")}
 DOCS = {name for name in READS if "doc" in name}
-PROJECTS = {name for name in READS if "project" in name}
 
 
 @pytest.fixture
@@ -46,35 +46,34 @@ def shown(packet: CognitionPacket) -> set[str]:
 
 @dataclass(frozen=True)
 class Case:
-    """A request, and what its palette must be like."""
-
     request: str
-    least: int
-    most: int
-    within: set[str]
-    """Nothing but these."""
-    holds: set[str]
+    told: set[str]
+    """What stands there with its description."""
+    not_told: set[str]
     access: Access = Access.READ
 
 
 CASES = [
-    Case("List my tasks", 5, 8, set(READS) - WEB, {"list_tasks", "get_task", "search_tasks"}),
-    Case("show me my tasks", 5, 8, set(READS) - WEB, {"list_tasks", "get_task", "search_tasks"}),
-    Case("Create a new task", 10, 12, TASKS, {"create_task", "list_tasks"}, Access.WRITE),
-    Case("Analyze project health", 18, 22, set(READS) - WEB, PROJECTS),
-    Case("Search the web for lighthouses", 1, 8, set(READS), {"web_search"}),
-    Case(f"How does {PRODUCT} work?", 3, 24, set(READS), DOCS),
-    Case("Update task status", 1, 16, set(READS | WRITES) - WEB, {"update_task", "get_task"}, Access.WRITE),
+    Case("List my tasks", {"list_tasks", "list_overdue_tasks"}, WEB | DOCS - {"list_doc_pages"}),
+    Case("show me my tasks", {"list_tasks", "get_task", "search_tasks"}, WEB),
+    Case("Create a new task", {"create_task", "list_tasks"}, WEB - {"web_news"} | DOCS, Access.WRITE),
+    Case("Analyze project health", {"get_project", "get_project_status", "list_project_risks"}, WEB | DOCS),
+    Case("Search the web for lighthouses", {*WEB}, {name for name in WRITES if "task" in name}),
+    Case(f"How does {PRODUCT} work?", {*DOCS}, WEB),
+    Case("Update task status", {"update_task", "get_task"}, WEB | DOCS, Access.WRITE),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.request)
-async def test_the_right_few_tools(office: Session, case: Case):
+async def test_the_right_few_tools_are_described(office: Session, case: Case):
     packet = await say(office, case.request, "project")
+    told = {entry.tool_name.removeprefix("office.") for entry in packet.context.palette if entry.shown != "name"}
     assert packet.tool_routing is not None
     assert packet.intent.access is case.access
-    assert case.least <= len(shown(packet)) <= case.most
-    assert case.holds <= shown(packet) <= case.within
+    assert len(told) == BRIEF_BEST
+    assert case.told <= told
+    assert not case.not_told & told
+    assert packet.context.palette_tokens <= WORTH_SAVING
 
 
 async def test_a_question_is_looked_up_in_the_documentation(office: Session):
@@ -82,11 +81,6 @@ async def test_a_question_is_looked_up_in_the_documentation(office: Session):
     assert [(call.tool_name, call.params) for call in packet.routing.all_calls] == [
         ("office.search_docs", {"query": f"{PRODUCT} work"})
     ]
-
-
-async def test_a_plain_wish_loads_fewer_than_the_pool(office: Session):
-    pool = await say(office, "Analyze project health", "project")
-    assert len(shown(await say(office, "show me my tasks"))) < len(shown(pool))
 
 
 async def test_a_new_type_of_conversation_chooses_anew_and_is_recorded(office: Session):
@@ -107,7 +101,6 @@ async def test_a_new_subject_chooses_anew_and_is_recorded(office: Session):
     other = await say(office, "Search the web for lighthouses")
     assert [packet.context.shift for packet in (first, same)] == ["", ""]
     assert other.context.shift == "from paint, tasks to lighthouses, web"
-    assert not shown(other) & {"list_overdue_tasks"}
     (entry,) = [one for one in other.reasoning.reflection_log if one.step == "build_palette"]
     assert "the conversation went from paint, tasks" in entry.summary
 
@@ -130,10 +123,10 @@ async def test_a_shift_is_told_once_on_the_stream(office: Session):
     ]
 
 
-async def test_ten_permanent_tools_with_long_texts_leave_the_tool_that_is_asked_for_its_place():
+async def test_permanent_tools_without_number_leave_the_tool_that_is_asked_for_its_place():
     server = FastMCP[None]("office")
     long = f"{'word ' * 90}.\n\nArgs:\n{'more ' * 300}"
-    for name in (*(f"keep_{at}" for at in range(20)), "list_tasks"):
+    for name in (*(f"keep_{at}" for at in range(200)), "list_tasks"):
         server.add_tool(RawTool(name=name, description=long, parameters={"type": "object"}))
     preferences = Preferences(permanent=["office.keep_*"])
     async with McpHub([in_process(server)], preferences=preferences) as hub:

@@ -42,7 +42,7 @@ def test_an_object_is_taken_as_it_is():
         ("max_reinjections", 0, 10, [-1, 11]),
         ("max_parallel_calls", 1, 16, [0, 17]),
         ("ask_timeout_s", 0.001, 31_536_000.0, [0.0, -1.0, 1e18, float("inf"), float("nan")]),
-        ("palette_size", 1, 128, [0, 129]),
+        ("palette_size", 1, 256, [0, 257]),
         ("palette_token_budget", 100, 100_000, [99, 100_001]),
         ("on_low_confidence", "ask", "skip", ["run", "", None]),
     ],

@@ -3,8 +3,9 @@
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
+from itertools import chain, zip_longest
 
-from tools.catalogue.ledger import capabilities_ledger
+from tools.catalogue.ledger import capabilities_ledger, primary_tools
 from tools.catalogue.preferences import Preferences, matching
 from tools.policy.rules import denied_outright
 from tools.ranking.bm25 import Ranking
@@ -13,6 +14,8 @@ from tools.text.words import words_of
 
 KEPT_LIMITS = 16
 """Sets of allowed tools whose catalogues are kept at hand."""
+KEPT_POOLS = 16
+"""Types of conversation whose pools are kept at hand."""
 
 
 class Catalogue(Mapping[str, ToolSpec]):
@@ -35,6 +38,7 @@ class Catalogue(Mapping[str, ToolSpec]):
                 if alias and name.isascii():
                     self._by_words.setdefault(alias, []).append(name)
         self._limited = lru_cache(maxsize=KEPT_LIMITS)(self._only)
+        self._pooled = lru_cache(maxsize=KEPT_POOLS)(self._pool)
 
     def updated(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of `specs` under the same preferences; what is in both is not read again. Blocking."""
@@ -103,7 +107,9 @@ class Catalogue(Mapping[str, ToolSpec]):
 
         They are those configured for it and, from metadata, those whose server, category or tag has its name.
         """
-        kind = _singular(context_type)
+        return self._pooled(_singular(context_type))
+
+    def _pool(self, kind: str) -> tuple[str, ...]:
         named = [
             spec.name
             for spec in self.values()
@@ -120,6 +126,12 @@ class Catalogue(Mapping[str, ToolSpec]):
         for spec in sorted(self.values(), key=lambda spec: (spec.server, spec.name)):
             by_server.setdefault(spec.server, []).append(spec)
         return by_server
+
+    @cached_property
+    def samples(self) -> tuple[str, ...]:
+        """All tools, each server's telling ones first, the servers taking turns."""
+        by_server = [primary_tools(specs, self.permanent) for specs in self.servers.values()]
+        return tuple(name for name in chain.from_iterable(zip_longest(*by_server)) if name)
 
     @cached_property
     def ledger(self) -> str:

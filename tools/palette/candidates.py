@@ -1,16 +1,13 @@
 """Which tools have a claim to be on a palette, and why."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
 from typing import Literal
 
-from state.routing import Risk
 from state.sections import Access
 from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.ledger import primary_tools
-from tools.palette.subject import Subject
+from tools.palette.subject import subject_of
 from tools.ranking.bm25 import Ranked
 from tools.text.tokens import ESTIMATE, TokenCounter
 
@@ -40,102 +37,89 @@ class PaletteRequest:
     """Tools whose full description the selection asked for."""
     missed: Sequence[str] = ()
     """Tools selected off the last palette, and better ones that an objection named."""
-    widened: bool = False
-    """Whether nothing on the last palette would do: neither access nor subject narrows the choice then."""
+    seen: Collection[str] = ()
+    """The last palette, where nothing on it would do: what it had no room for comes next."""
     guarded: bool = False
     """Whether a tool's output has been read: what the selection wishes for must then speak to the user's words too."""
     tokens: TokenCounter = ESTIMATE
 
 
 class Candidates:
-    """The by_reason of one request."""
+    """The tools with a claim, for one request."""
 
-    def __init__(self, wanted: PaletteRequest, catalogue: Catalogue, subject: Subject, hits: Sequence[Ranked]) -> None:
+    def __init__(self, wanted: PaletteRequest, catalogue: Catalogue) -> None:
         self._wanted = wanted
         self._catalogue = catalogue
-        self._subject = subject
-        self._clear = not wanted.widened and subject.is_clear(hits)
-        self._best_inside = max((hit.score for hit in hits if not catalogue[hit.name].is_external), default=0.0)
-        near = subject.near(hits) if self._clear else list(hits)
-        fitting = [hit for hit in near if self._fits(hit.name, hit.score)]
-        self.note = self._of_unknown_type()
-        """What is out of the ordinary."""
-        if self._clear and near and not fitting:
-            risks = " and ".join(sorted({catalogue[hit.name].risk.value for hit in near}))
-            self.note = f"nothing else fits this {wanted.access} request, so {risks} tools are offered"
-            fitting = near
-        self.ranked = [hit.name for hit in fitting]
-        """The tools that fit the request, best first."""
-        self.pool = self._pool()
-        """The tools that the conversation begins with, as far as the request does not narrow them."""
-        self.left_out = len(hits) - len(fitting)
-        """How many tools share a word with the request and are not offered for it."""
-        self.first = tuple(dict.fromkeys([*_named(wanted.words, catalogue), *self.ranked[:1]]))
+        self.subject = subject_of(wanted.words)
+        """What the request is about."""
+        self.hits = self._ranked_hits()
+        """The tools that fit it, best first: more than there is room for, so that a wider palette can go on there."""
+        best = [hit.name for hit in self.hits]
+        self.first = tuple(dict.fromkeys([*_named(wanted.words, catalogue), *best[:1]]))
         """The tools that the request names, and the best ranked: only wishes get their place before them."""
-        self.kept = tuple(dict.fromkeys([*self.first, *catalogue.permanent]))
-        """What stands on the palette at least in brief, whoever else would be shown in full."""
-        self._speaking = {hit.name for hit in hits} | {*self.pool, *catalogue.permanent, *wanted.recent}
+        self.pool = sorted(catalogue.pool(wanted.context_type), key=lambda name: not self.is_asked_for(name))
+        """The tools that the conversation begins with; those that it asks for first."""
+        speaking = {hit.name for hit in self.hits if hit.terms} | {*self.pool, *catalogue.permanent, *wanted.recent}
+        canonical = {name: catalogue.canonical(name) for name in (*wanted.described, *wanted.missed)}
+        self.wishes = tuple(
+            dict.fromkeys(name for name in canonical.values() if name and (not wanted.guarded or name in speaking))
+        )
+        """What the selection asked for."""
+        self._described = {canonical[name] for name in wanted.described}
 
     def reasons(self) -> dict[str, Reason]:
         """Return why each tool may stand on the palette, the strongest claim first."""
         wanted, half = self._wanted, self._wanted.size // 2
+        seen = () if self.wishes else wanted.seen
+        ranked = sorted((hit.name for hit in self.hits), key=lambda name: name in seen)
         by_reason: list[tuple[Reason, Iterable[str]]] = [
-            ("described", self._wishes(wanted.described)),
-            ("widened", self._wishes(wanted.missed)),
+            ("described", [name for name in self.wishes if name in self._described]),
+            ("widened", self.wishes),
             ("permanent", self._catalogue.permanent),
             ("recent", list(wanted.recent)[:RECENT_TOOLS]),
-            ("ranked", [*self.first, *self.ranked[:half]]),
-            ("default", self.pool),
-            ("ranked", self.ranked[half:]),
-            ("default", self._fillers()),
+            ("ranked", [*self.first, *ranked[:half]]),
+            ("default", self.pool[:half]),
+            ("ranked", ranked[half:]),
+            ("default", self._samples() if wanted.seen or not ranked or len(self._catalogue) <= wanted.size else ()),
         ]
         reasons: dict[str, Reason] = {}
         for reason, names in by_reason:
             for name in names:
                 if name in self._catalogue:
                     reasons.setdefault(name, reason)
-        return reasons or dict.fromkeys(self._catalogue, "default")
+        return reasons
 
-    def _fits(self, name: str, score: float = 0.0) -> bool:
-        """Whether the request asks for such a tool. One that reaches outside may also be what fits it best."""
-        if self._wanted.widened:
-            return True
+    def is_asked_for(self, name: str) -> bool:
+        """Whether the request asks for what such a tool does: it changes or runs nothing, or reaches out, unasked."""
         spec = self._catalogue[name]
-        inside = not spec.is_external or spec.risk is Risk.EXECUTE  # to run something is never asked for by the way
-        called_for = inside or self._subject.outside or score > self._best_inside
-        return spec.risk in self._wanted.access.risks and called_for
+        return spec.risk in self._wanted.access.risks and (not spec.is_external or self.subject.outside)
 
-    def _of_unknown_type(self) -> str:
-        context = self._wanted.context_type
-        known = context == GENERAL or self._catalogue.pool(context)
-        return "" if known else f"no tool is there for a conversation on {context!r}"
+    def note(self) -> str:
+        """Say what is out of the ordinary."""
+        wanted, fitting = self._wanted, [self._catalogue[hit.name].risk for hit in self.hits]
+        if wanted.context_type != GENERAL and not self._catalogue.pool(wanted.context_type):
+            return f"no tool is there for a conversation on {wanted.context_type!r}"
+        if fitting and not wanted.access.risks.intersection(fitting):
+            risks = " and ".join(sorted(set(fitting)))
+            return f"nothing else fits this {wanted.access} request, so {risks} tools are offered"
+        return ""
 
-    def _pool(self) -> list[str]:
-        context = self._wanted.context_type.casefold()
-        pool = [name for name in self._catalogue.pool(context) if self._fits(name)]
-        is_own_subject = self._subject.terms & {context, f"{context}s"}
-        return [name for name in pool if name in self.ranked] if self._clear and not is_own_subject else pool
+    def _ranked_hits(self) -> list[Ranked]:
+        """Rank by the request's words; by the session's subject where they tell nothing."""
+        wanted, earlier = self._wanted, " ".join(self._wanted.subject)
+        for words in (wanted.words, earlier) if self.subject.is_told or not earlier else (earlier,):
+            hits = self._catalogue.ranking.rank(words, limit=2 * wanted.size)
+            if hits:
+                return hits
+        return []
 
-    def _fillers(self) -> list[str]:
-        """Return what else to show for an unclear request: the rest of a small catalogue, samples of a large one."""
-        if self._clear and self.ranked:
-            return []
-        fitting = [name for name in _spread(self._catalogue) if self._fits(name)]
-        everything = self._wanted.widened or len(self._catalogue) <= self._wanted.size
-        return fitting if everything else fitting[: self._wanted.size // 2]
-
-    def _wishes(self, names: Sequence[str]) -> list[str]:
-        known = [name for name in (self._catalogue.canonical(name) for name in names) if name]
-        return [name for name in known if not self._wanted.guarded or name in self._speaking]
+    def _samples(self) -> list[str]:
+        """Return tools of all servers, for a request that says nothing of any; those that it asks for first."""
+        samples = self._catalogue.samples[: 2 * self._wanted.size]
+        return sorted(samples, key=lambda name: not self.is_asked_for(name))
 
 
 def _named(words: str, catalogue: Catalogue) -> list[str]:
     """Return the tools that stand in a request by a name which is no plain word."""
     tokens = [token.strip(".") for token in _TOKENS.findall(words)]
     return [name for name in map(catalogue.canonical, filter(_IDENTIFIER.search, tokens)) if name]
-
-
-def _spread(catalogue: Catalogue) -> list[str]:
-    """Return all tools, each server's telling ones first, the servers taking turns."""
-    by_server = [primary_tools(specs, catalogue.permanent) for specs in catalogue.servers.values()]
-    return [name for name in chain.from_iterable(zip_longest(*by_server)) if name]

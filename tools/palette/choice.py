@@ -1,22 +1,24 @@
-"""The palette: the few tools a turn may use, in full or in brief, and why each is there."""
+"""The palette: the few tools a turn may use, in full, in brief or by name, and why each is there."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from state.sections import PaletteEntry
+from state.sections import PaletteEntry, Shown
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.candidates import RECENT_TOOLS, Candidates, PaletteRequest
-from tools.palette.subject import Subject, subject_of, subject_shift
-from tools.palette.texts import describe
+from tools.palette.subject import Subject, subject_shift
+from tools.palette.texts import LEVELS, tokens_of
 
 FULL_BEST = 4
 """How many of the best are shown in full, beside those that always are."""
+FULL_SHARE = 1 / 3
+"""The share of the budget for texts in full, while others wait for room: what the selection asks for may take all."""
+BRIEF_BEST = 12
+"""How many of the best are shown at least in brief; the others by name, so that the budget holds many more of them."""
 SHARE = 0.5
 """The most of the whole catalogue, in tokens, that a palette may take: else it would save nothing."""
 WORTH_SAVING = 800
 """Tokens up to which a palette may take more."""
-
-_IN_FULL = frozenset({"permanent", "recent", "described", "widened"})
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Palette:
     subject: Subject
     """What the request is about."""
     left_out: int
-    """How many tools share a word with the request and were not offered, for their access or their subject."""
+    """How many tools fit the request and had no room."""
     shift: str = ""
     """How the session's subject has changed with it."""
     note: str = ""
@@ -38,37 +40,69 @@ class Palette:
 
 def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
     """Choose at most `size` tools within the token budget, never none while the catalogue has any."""
-    subject, hits = subject_of(wanted.words), catalogue.ranking.rank(wanted.words, limit=4 * wanted.size)
-    if not hits and wanted.subject:
-        words = " ".join(wanted.subject)
-        subject, hits = subject_of(words), catalogue.ranking.rank(words, limit=4 * wanted.size)
-    candidates = Candidates(wanted, catalogue, subject, hits)
-    scores = {hit.name: hit.score for hit in hits}
-    budget = _budget(wanted, catalogue)
-    kept = {name: wanted.tokens.count(describe(catalogue[name], full=False)) for name in candidates.kept}
-    reasons, wishes = candidates.reasons(), {"described", "widened"}
-    chosen: dict[str, PaletteEntry] = {}
-    spent = best = 0
-    for name in sorted(reasons, key=lambda name: (reasons[name] not in wishes, name not in candidates.first)):
-        reason = reasons[name]
-        in_full = reason in _IN_FULL or best < FULL_BEST
-        best += reason not in _IN_FULL
-        for shown in ("full", "brief") if in_full else ("brief",):
-            cost = wanted.tokens.count(describe(catalogue[name], full=shown == "full"))
-            to_come = sum(kept.values()) - kept.get(name, 0) if shown == "full" else 0
-            must = not chosen and (shown == "brief" or reason == "described")
-            if spent + cost + to_come <= budget or must:
-                risk, score = catalogue[name].risk, scores.get(name, 0.0)
-                chosen[name] = PaletteEntry(tool_name=name, shown=shown, reason=reason, risk=risk, score=score)
-                spent += cost
-                kept.pop(name, None)
-                break
-        if len(chosen) == wanted.size:
-            break
-    shift = subject_shift(wanted.subject, subject.terms)
-    notes = [candidates.note, _without_room(kept)]
-    entries = tuple(chosen[name] for name in reasons if name in chosen)
-    return Palette(entries, spent, subject, candidates.left_out, shift, "; ".join(filter(None, notes)))
+    candidates = Candidates(wanted, catalogue)
+    reasons = candidates.reasons()
+    always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *catalogue.permanent]))
+    order = list(dict.fromkeys([*always, *reasons]))
+    best = [name for name in order if reasons[name] in {"ranked", "default"}][:BRIEF_BEST]
+    others = [name for name in order if reasons[name] not in {"ranked", "default"}]
+    fully = [*others, *best[:FULL_BEST]]
+
+    budget, room = _budget(wanted, catalogue), _Room(wanted, catalogue)
+    room.show(candidates.wishes, "full", budget, must=reasons[order[0]] == "described" if order else False)
+    room.show(always, "name", budget, must=True)
+    room.show(fully, "full", int(budget * FULL_SHARE))
+    room.show([*others, *best], "brief", budget)
+    room.show(order, "name", budget, must=True)
+    room.show(fully, "full", budget)
+
+    scores = {hit.name: hit.score for hit in candidates.hits}
+    notes = [candidates.note(), _without_room([name for name in always if name not in room.shown])]
+    return Palette(
+        entries=tuple(
+            PaletteEntry(
+                tool_name=name,
+                shown=room.shown[name],
+                reason=reason,
+                risk=catalogue[name].risk,
+                score=scores.get(name, 0.0),
+            )
+            for name, reason in reasons.items()
+            if name in room.shown
+        ),
+        tokens=room.spent,
+        subject=candidates.subject,
+        left_out=len(scores.keys() - room.shown.keys()),
+        shift=subject_shift(wanted.subject, candidates.subject.terms),
+        note="; ".join(filter(None, notes)),
+    )
+
+
+class _Room:
+    """Who is on a palette so far, and what they take."""
+
+    def __init__(self, wanted: PaletteRequest, catalogue: Catalogue) -> None:
+        self._wanted = wanted
+        self._catalogue = catalogue
+        self.shown: dict[str, Shown] = {}
+        self.spent = 0
+
+    def show(self, names: Iterable[str], shown: Shown, limit: int, *, must: bool = False) -> None:
+        """Show tools so, where they are shown less as yet and all stays within the limit.
+
+        Args:
+            must: show the first whatever it takes, where there is none as yet.
+        """
+        for name in names:
+            before = self.shown.get(name)
+            more = self._tokens(name, shown) - (self._tokens(name, before) if before else 0)
+            fits = self.spent + more <= limit and (before or len(self.shown) < self._wanted.size)
+            if LEVELS.index(shown) > (LEVELS.index(before) if before else -1) and (fits or (must and not self.shown)):
+                self.shown[name] = shown
+                self.spent += more
+
+    def _tokens(self, name: str, shown: Shown) -> int:
+        return tokens_of(self._catalogue[name], shown, self._wanted.tokens)
 
 
 def _without_room(names: Collection[str]) -> str:
@@ -81,7 +115,7 @@ def _budget(wanted: PaletteRequest, catalogue: Catalogue) -> int:
     """Return the token budget, less for a small catalogue; of a large one no more is counted than is needed to tell."""
     enough, whole = wanted.token_budget / SHARE, 0
     for spec in catalogue.values():
-        whole += wanted.tokens.count(describe(spec, full=True))
+        whole += tokens_of(spec, "full", wanted.tokens)
         if whole >= enough:
             return wanted.token_budget
     return min(wanted.token_budget, max(WORTH_SAVING, int(whole * SHARE)))

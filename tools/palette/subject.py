@@ -1,7 +1,7 @@
-"""What a request is about, which tools that speaks for, and whether a conversation has turned to something else."""
+"""What a request is about, and whether a conversation has turned to something else."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tools.ranking.bm25 import Ranked
@@ -16,13 +16,6 @@ VAGUE = frozenset(
     " something".split()
 )
 """Words that say how or which, not what about."""
-
-CLEAR = 0.5
-"""Share of the subject's words in one tool's name from which on the tools that are named after it are enough. Measured
-on the sets that `benchmarks.ranking` reads: no needed tool is lost by it; with any word in any name, up to a tenth is.
-"""
-CLOSE = 0.5
-"""Share of the best score that a tool needs beside those, where only its texts speak of the subject."""
 
 VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - MARKS
 _ADDRESS = re.compile(r"\bhttps?://|\bwww\.", re.IGNORECASE)
@@ -40,28 +33,10 @@ class Subject:
     outside: bool
     """Whether it calls for what lies beyond the user's own servers."""
 
-    def is_clear(self, hits: Iterable[Ranked]) -> bool:
-        """Whether some tool's name says most of it."""
-        return any(named and len(named) >= CLEAR * len(self.terms) for named in map(self._named_by, hits))
-
-    def near(self, hits: Iterable[Ranked]) -> list[Ranked]:
-        """Return the hits named after the subject, and of those whose texts speak of it the ones that come close.
-
-        With them go the hits named after what is to be done, where none of those is: another part of the request's.
-        """
-        hits = list(hits)
-        least = CLOSE * max((hit.score for hit in hits), default=0.0)
-        done = {verb for hit in hits if self._named_by(hit) for verb in hit.name_terms & self.verbs}
-        return [
-            hit
-            for hit in hits
-            if self._named_by(hit)
-            or (hit.terms & self.terms and hit.score >= least)
-            or hit.name_terms & (self.verbs - done)
-        ]
-
-    def _named_by(self, hit: Ranked) -> frozenset[str]:
-        return hit.name_terms & self.terms
+    @property
+    def is_told(self) -> bool:
+        """Whether a request says what it is about, or what is to be done."""
+        return bool(self.terms or self.verbs)
 
 
 def subject_of(request: str) -> Subject:

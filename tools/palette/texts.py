@@ -1,17 +1,35 @@
-"""How tools read in a prompt: each in brief or in full."""
+"""How tools read in a prompt: each in full, in brief, or by name."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import get_args
 
-from state.sections import PaletteEntry
+from state.sections import PaletteEntry, Shown
 from tools.catalogue.catalogue import Catalogue
 from tools.spec.tool_spec import ToolSpec
+from tools.text.tokens import TokenCounter
+
+LEVELS: tuple[Shown, ...] = get_args(Shown)
+"""From the shortest to the longest."""
+KEPT_COUNTS = 32_768
+"""Texts whose tokens are kept at hand."""
 
 
-def describe(spec: ToolSpec, *, full: bool, briefs: bool = True) -> str:
-    """Return a tool's text for a prompt: in full with its schema, or in brief; without `briefs`, its name then."""
-    if not full:
-        return f"- {spec.name}: {spec.brief}" if briefs else f"- {spec.name}"
-    return f"- {spec.name}: {spec.full.strip()}\n  arguments (JSON Schema): {spec.schema_text}"
+def describe(spec: ToolSpec, shown: Shown) -> str:
+    """Return a tool's text for a prompt: in full with its schema, in brief, or its name alone."""
+    if shown == "name":
+        return f"- {spec.name}"
+    return spec.in_brief if shown == "brief" else spec.in_full
+
+
+def tokens_of(spec: ToolSpec, shown: Shown, tokens: TokenCounter) -> int:
+    """Return how many tokens a tool's text takes. Blocking, when it was not counted lately."""
+    return _counted(tokens.count, describe(spec, shown))
+
+
+@lru_cache(maxsize=KEPT_COUNTS)
+def _counted(count: Callable[[str], int], text: str) -> int:
+    return count(text)
 
 
 def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue, *, briefs: bool = True) -> str:
@@ -21,6 +39,9 @@ def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue, *, brief
     """
     shown = sorted(
         (entry for entry in entries if entry.tool_name in catalogue),
-        key=lambda entry: (entry.reason != "permanent", entry.shown == "full", entry.tool_name),
+        key=lambda entry: (entry.reason != "permanent", LEVELS.index(entry.shown), entry.tool_name),
     )
-    return "\n".join(describe(catalogue[entry.tool_name], full=entry.shown == "full", briefs=briefs) for entry in shown)
+    return "\n".join(
+        describe(catalogue[entry.tool_name], entry.shown if briefs or entry.shown == "full" else "name")
+        for entry in shown
+    )

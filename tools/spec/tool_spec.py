@@ -75,6 +75,16 @@ class ToolSpec:
         return compact_json(self.input_schema)
 
     @cached_property
+    def in_brief(self) -> str:
+        """Its line in a prompt, without its arguments."""
+        return f"- {self.name}: {self.brief}"
+
+    @cached_property
+    def in_full(self) -> str:
+        """Its text in a prompt, with its arguments."""
+        return f"- {self.name}: {self.full.strip()}\n  arguments (JSON Schema): {self.schema_text}"
+
+    @cached_property
     def digest(self) -> str:
         """Of what it says that a call does, and of its server: an approval holds for the tool as it was then."""
         definition = (self.name, self.server_digest, self.upstream_name, self.full, self.input_schema, self.risk)

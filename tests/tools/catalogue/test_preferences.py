@@ -142,8 +142,8 @@ def test_patterns_that_fit_nothing_are_told_with_their_place():
 
 def test_a_brief_is_what_prompts_show():
     catalogue = preferring(mail=ToolPreference(brief="Post it."))
-    assert describe(catalogue["mail.send_letter"], full=False) == "- mail.send_letter: Post it."
-    assert "Send a letter." in describe(catalogue["mail.send_letter"], full=True)
+    assert describe(catalogue["mail.send_letter"], "brief") == "- mail.send_letter: Post it."
+    assert "Send a letter." in describe(catalogue["mail.send_letter"], "full")
 
 
 def test_a_category_shows_in_the_ledger_and_names_a_group():
@@ -152,17 +152,16 @@ def test_a_category_shows_in_the_ledger_and_names_a_group():
     assert Catalogue(SPECS).group("post") == ()
 
 
-def test_what_is_called_external_is_offered_only_when_the_request_calls_for_it():
-    def offered(catalogue: Catalogue, words: str) -> set[str]:
+def test_what_is_called_external_comes_last_where_the_request_does_not_call_for_it():
+    def offered(catalogue: Catalogue, words: str) -> list[str]:
         wanted = PaletteRequest(words=words, access=Access.READ, size=8, token_budget=2_000)
-        return {entry.tool_name for entry in choose_palette(wanted, catalogue).entries}
+        return [entry.tool_name for entry in choose_palette(wanted, catalogue).entries]
 
-    specs = [a_tool("notes.read_note", "Read a note."), a_tool("notes.read_note_archive", "Read an old note.")]
+    specs = [a_tool("notes.read_archive", "Read an old note."), a_tool("notes.read_note_today", "Read a note.")]
     outside = Preferences(tools={"*_archive": ToolPreference(external=True)})
-    words = "read the note"
-    assert offered(Catalogue(specs), words) == {"notes.read_note", "notes.read_note_archive"}
-    assert offered(Catalogue(specs, preferences=outside), words) == {"notes.read_note"}
-    assert "notes.read_note_archive" in offered(Catalogue(specs, preferences=outside), f"{words} on the web")
+    assert offered(Catalogue(specs), "xyzzy")[0] == "notes.read_archive"
+    assert offered(Catalogue(specs, preferences=outside), "xyzzy")[0] == "notes.read_note_today"
+    assert offered(Catalogue(specs, preferences=outside), "xyzzy on the web")[0] == "notes.read_archive"
 
 
 def test_an_example_is_found_by():

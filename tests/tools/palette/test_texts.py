@@ -22,6 +22,7 @@ CHOSEN = (
     entry("notes.read_d", "brief", "permanent"),
     entry("notes.read_a", "full", "recent"),
     entry("files.write_file"),
+    entry("notes.read_f", "name"),
 )
 
 
@@ -31,19 +32,18 @@ def names(text: str) -> list[str]:
 
 def test_in_full_with_the_schema_in_brief_without():
     spec = a_tool("files.copy_file", "Copy a file. Twice.\n\nArgs:\n    path: Which.\n", path=PATH)
-    full, brief = describe(spec, full=True), describe(spec, full=False)
+    full, brief = describe(spec, "full"), describe(spec, "brief")
     assert full.startswith(
         "- files.copy_file: Copy a file. Twice.\n\nArgs:\n    path: Which.\n  arguments (JSON Schema)"
     )
     assert json.loads(full.split("arguments (JSON Schema): ")[1]) == spec.input_schema
     assert brief == "- files.copy_file: Copy a file. Twice."
-    assert describe(spec, full=False, briefs=False) == "- files.copy_file"
-    assert describe(spec, full=True, briefs=False) == full
+    assert describe(spec, "name") == "- files.copy_file"
 
 
 def test_a_schema_takes_no_white_space_and_keeps_its_letters():
     spec = a_tool("a.b", schema={"type": "object", "description": "天気 é"})
-    assert describe(spec, full=True).endswith('{"type":"object","description":"天気 é"}')
+    assert describe(spec, "full").endswith('{"type":"object","description":"天気 é"}')
 
 
 def test_the_text_is_the_same_for_the_same_tools_and_holds_only_those():
@@ -57,6 +57,7 @@ def test_the_text_is_the_same_for_the_same_tools_and_holds_only_those():
 def test_what_changes_least_from_turn_to_turn_comes_first():
     assert names(palette_text(CHOSEN, MANY)) == [
         *("notes.read_d", "notes.read_c"),  # permanent
+        "notes.read_f",  # by name
         *("files.write_file", "notes.read_b"),  # in brief
         *("files.read_file", "notes.read_a"),  # in full
     ]

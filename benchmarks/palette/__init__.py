@@ -1,0 +1,1 @@
+"""Whether the tools needed are on the palette."""

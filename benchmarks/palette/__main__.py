@@ -1,0 +1,188 @@
+"""Whether the tools a request needs are on the palette that the selection sees, its tokens, and the time it takes.
+
+Beside it: FastMCP's BM25 search transform, its best results in full within the same budget. Files are those of
+`benchmarks.ranking`; with --data, every set that is chosen on or only reported, of the folder of data sets, which
+PACKETGATE_DATA may name. What a tool may do and what access a request asks for is judged as in a turn without a model.
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from benchmarks.ranking.__main__ import fastmcp
+from benchmarks.ranking.data import Query, read_queries, read_tools
+from benchmarks.train.data import Source, Use, sources
+from deciders.reflex.reading import access_of
+from state.context import RoutingContext
+from state.errors import InputError
+from state.sections import Shown
+from tools.catalogue.catalogue import Catalogue
+from tools.palette.candidates import PaletteRequest
+from tools.palette.choice import choose_palette
+from tools.palette.texts import tokens_of
+from tools.risk.features import Definition
+from tools.risk.tool import judge
+from tools.spec.tool_spec import ToolSpec
+from tools.text.tokens import ESTIMATE
+
+DEFAULTS = RoutingContext()
+USES: tuple[Use, ...] = ("choose", "report")
+WARM_UP = 3
+
+Choose = Callable[[str], Mapping[str, Shown]]
+"""From a request to the tools that a selection sees, and how."""
+
+
+@dataclass
+class Figures:
+    """What one chooser reached, request by request."""
+
+    found: dict[Shown, list[float]] = field(default_factory=lambda: {"full": [], "brief": [], "name": []})
+    """The share of the tools needed that are shown so."""
+    sizes: list[int] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    took_ms: list[float] = field(default_factory=list)
+
+    def summary(self) -> dict[str, float]:
+        """Return the figures by name: shares from 0 to 1, medians, times in milliseconds."""
+        shares = {shown: statistics.fmean(shares) for shown, shares in self.found.items()}
+        took = sorted(self.took_ms)
+        return {
+            "on_palette": round(sum(shares.values()), 4),
+            **{f"in_{shown}": round(share, 4) for shown, share in shares.items()},
+            "tools_shown": statistics.median(self.sizes),
+            "tokens": statistics.median(self.tokens),
+            "most_tokens": max(self.tokens),
+            "p50_ms": round(statistics.median(took), 3),
+            "p95_ms": round(took[math.ceil(0.95 * len(took)) - 1], 3),
+        }
+
+
+def packetgate(catalogue: Catalogue) -> Choose:
+    """Return Packetgate's palette, with every setting at its default."""
+
+    def choose(request: str) -> Mapping[str, Shown]:
+        wanted = PaletteRequest(
+            request, access_of(request), size=DEFAULTS.palette_size, token_budget=DEFAULTS.palette_token_budget
+        )
+        return {entry.tool_name: entry.shown for entry in choose_palette(wanted, catalogue).entries}
+
+    return choose
+
+
+def fastmcp_in_full(catalogue: Catalogue) -> Choose:
+    """Return FastMCP's best results, each in full, as far as the same budget reaches."""
+    rank = fastmcp(list(catalogue.values()), DEFAULTS.palette_size)
+
+    def choose(request: str) -> Mapping[str, Shown]:
+        chosen: dict[str, Shown] = {}
+        room = DEFAULTS.palette_token_budget
+        for name in rank(request):
+            room -= tokens_of(catalogue[name], "full", ESTIMATE)
+            if room < 0:
+                break
+            chosen[name] = "full"
+        return chosen
+
+    return choose
+
+
+def measure(choosers: Mapping[str, Choose], queries: Sequence[Query], catalogue: Catalogue) -> dict[str, Figures]:
+    """Put every request to every chooser in turn."""
+    figures = {name: Figures() for name in choosers}
+    for query in queries[:WARM_UP]:
+        for choose in choosers.values():
+            choose(query.text)
+    for query in queries:
+        for name, choose in choosers.items():
+            started = time.perf_counter()
+            chosen = choose(query.text)
+            figures[name].took_ms.append(1000 * (time.perf_counter() - started))
+            figures[name].sizes.append(len(chosen))
+            figures[name].tokens.append(
+                sum(tokens_of(catalogue[one], shown, ESTIMATE) for one, shown in chosen.items())
+            )
+            best = [_best_shown(group & chosen.keys(), chosen) for group in query.wanted]
+            for shown, shares in figures[name].found.items():
+                shares.append(best.count(shown) / len(best))
+    return figures
+
+
+def _best_shown(names: frozenset[str], chosen: Mapping[str, Shown]) -> Shown | None:
+    return next((shown for shown in ("full", "brief", "name") if any(chosen[name] == shown for name in names)), None)
+
+
+def as_listed(tools: Mapping[str, ToolSpec]) -> Catalogue:
+    """Return a catalogue of tools with the risk that their own words speak of, as of servers that nobody trusts."""
+    return Catalogue(
+        replace(
+            spec, risk=judge(Definition(spec.upstream_name, spec.full, spec.input_schema), None, trusted=False).risk
+        )
+        for spec in tools.values()
+    )
+
+
+def main() -> None:
+    """Read the files, measure, print."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.palette", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tools", type=Path, nargs="+", help="the tools to find")
+    parser.add_argument("--queries", type=Path, nargs="+", help="requests and the tools they need")
+    parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="more tools, which nobody needs")
+    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="a folder of data sets")
+    parser.add_argument("--most", type=int, help="most requests a set, taken evenly from it")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line a set and chooser")
+    given = parser.parse_args()
+    if bool(given.tools) != bool(given.queries) or not (given.tools or given.data):
+        parser.error("give --tools and --queries, or --data or PACKETGATE_DATA")
+    try:
+        summaries: dict[str, list[dict[str, float]]] = {}
+        for source in _sources(given):
+            catalogue = as_listed(source.tools)
+            queries = source.queries[:: -(-len(source.queries) // given.most)] if given.most else source.queries
+            choosers = {"packetgate": packetgate(catalogue), "fastmcp": fastmcp_in_full(catalogue)}
+            for name, figures in measure(choosers, queries, catalogue).items():
+                summary = figures.summary()
+                summaries.setdefault(name, []).append(summary)
+                size = {"tools": len(catalogue), "queries": len(queries)}
+                _show({"set": source.name, "name": name, **size, **summary}, as_json=given.json)
+    except InputError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        sys.exit(2)
+    for name, all_of_it in summaries.items():
+        if len(all_of_it) > 1:
+            mean = {figure: round(statistics.fmean(one[figure] for one in all_of_it), 4) for figure in all_of_it[0]}
+            _show({"set": "mean of the sets", "name": name, **mean}, as_json=given.json)
+
+
+def _sources(given: argparse.Namespace) -> Iterator[Source]:
+    if not given.tools:
+        for use in USES:
+            yield from sources(given.data, use)
+        return
+    wanted = read_tools(given.tools)
+    more = read_tools(given.distractors) if given.distractors else {}
+    yield Source(", ".join(map(str, given.queries)), {**more, **wanted}, read_queries(given.queries, wanted))
+
+
+def _show(line: Mapping[str, float | str], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(line), flush=True)
+        return
+    size = f"{line['queries']:,} requests, {line['tools']:,} tools" if "tools" in line else ""
+    if line["name"] == "packetgate":
+        print(f"{line['set']}: {size}" if size else f"{line['set']}:")
+    figures = (f"{name} {value:g}" for name, value in line.items() if name not in {"set", "name", "tools", "queries"})
+    print(f"  {line['name']:10}  {'  '.join(figures)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""The benchmark of palettes: what it counts, and that it runs. How fast depends on the machine."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from support.tool_specs import files_catalogue
+
+from benchmarks.palette.__main__ import fastmcp_in_full, measure, packetgate
+from benchmarks.ranking.data import Query
+
+REPOSITORY = Path(__file__).parents[2]
+FILES = files_catalogue()
+QUERIES = [
+    Query("read a file", (frozenset({"files.read_file"}),)),
+    Query("write a file, and do something that no tool does", (frozenset({"files.write_file"}), frozenset({"gone"}))),
+]
+
+
+def run(*args: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.palette", *map(str, args)]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+
+def test_what_is_counted():
+    figures = measure({"packetgate": packetgate(FILES), "fastmcp": fastmcp_in_full(FILES)}, QUERIES, FILES)
+    ours = figures["packetgate"].summary()
+    assert (ours["on_palette"], ours["in_full"], ours["in_brief"], ours["tools_shown"]) == (0.75, 0.75, 0, 3)
+    assert 0 < ours["tokens"] <= ours["most_tokens"] <= 2_000
+    assert figures["fastmcp"].summary()["on_palette"] == 0.75
+
+
+def test_it_prints_for_people_and_for_scripts(tmp_path: Path):
+    def write(name: str, *rows: Any) -> Path:
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        return tmp_path / name
+
+    tools = write("t.jsonl", {"id": "sky/forecast", "server": "sky", "name": "forecast", "description": "Weather."})
+    queries = write("q.jsonl", {"query": "the weather", "gold": ["sky/forecast"]})
+    people = run("--tools", tools, "--queries", queries)
+    assert (people.returncode, people.stderr) == (0, "")
+    assert people.stdout.splitlines()[0] == f"{queries}: 1 requests, 1 tools"
+    ours, theirs = map(json.loads, run("--tools", tools, "--queries", queries, "--json").stdout.splitlines())
+    assert (ours["name"], ours["on_palette"], theirs["name"]) == ("packetgate", 1, "fastmcp")
+
+
+def test_what_is_missing_is_said(tmp_path: Path):
+    assert "--data or PACKETGATE_DATA" in run("--tools", "t.jsonl").stderr
+    missing = run("--data", tmp_path / "nowhere")
+    assert missing.returncode == 2
+    assert "nowhere" in missing.stderr
