@@ -117,7 +117,7 @@ class World:
         return ran.stdout + ran.stderr
 
     def _commit_all(self) -> None:
-        self.git("init --quiet --initial-branch main")
+        self.git("init --quiet --initial-branch main --template=")
         self.git("config user.name packetgate")
         self.git("config user.email packetgate@example.com")
         self._commit(FIRST, 1)
@@ -130,6 +130,7 @@ class World:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(content, encoding="utf-8")
             self._commit(commit["message"], day)
+        self.git("gc --quiet")
 
     def _commit(self, message: str, day: int) -> None:
         self.git("add --all")

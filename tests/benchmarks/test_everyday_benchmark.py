@@ -19,10 +19,16 @@ from state.errors import InputError
 NOON = Moment(datetime(2026, 3, 1, 12, 0, tzinfo=UTC), datetime(2026, 3, 1, 12, 1, tzinfo=UTC))
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> World:
     require("git")
-    return World(tmp_path, "http://127.0.0.1:1")
+    return World(tmp_path_factory.mktemp("world"), "http://127.0.0.1:1")
+
+
+@pytest.fixture
+def world(place: World) -> World:
+    place.reset()
+    return place
 
 
 def asked(**expect: Any) -> Asked:

@@ -25,7 +25,7 @@ from state.base import ms_since
 from state.errors import ConfigError, LostCallError, ServerError
 from state.printing import printable
 from state.redaction import learn, learn_entry, redacted
-from state.routing import ToolResult
+from state.routing import Risk, ToolResult
 from tools.risk.features import Definition
 from tools.risk.tool import judge
 from tools.servers.bounds import MAX_PARTS, BoundedTransport, bounded_http
@@ -37,6 +37,7 @@ from tools.servers.server_log import ServerLog
 from tools.servers.stdio import LoggedTransport
 from tools.spec.descriptions import brief_of
 from tools.spec.idempotency import META, without_duty
+from tools.spec.standing import Ground, ground_of, standing, without_standing
 from tools.spec.tool_spec import ToolSpec, digest_of
 
 CONNECT_TIMEOUT_S = 120.0
@@ -97,10 +98,12 @@ class Connection(Server):
         log: ServerLog | None = None,
         concealed: Callable[[str], str] = str,
         digest: Callable[[], str] = str,
+        ground: Callable[[], Ground | None] = lambda: None,
         keep: Keep | None = None,
         keep_file: Keep | None = None,
     ) -> None:
-        """`concealed` takes secrets out of what is told of the server's failures, `digest` says which server it is.
+        """`concealed` takes secrets out of what is told of the server's failures, `digest` says which server it is,
+        `ground` on which folder it works.
 
         `keep` takes long texts, to be read on in, and `keep_file` what is no text.
         """
@@ -112,6 +115,7 @@ class Connection(Server):
         self._log = log
         self._concealed = concealed
         self._digest = digest
+        self._ground = ground
         self._keep = keep
         self._keep_file = keep_file
         self._client: Client[BoundedTransport] | None = None
@@ -232,9 +236,8 @@ class Connection(Server):
         tools = await client.list_tools()
         if client is not self._client:
             return
-        self.specs = tuple(
-            spec_of(self.name, tool, trusted=self._trusted, server_digest=self._digest()) for tool in tools
-        )
+        about: dict[str, Any] = {"server_digest": self._digest(), "ground": self._ground()}
+        self.specs = tuple(spec_of(self.name, tool, trusted=self._trusted, **about) for tool in tools)
         self.state, self._listed = "ready", changes
         left_out = client.transport.session.left_out if client.transport.session else []
         self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
@@ -297,6 +300,7 @@ def configured(
         log=log,
         concealed=config.concealed,
         digest=lambda: digest_of(config.filled()),
+        ground=lambda: ground_of(config.filled()),
         keep=keep,
         keep_file=keep_file,
     )
@@ -312,28 +316,33 @@ def _server(name: str, entry: dict[str, Any], source: str) -> MCPServerTypes:
         raise ConfigError(f"{source}: server {name!r}: {where}: {first['msg']}") from error
 
 
-def spec_of(server: str, tool: Tool, *, trusted: bool, server_digest: str = "") -> ToolSpec:
+def spec_of(
+    server: str, tool: Tool, *, trusted: bool, server_digest: str = "", ground: Ground | None = None
+) -> ToolSpec:
     """Return what Packetgate needs to know of a tool that `server` lists."""
-    schema = _without_dry_run(tool.input_schema) if trusted else None
+    dry_run = _without_dry_run(tool.input_schema) if trusted else None
+    schema = tool.input_schema if dry_run is None else dry_run
     full = (tool.description or tool.title or tool.name).strip()
     judged = judge(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
+    given = standing(tool.name, schema, ground, reads=judged.risk is Risk.READ)
     return ToolSpec(
         name=f"{server}.{tool.name}",
         server=server,
         upstream_name=tool.name,
         full=full,
         brief=brief_of(full),
-        input_schema=without_duty(tool.input_schema if schema is None else schema),
+        input_schema=without_duty(without_standing(schema, given, ground)),
         risk=judged.risk,
         risk_why=judged.why,
         least_risk=judged.least,
         reaches_outside=judged.open_world,
-        has_dry_run=schema is not None,
+        has_dry_run=dry_run is not None,
         repeatable=trusted and tool.annotations is not None and tool.annotations.read_only_hint is True,
         tags=_tags(tool.meta),
         preview=_preview(server, tool.meta) if trusted else "",
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
         server_digest=server_digest,
+        standing=given,
     )
 
 

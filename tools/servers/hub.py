@@ -98,15 +98,15 @@ class McpHub:
         reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
         if not reads and connection.state == "ready" and not _stands(spec, connection):
             raise ServerError(f"server {spec.server!r} has changed its tools meanwhile: ask for it again")
-        session = connection.session
+        session, sent = connection.session, {**spec.standing, **params}
         try:
-            return await connection.call(spec.upstream_name, params, idempotency_key)
+            return await connection.call(spec.upstream_name, sent, idempotency_key)
         except LostCallError:
             still_there = connection.session == session and connection.state == "ready"
             if not spec.repeatable or still_there or judge_call(spec, params).risk is not Risk.READ:
                 raise
             await connection.connect(instead_of=session)
-            return await connection.call(spec.upstream_name, params, idempotency_key)
+            return await connection.call(spec.upstream_name, sent, idempotency_key)
 
     def _run(self, connection: Server, work: Coroutine[Any, Any, None]) -> None:
         running = self._tasks.get(connection.name)

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +62,8 @@ class ToolSpec:
     """What the user's policy says of it."""
     server_digest: str = ""
     """Of how its server is started or reached."""
+    standing: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that its server needs and nobody has to give: sent where no other is given."""
 
     @cached_property
     def category(self) -> str:
