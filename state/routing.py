@@ -165,7 +165,7 @@ class Correction(Section):
     tool_name: str
     problem: str
     """`unknown_tool`, `off_palette`, `unknown_parameter`, `missing_parameter`, `invalid_value` or `wrong_kind`; of what
-    can be mended, `alias`, `wrapper`, `misspelt_parameter` or `coerced`.
+    can be mended, `alias`, `wrapper`, `misspelt_parameter`, `coerced` or `named_nearly`.
     """
     message: str
     mended: bool = False

@@ -66,7 +66,8 @@ def _listed(catalogue: Catalogue, group: str | None) -> list[ToolSpec]:
 
 
 def _for_scripts(spec: ToolSpec) -> dict[str, Any]:
-    return {**asdict(spec), "category": spec.category, "is_external": spec.is_external}
+    told = {name: value for name, value in asdict(spec).items() if name != "meant"}
+    return {**told, "category": spec.category, "is_external": spec.is_external}
 
 
 def _table(specs: list[ToolSpec]) -> Table:

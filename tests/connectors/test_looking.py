@@ -3,6 +3,7 @@
 import json
 from importlib.metadata import version
 
+from support.builtin_tools import ALL, RISKS
 from support.command_line import CommandLine
 
 
@@ -12,7 +13,7 @@ def test_tools_lists_risk_and_brief(cli: CommandLine) -> None:
     rows = {
         line.split()[0]: line.split()[1] for line in done.out.splitlines() if line.startswith(("ai.", "embedding."))
     }
-    assert rows == {"ai.execute": "execute", "ai.read": "read", "ai.write": "write", "embedding.query": "read"}
+    assert rows == RISKS
     assert "max_lines" not in done.out
 
 
@@ -25,7 +26,7 @@ def test_a_tool_is_shown_in_full_under_any_spelling(cli: CommandLine) -> None:
 
 def test_tools_for_scripts(cli: CommandLine) -> None:
     tools = json.loads(cli.run("tools", "--json").out)
-    assert [tool["name"] for tool in tools] == ["ai.execute", "ai.read", "ai.write", "embedding.query"]
+    assert [tool["name"] for tool in tools] == ALL
     assert all(tool["input_schema"]["type"] == "object" for tool in tools)
 
 
@@ -46,7 +47,7 @@ def test_doctor_names_what_is_missing_and_how_to_mend_it(cli: CommandLine) -> No
     assert "not installed, or not on PATH" in words
     assert "no token" not in words  # what a server prints is its log's alone
     assert "no token" in (cli.home / "logs" / "sick.log").read_text()
-    assert "ai 3 tools" in words
+    assert "ai 13 tools" in words
 
 
 def test_doctor_says_what_programs_are_kept_from(cli: CommandLine) -> None:

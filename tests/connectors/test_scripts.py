@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.builtin_tools import ALL
 from support.command_line import CommandLine
 
 from state.packet import read_packet
@@ -76,7 +77,7 @@ def test_doctor_for_scripts(cli: CommandLine) -> None:
     found = {one["what"]: one for one in json.loads(done.out)}
     assert found["models"]["verdict"] == "bad"
     assert "no.gguf" in found["models"]["how"]
-    assert found["ai"] == {"verdict": "ok", "what": "ai", "how": "3 tools"}
+    assert found["ai"] == {"verdict": "ok", "what": "ai", "how": "13 tools"}
     assert found["embedding"] == {"verdict": "ok", "what": "embedding", "how": "1 tool"}
 
 
@@ -84,7 +85,7 @@ def test_piped_lines_are_whole_and_plain(cli: CommandLine) -> None:
     """No matter how wide the terminal is that the pipe comes from."""
     done = cli.run("tools", COLUMNS="40", FORCE_COLOR="1")
     header, *rows = done.out.splitlines()
-    assert [row.split()[0] for row in rows] == ["ai.execute", "ai.read", "ai.write", "embedding.query"]
+    assert [row.split()[0] for row in rows] == ALL
     assert all(row.rstrip() == row and "\x1b" not in row for row in [header, *rows])
     assert max(map(len, rows)) > 200
 

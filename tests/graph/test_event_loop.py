@@ -92,7 +92,8 @@ async def test_a_question_about_a_long_file(folder: Path, question: str) -> None
     ("request_", "tool"),
     [
         ("Read owls.txt", "ai.read"),
-        ("Search the files for what the owl does at night", "embedding.query"),
+        ("Search the files for the owl at night", "ai.search"),
+        ("Use embedding.query to search for what the owl does at night", "embedding.query"),
         (f'Write "{WORDS}" to new.txt', "ai.write"),
         ("Run `cat owls.txt`", "ai.execute"),
     ],

@@ -1,8 +1,9 @@
 """What a write would change, shown where the user is asked about it.
 
-A tool's preview is another tool of the same server, of read risk, that returns the text which a call would replace.
-The server says which, if it is trusted, or the user does in `packetgate.toml`. Whatever is not as expected means that
-there is no preview; it never keeps a question from being asked.
+A tool's preview is another tool of the same server, of read risk, that returns the text which a call would replace; or
+the tool itself, where its dry run tells the change. The server says which, if it is trusted, or the user does in
+`packetgate.toml`. Whatever is not as expected means that there is no preview; it never keeps a question from being
+asked.
 """
 
 import asyncio
@@ -47,14 +48,16 @@ async def previews(
     The reads behind them are calls like any other: their tools stand on the packet's palette, they are checked when
     they run, and the packet that is returned has them in its trail.
     """
-    wanted = {call.call_id: reading for call in calls if (reading := _reading(call, packet, catalogue))}
-    for reading in wanted.values():
+    wanted = {call.call_id: reading for call in calls if (reading := _looking(call, packet, catalogue))}
+    dry = packet.merged({"governance": packet.governance.rehearsing()})
+    for reading in [one for one in wanted.values() if one.risk is Risk.READ]:
         entry = PaletteEntry(tool_name=reading.tool_name, shown="brief", reason="preview", risk=reading.risk)
         packet = packet.merged({"context": packet.context.offering(entry)})
     done: dict[str, ToolCall] = {}
 
     async def read(call_id: str, reading: ToolCall) -> None:
-        (done[call_id],) = await execute_all([reading], packet, catalogue, toolbox, journal)
+        within = packet if reading.risk is Risk.READ else dry
+        (done[call_id],) = await execute_all([reading], within, catalogue, toolbox, journal)
 
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -63,7 +66,7 @@ async def previews(
         pass  # those that came in time are shown
     trail = [
         AuditEntry(
-            event=f"preview_{done[call_id].status if call_id in done else 'timed_out'}",
+            event=f"preview_{_ended(done.get(call_id))}",
             detail=f"{reading.tool_name} {canonical_json(reading.params)}",
             call_id=call_id,
         )
@@ -71,6 +74,21 @@ async def previews(
     ]
     shown = [await asyncio.to_thread(_difference, call, catalogue, done.get(call.call_id)) for call in calls]
     return packet.merged({"governance": packet.governance.audited(*trail)}), tuple(shown)
+
+
+def _ended(look: ToolCall | None) -> str:
+    if look is None:
+        return "timed_out"
+    return "rehearsed" if look.result and look.result.dry_run else str(look.status)
+
+
+def _looking(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall | None:
+    """Return the call that shows what `call` would change: its own dry run, or one that reads what it would replace."""
+    spec = catalogue.get(call.tool_name)
+    if spec is None or spec.preview != spec.name:
+        return _reading(call, packet, catalogue)
+    harmless = spec.has_dry_run and call.risk is not Risk.READ and not sensitive_part(call.params)
+    return call if harmless else None
 
 
 def _reading(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall | None:
@@ -97,6 +115,9 @@ def _difference(call: ToolCall, catalogue: Catalogue, read: ToolCall | None) -> 
     if read is None or read.result is None:
         return ""
     spec = catalogue[call.tool_name]
+    if spec.preview == spec.name:
+        told = read.result.output if read.result.dry_run and not read.result.truncated else ""
+        return escaped(told) if len(told) <= _MAX_CHARS else ""
     shared = _shared(call, catalogue[read.tool_name])
     (content, keeps_old), old = _change(call, spec, shared), _text(read.result)
     if content is None or old is None or (old and keeps_old is None):

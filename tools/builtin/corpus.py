@@ -1,16 +1,15 @@
 """The text files below the working folder, cut into chunks, and kept up to date."""
 
-import os
-import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from tools.builtin.failures import NotTextError, os_failures
+from tools.builtin.failures import ToolFailure, os_failures
 from tools.builtin.root import Root
-from tools.builtin.text import decode, lines_of
+from tools.builtin.text import decode, lines_of, read_entry
+from tools.builtin.tree import BEYOND, UNREADABLE, WITHHELD, Entry, walk
 
 MAX_FILES = 5_000
 MAX_FILE_BYTES = 1_000_000
@@ -18,10 +17,6 @@ MAX_TOTAL_BYTES = 64_000_000
 _CHUNK_LINES = 40
 _OVERLAP_LINES = 10
 _PIECE_CHARS = 500
-_SKIPPED = frozenset(
-    {"node_modules", "bower_components", "venv", "site-packages", "__pycache__"}
-    | {"dist", "build", "target", "vendor", "htmlcov"}
-)
 
 
 class Chunk(NamedTuple):
@@ -78,48 +73,41 @@ class Corpus:
         """
         with self._lock, os_failures(f"search {self._root.path}"):
             known: dict[str, TextFile] = {}
-            left_out = dict.fromkeys(("too_large", "not_text", "beyond_limits", "unreadable"), 0)
-            total = 0
-            for path, name, folder in self._walk(left_out):
-                try:
-                    about = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                    if not stat.S_ISREG(about.st_mode):
-                        continue
-                    if about.st_size > MAX_FILE_BYTES:
-                        left_out["too_large"] += 1
-                    elif len(known) >= MAX_FILES or total + about.st_size > MAX_TOTAL_BYTES:
-                        left_out["beyond_limits"] += 1
-                    else:
-                        known[path] = self._file(path, name, folder, (about.st_mtime_ns, about.st_size))
-                        total += about.st_size
-                except OSError:
-                    left_out["unreadable"] += 1
+            passed, too_large, beyond, total = Counter[str](), 0, 0, 0
+            for entry in walk(self._root, self._root.path, passed):
+                size = entry.about.st_size
+                if not entry.is_file:
+                    continue
+                if size > MAX_FILE_BYTES:
+                    too_large += 1
+                elif len(known) >= MAX_FILES or total + size > MAX_TOTAL_BYTES:
+                    beyond += 1
+                else:
+                    try:
+                        known[entry.path] = self._file(entry)
+                        total += size
+                    except OSError:
+                        passed[UNREADABLE] += 1
             self._known = known
             files = {path: file for path, file in known.items() if file.is_text}
-            return Scan(files, {**left_out, "not_text": len(known) - len(files)})
+            left_out = {
+                "too_large": too_large,
+                "not_text": len(known) - len(files),
+                "beyond_limits": beyond + passed[BEYOND],
+                "unreadable": passed[UNREADABLE],
+                "secret_or_denied": passed[WITHHELD],
+            }
+            return Scan(files, left_out)
 
-    def _walk(self, left_out: dict[str, int]) -> Iterator[tuple[str, str, int]]:
-        """Yield (path, name, descriptor of its folder) of all files but hidden and built ones."""
-
-        def unreadable(_error: OSError) -> None:
-            left_out["unreadable"] += 1
-
-        for folder, folders, names, descriptor in os.fwalk(self._root.path, onerror=unreadable):
-            folders[:] = sorted(name for name in folders if not _is_skipped(name))
-            for name in sorted(names):
-                if not name.startswith("."):
-                    yield self._root.name(Path(folder, name)), name, descriptor
-
-    def _file(self, path: str, name: str, folder: int, stamp: tuple[int, int]) -> TextFile:
-        known = self._known.get(path)
+    def _file(self, entry: Entry) -> TextFile:
+        stamp = entry.about.st_mtime_ns, entry.about.st_size
+        known = self._known.get(entry.path)
         if known is not None and known.stamp == stamp:
             return known
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-        with os.fdopen(descriptor, "rb") as file:
-            data = file.read(MAX_FILE_BYTES)
         try:
-            return TextFile(stamp, tuple(chunks_of(path, decode(data, path))), is_text=True)
-        except NotTextError:
+            text = decode(read_entry(entry.name, entry.folder, MAX_FILE_BYTES), entry.path)
+            return TextFile(stamp, tuple(chunks_of(entry.path, text)), is_text=True)
+        except ToolFailure:  # no text, or grown or turned into something else just now
             return TextFile(stamp, (), is_text=False)
 
 
@@ -144,7 +132,3 @@ def best(scored: Iterable[tuple[Chunk, float]], top_k: int) -> list[Hit]:
         if not any(hit.path == path and hit.first_line <= last and first <= hit.last_line for hit in hits):
             hits.append(Hit(path, first, last, float(f"{score:.4g}"), text))
     return hits[:top_k]
-
-
-def _is_skipped(folder: str) -> bool:
-    return folder.startswith(".") or folder in _SKIPPED or folder.endswith(".egg-info")

@@ -10,7 +10,6 @@ from state.routing import Risk
 from tools.builtin.corpus import Corpus, Hit, Scan
 from tools.builtin.failures import EmbeddingsError, ToolFailure
 from tools.builtin.lexical import LexicalIndex
-from tools.builtin.root import Root
 from tools.builtin.tool import Answer, BuiltinTool
 
 if TYPE_CHECKING:
@@ -19,17 +18,17 @@ if TYPE_CHECKING:
     from tools.builtin.semantic import EmbeddingIndex
 
 
-def embedding_tools(root: Root, embeddings: "Embeddings | None") -> tuple[BuiltinTool, ...]:
-    """Return the tools, confined to `root`."""
-    corpus, by_words, by_meaning = Corpus(root), LexicalIndex(), _semantic(embeddings)
+def embedding_tools(corpus: Corpus, by_words: LexicalIndex, embeddings: "Embeddings | None") -> tuple[BuiltinTool, ...]:
+    """Return the tools, which search the corpus."""
+    by_meaning = _semantic(embeddings)
 
     async def query(
         query: Annotated[str, Field(min_length=1, max_length=10_000, description="What to look for, in plain words.")],
         top_k: Annotated[int, Field(ge=1, le=50, description="Most hits to return.")] = 5,
     ) -> Answer:
-        """Search the text files of the working folder for what they say.
+        """Search the text files of the working folder by topic or meaning: the passages that answer a question best.
 
-        Returns the best places with path, lines, score and text, how they were found (by words, or by meaning when
+        Returns: these places with path, lines, score and text, how they were found (by words, or by meaning when
         embeddings are configured), and how many files were left out and why. Hidden, build and dependency folders are
         not searched, links are not followed.
         """

@@ -1,11 +1,10 @@
 """What `ai.read` does."""
 
-import os
-from difflib import get_close_matches
-from pathlib import Path
+from dataclasses import dataclass
 
 from state.printing import counted
 from tools.builtin.failures import NotTextError, TooLargeError, ToolFailure, os_failures
+from tools.builtin.paths import entries_line, missing
 from tools.builtin.root import Root
 from tools.builtin.text import decode, lines_of, read_bytes
 from tools.text.kept import SHOWN_CHARS, KeptResults
@@ -13,36 +12,71 @@ from tools.text.kept import SHOWN_CHARS, KeptResults
 MAX_READ_BYTES = 5_000_000
 ROOM_CHARS = 200
 """For the last line, which tells how to read on."""
-_NAMES_SHOWN = 20
 
 
-def read_text(root: Root, path: str, first_line: int, max_lines: int) -> str:
+@dataclass(frozen=True)
+class Lines:
+    """Which lines are wanted, counted from 1; 0 stands for nothing said."""
+
+    first_line: int = 1
+    last_line: int = 0
+    head: int = 0
+    tail: int = 0
+    max_lines: int = 2000
+
+    def of(self, total: int, name: str) -> tuple[int, int]:
+        """Return the first and the last of so many lines.
+
+        Raises:
+            ToolFailure: there is no such line, or more is said than can be true at once.
+        """
+        if self.tail and (self.head or self.first_line > 1 or self.last_line):
+            raise ToolFailure(f"tail={self.tail} is the end of {name}: leave out head, first_line and last_line")
+        if self.last_line and self.last_line < self.first_line:
+            raise ToolFailure(f"last_line={self.last_line} is before first_line={self.first_line}")
+        if self.first_line > total:
+            raise ToolFailure(f"{name} has {counted(total, 'line')}: first_line={self.first_line} is beyond its end")
+        first = max(1, total - self.tail + 1) if self.tail else self.first_line
+        last = min(self.last_line or total, first + (self.head or self.max_lines) - 1, total)
+        return first, total if self.tail else last
+
+
+def read_text(root: Root, path: str, wanted: Lines) -> str:
     """Return lines of a file; when it is not the whole file, a last line in brackets says what is missing.
 
     Raises:
-        ToolFailure: it is missing, a folder, not text, too large, outside the root, or ends before `first_line`.
+        ToolFailure: it is missing, a folder, not text, too large, outside the root, or has no such lines.
+    """
+    name, text = whole_text(root, path)
+    return _lines(text, name, wanted)
+
+
+def whole_text(root: Root, path: str) -> tuple[str, str]:
+    """Return the name of a file and its text. Blocking.
+
+    Raises:
+        ToolFailure: it is missing, a folder, not text, too large, or outside the root.
     """
     real = root.resolve(path)
     name = root.name(real)
     with os_failures(f"read {name}"):
         if real.is_dir():
-            raise ToolFailure(f"{name} is a folder, not a file. {_entries(root, real)}")
+            raise ToolFailure(f"{name} is a folder, not a file. {entries_line(root, real)}")
         try:
-            text = decode(read_bytes(root, real, MAX_READ_BYTES), name)
+            return name, decode(read_bytes(root, real, MAX_READ_BYTES), name)
         except FileNotFoundError as error:
-            raise ToolFailure(_missing(root, real)) from error
+            raise missing(root, real, "file") from error
         except TooLargeError as error:
             raise TooLargeError(
                 f"{error}: look for what you need in it with a search, or read a part with a command"
             ) from error
-    return _lines(text, name, first_line, max_lines)
 
 
-def read_kept(kept: KeptResults, handle: str, first_line: int, max_lines: int) -> str:
+def read_kept(kept: KeptResults, handle: str, wanted: Lines) -> str:
     """Return lines of a result that was too long to show, as many as are shown at once.
 
     Raises:
-        ToolFailure: this session keeps no such result, or it is no text, or it ends before `first_line`.
+        ToolFailure: this session keeps no such result, or it is no text, or has no such lines.
     """
     try:
         text = kept.read(handle)
@@ -50,47 +84,26 @@ def read_kept(kept: KeptResults, handle: str, first_line: int, max_lines: int) -
         raise NotTextError(f"{handle} is not text: it is kept for the user, as it came") from error
     if text is None:
         raise ToolFailure(f"{handle} is not kept, or no more, in this session: call the tool that it came from again")
+    lines = lines_of(text)
+    if not lines:
+        return _lines(text, handle, wanted)
+    first, last = wanted.of(len(lines), handle)
     most, total = 0, 0
-    for line in lines_of(text)[first_line - 1 : first_line - 1 + max_lines]:
+    for line in lines[first - 1 : last]:
         total += len(line) + 1
         if total > SHOWN_CHARS - ROOM_CHARS:
             break
         most += 1
-    return _lines(text, handle, first_line, max(1, most))
+    return _lines(text, handle, Lines(first, max_lines=max(1, most)))
 
 
-def _lines(text: str, name: str, first_line: int, max_lines: int) -> str:
+def _lines(text: str, name: str, wanted: Lines) -> str:
     lines = lines_of(text)
     if not lines:
         return f"[{name} is empty]"
-    if first_line > len(lines):
-        raise ToolFailure(f"{name} has {counted(len(lines), 'line')}: first_line={first_line} is beyond its end")
-    last = min(first_line + max_lines - 1, len(lines))
-    if first_line == 1 and last == len(lines):
+    first, last = wanted.of(len(lines), name)
+    if (first, last) == (1, len(lines)):
         return text
     rest = f"; read on with first_line={last + 1}" if last < len(lines) else ""
-    shown = "\n".join(lines[first_line - 1 : last])
-    return f"{shown}\n[lines {first_line} to {last} of {counted(len(lines), 'line')} in {name}{rest}]"
-
-
-def _names(root: Root, real: Path) -> list[str]:
-    with root.folder(real) as folder:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - a descriptor, not a path
-
-
-def _entries(root: Root, real: Path) -> str:
-    names = _names(root, real)
-    if not names:
-        return "It is empty."
-    more = f", and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
-    return f"It holds: {', '.join(names[:_NAMES_SHOWN])}{more}"
-
-
-def _missing(root: Root, real: Path) -> str:
-    while not real.parent.is_dir():
-        real = real.parent
-    where = "the working folder" if real.parent == root.path else root.name(real.parent)
-    by_folded = {name.casefold(): name for name in _names(root, real.parent)}
-    near = [by_folded[match] for match in get_close_matches(real.name.casefold(), by_folded)]
-    hint = f"Near to it: {', '.join(near)}" if near else _entries(root, real.parent)
-    return f"{root.name(real)} does not exist in {where}. {hint}"
+    shown = "\n".join(lines[first - 1 : last])
+    return f"{shown}\n[lines {first} to {last} of {counted(len(lines), 'line')} in {name}{rest}]"

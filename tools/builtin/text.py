@@ -36,16 +36,29 @@ def read_bytes(root: Root, real: Path, limit: int) -> bytes:
         TooLargeError: it has more than `limit` bytes.
     """
     with root.folder(real.parent) as folder:
-        # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-        descriptor = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        try:
+            return read_entry(real.name, folder, limit)
+        except ToolFailure as error:
+            raise type(error)(f"{root.name(real)} {error}") from error
+
+
+def read_entry(name: str, folder: int, limit: int) -> bytes:
+    """Return the bytes of a file in an open folder; the failures are told without its name.
+
+    Raises:
+        OSError: it cannot be opened, or is a link.
+        ToolFailure: it is neither a file nor a folder (a pipe, a device).
+        TooLargeError: it has more than `limit` bytes.
+    """
+    # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     with os.fdopen(descriptor, "rb") as file:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
-            raise ToolFailure(f"{root.name(real)} is not a regular file but a pipe, a socket or a device")
+            raise ToolFailure("is not a regular file but a pipe, a socket or a device")
         data = file.read(limit + 1)
     if len(data) > limit:
-        size = max(about.st_size, len(data))
-        raise TooLargeError(f"{root.name(real)} is too large: {size:,} bytes, the limit is {limit:,}")
+        raise TooLargeError(f"is too large: {max(about.st_size, len(data)):,} bytes, the limit is {limit:,}")
     return data
 
 

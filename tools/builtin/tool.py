@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from state.routing import Risk
+from tools.builtin.paths import PathReader
 from tools.spec.descriptions import brief_of
 from tools.spec.tool_spec import ToolSpec
 
@@ -23,21 +24,25 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class BuiltinTool:
-    """A function under its own name. Where it takes `dry_run`, it can be asked what it would do."""
+    """A function under its own name, or another. Where it takes `dry_run`, it can be asked what it would do."""
 
     function: Callable[..., Awaitable[Answer]]
     risk: Risk
+    named: str = ""
+    """What it is called, where the function cannot have that name."""
     open_world: bool = False
     """Whether it reaches out of the working folder."""
     reads_on: bool = False
     """Whether it can itself be asked for the rest of what it reads."""
     preview: str = ""
-    """The tool, by its canonical name, that reads what this one would replace."""
+    """The tool, by its canonical name, that reads what this one would replace; its own name: its dry run tells it."""
+    paths: tuple[PathReader, ...] = ()
+    """Reads the paths in a call as they are meant."""
 
     @property
     def name(self) -> str:
-        """The function's."""
-        return self.function.__name__
+        """The function's, unless it has another."""
+        return self.named or self.function.__name__
 
     @cached_property
     def _arguments(self) -> TypeAdapter[Awaitable[Answer]]:
@@ -49,8 +54,9 @@ class BuiltinTool:
         schema = self._arguments.json_schema()
         properties: dict[str, dict[str, Any]] = schema["properties"]
         has_dry_run = properties.pop("dry_run", None) is not None
-        for described in properties.values():
+        for name, described in properties.items():
             del described["title"]
+            properties[name] = _plain(described)
         full = cleandoc(self.function.__doc__ or "")
         return ToolSpec(
             name=f"{server}.{self.name}",
@@ -64,7 +70,13 @@ class BuiltinTool:
             preview=self.preview,
             open_world=self.open_world,
             reaches_outside=self.open_world,
+            meant=self._meant if self.paths else None,
         )
+
+    def _meant(self, params: dict[str, Any]) -> dict[str, Any]:
+        for reader in self.paths:
+            params = reader.read(params)
+        return params
 
     async def call(self, params: dict[str, Any]) -> Answer:
         """Call it.
@@ -74,3 +86,11 @@ class BuiltinTool:
             ToolFailure: it cannot do what it was asked.
         """
         return await self._arguments.validate_python(params)
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a parameter that may be left out, as if it could not be null as well."""
+    options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+    if len(options) != 1 or schema.get("default", "") is not None:
+        return schema
+    return {**options[0], **{name: value for name, value in schema.items() if name not in ("anyOf", "default")}}

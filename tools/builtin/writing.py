@@ -15,7 +15,8 @@ from tools.text.differences import difference
 
 WriteMode = Literal["create", "overwrite", "append"]
 
-_MAX_DIFF_BYTES = 200_000
+MAX_DIFF_BYTES = 200_000
+WITHHELD = "what it holds is shown only to those who ask to read it"
 _DONE = {"create": "Created", "overwrite": "Overwrote", "append": "Appended"}
 
 
@@ -27,28 +28,35 @@ def write_text(root: Root, path: str, content: str, mode: WriteMode, *, dry_run:
     """
     real = root.resolve(path)
     name = root.name(real)
-    data = _encode(content, name)
+    data = encode(content, name)
     with os_failures(f"write {name}"):
         if real.is_dir():
             raise ToolFailure(f"{name} is a folder: name a file in it, for example {name}/notes.txt")
         before, no_diff = _present(root, real, mode)
+        if root.withholds(name):
+            no_diff = WITHHELD
         if before is not None and mode == "create":
             raise _exists(name)
         doing: WriteMode = "create" if before is None else mode
         size = f"{counted(len(lines_of(content)), 'line')}, {counted(len(data), 'byte')}"
         if not dry_run:
             with root.folder(real.parent, create=True) as folder:
-                _put(folder, real.name, data, doing, may_replace=mode == "overwrite")
+                put(folder, real.name, data, doing, may_replace=mode == "overwrite")
             return f"{_DONE[doing]} {f'{size} to {name}' if doing == 'append' else f'{name}: {size}'}"
     told = f"Would {doing} {f'{size} to {name}' if doing == 'append' else f'{name}: {size}'}"
-    if no_diff or len(data) > _MAX_DIFF_BYTES:
-        return f"{told}\n[no difference shown: {no_diff or f'the new text has more than {_MAX_DIFF_BYTES:,} bytes'}]"
+    if no_diff or len(data) > MAX_DIFF_BYTES:
+        return f"{told}\n[no difference shown: {no_diff or f'the new text has more than {MAX_DIFF_BYTES:,} bytes'}]"
     old = before or ""
     new = old + content if doing == "append" else content
     return f"{told}\n{difference(old, new, f'{name} now', f'{name} then')}"
 
 
-def _encode(content: str, name: str) -> bytes:
+def encode(content: str, name: str) -> bytes:
+    """Return a text as UTF-8.
+
+    Raises:
+        ToolFailure: it holds half a character.
+    """
     try:
         return content.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -60,7 +68,7 @@ def _encode(content: str, name: str) -> bytes:
 def _present(root: Root, real: Path, mode: WriteMode) -> tuple[str | None, str]:
     """Return the present text (None: no file), and why it cannot be compared, if so."""
     try:
-        return decode(read_bytes(root, real, _MAX_DIFF_BYTES), root.name(real)), ""
+        return decode(read_bytes(root, real, MAX_DIFF_BYTES), root.name(real)), ""
     except FileNotFoundError:
         return None, ""
     except TooLargeError as error:
@@ -75,7 +83,12 @@ def _exists(name: str) -> ToolFailure:
     return ToolFailure(f"{name} exists already: choose another name, or mode 'overwrite' or 'append'")
 
 
-def _put(folder: int, name: str, data: bytes, doing: WriteMode, *, may_replace: bool) -> None:
+def put(folder: int, name: str, data: bytes, doing: WriteMode, *, may_replace: bool = True) -> None:
+    """Write a file in an open folder; what is created or overwritten appears whole, in one step.
+
+    Raises:
+        ToolFailure: it is there, and may not be replaced.
+    """
     if doing == "append":
         descriptor = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, dir_fd=folder)
         with os.fdopen(descriptor, "ab") as file:

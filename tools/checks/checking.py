@@ -52,7 +52,7 @@ def repair(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> Checke
     if call.tool_name not in catalogue:
         return call
     spec = catalogue[call.tool_name]
-    return _with_types(_with_names(call, spec), spec)
+    return _with_meaning(_with_types(_with_names(call, spec), spec), spec)
 
 
 def _with_tool(call: CheckedCall, catalogue: Catalogue) -> CheckedCall:
@@ -110,6 +110,18 @@ def _with_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
         if value is not call.params[name]:
             told = f"`{spec.name}` takes `{name}` as {_shown(value)}: {_shown(call.params[name])} was read as that."
             call = _noted(call, spec.name, "coerced", told)
+    return replace(call, params=params)
+
+
+def _with_meaning(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
+    """Give a tool of our own the paths that are meant: what is checked and approved after this is what is opened."""
+    if spec.meant is None:
+        return call
+    params = spec.meant(call.params)
+    for name, value in params.items():
+        if value != call.params.get(name):
+            told = f"`{name}` {_shown(call.params.get(name))} was read as {_shown(value)}."
+            call = _noted(call, spec.name, "named_nearly", told)
     return replace(call, params=params)
 
 

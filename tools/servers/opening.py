@@ -13,12 +13,15 @@ from state.base import ms_since
 from state.errors import ConfigError
 from state.routing import ToolResult
 from tools.builtin.ai import ai_tools
+from tools.builtin.corpus import Corpus
 from tools.builtin.embedding import embedding_tools
 from tools.builtin.failures import ToolFailure
+from tools.builtin.lexical import LexicalIndex
 from tools.builtin.root import Root
 from tools.builtin.sandbox import Sandbox, SandboxSettings
 from tools.builtin.tool import Answer, BuiltinTool
 from tools.catalogue.preferences import Preferences
+from tools.policy.rules import Rule
 from tools.servers.config import McpConfig
 from tools.servers.hub import McpHub
 from tools.servers.results import to_result_aside
@@ -48,7 +51,8 @@ async def open_hub(
     """
     servers: list[Server] = await asyncio.to_thread(_configured, config, log_dir, kept) if config.servers else []
     if config.builtin:
-        builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept)
+        rules = preferences.policy.rules if preferences else ()
+        builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules)
         for server in config.servers:
             if server.name in builtin:
                 where = f"{config.source}: server {server.name!r}"
@@ -98,10 +102,17 @@ def builtin_servers(
     embeddings: "Embeddings | None" = None,
     sandbox: SandboxSettings | None = None,
     kept: KeptResults | None = None,
+    rules: Iterable[Rule] = (),
 ) -> dict[str, BuiltinServer]:
     """Return the built-in servers by name, confined to `root`. Touches no disk until a tool is called.
 
-    Without `embeddings`, `embedding.query` searches by words.
+    Without `embeddings`, `embedding.query` searches by words. No list and no search shows what the user's `rules` deny,
+    or ask about, of reading.
     """
-    tools = {"ai": ai_tools(Root(root), Sandbox(sandbox), kept), "embedding": embedding_tools(Root(root), embeddings)}
+    place, by_words = Root(root, rules), LexicalIndex()
+    corpus = Corpus(place)
+    tools = {
+        "ai": ai_tools(place, Sandbox(sandbox), kept, corpus, by_words),
+        "embedding": embedding_tools(corpus, by_words, embeddings),
+    }
     return {name: BuiltinServer(name, own, root, kept) for name, own in tools.items()}

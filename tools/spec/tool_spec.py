@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -64,6 +64,8 @@ class ToolSpec:
     """Of how its server is started or reached."""
     standing: Mapping[str, str] = field(default_factory=dict)
     """Arguments that its server needs and nobody has to give: sent where no other is given."""
+    meant: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, compare=False, repr=False)
+    """Reads the arguments of a call as they are meant, such as a name as a path; of built-in tools. Blocking."""
 
     @cached_property
     def category(self) -> str:

@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 def call(folder: Path) -> Call:
     servers = builtin_servers(folder)
 
-    async def call(name: str, **arguments: object) -> ToolResult:
+    async def call(name: str, /, **arguments: object) -> ToolResult:
         server, tool = name.split(".")
         return await servers[server].call(tool, arguments)
 
@@ -35,7 +35,7 @@ def call(folder: Path) -> Call:
 def succeed(call: Call) -> Callable[..., Awaitable[str]]:
     """Call, expect success, return the text."""
 
-    async def succeed(name: str, **arguments: object) -> str:
+    async def succeed(name: str, /, **arguments: object) -> str:
         result = await call(name, **arguments)
         assert result.success, result.error
         return result.output
@@ -47,7 +47,7 @@ def succeed(call: Call) -> Callable[..., Awaitable[str]]:
 def fail(call: Call) -> Callable[..., Awaitable[str]]:
     """Call, expect an error, return its text."""
 
-    async def fail(name: str, **arguments: object) -> str:
+    async def fail(name: str, /, **arguments: object) -> str:
         result = await call(name, **arguments)
         assert result.error is not None, result.output
         return result.error

@@ -171,7 +171,13 @@ async def test_what_is_left_out_is_counted(query, library):
 
     found, text = await query("gate")
 
-    assert found["left_out"] == {"too_large": 1, "not_text": 2, "beyond_limits": 0, "unreadable": 0}
+    assert found["left_out"] == {
+        "too_large": 1,
+        "not_text": 2,
+        "beyond_limits": 0,
+        "unreadable": 0,
+        "secret_or_denied": 0,
+    }
     assert "Not searched: 1 too large, 2 not text." in text
 
 

@@ -1,5 +1,6 @@
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from support.builtin_tools import ALL, READS, WRITES
 
 from state.routing import Risk
 from tools.servers.opening import builtin_servers
@@ -12,10 +13,10 @@ async def tools_of(servers) -> dict[str, ToolSpec]:
     return {spec.name: spec for server in servers.values() for spec in server.specs}
 
 
-async def test_offers_the_four_tools_and_describes_every_parameter(folder):
+async def test_offers_the_tools_and_describes_every_parameter(folder):
     tools = await tools_of(builtin_servers(folder))
 
-    assert sorted(tools) == ["ai.execute", "ai.read", "ai.write", "embedding.query"]
+    assert sorted(tools) == ALL
     for tool in tools.values():
         assert tool.full
         assert tool.brief
@@ -25,10 +26,9 @@ async def test_offers_the_four_tools_and_describes_every_parameter(folder):
 @pytest.mark.parametrize(
     ("tool", "risk", "has_dry_run", "is_external"),
     [
-        ("ai.read", Risk.READ, False, False),
-        ("ai.write", Risk.WRITE, True, False),
+        *((name, Risk.READ, False, False) for name in READS),
+        *((name, Risk.WRITE, True, False) for name in WRITES),
         ("ai.execute", Risk.EXECUTE, True, True),
-        ("embedding.query", Risk.READ, False, False),
     ],
 )
 async def test_each_says_what_it_does_to_the_world(folder, tool, risk, has_dry_run, is_external):

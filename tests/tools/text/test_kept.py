@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tools.builtin.failures import NotTextError
-from tools.builtin.reading import read_kept
+from tools.builtin.reading import Lines, read_kept
 from tools.text import kept as kept_module
 from tools.text.kept import LINE_CHARS, MAX_AGE_S, MAX_KEPT_BYTES, MAX_RESULTS, PREFIX, KeptResults, of_session
 
@@ -64,7 +64,7 @@ def test_what_is_no_text_is_kept_as_it_came_and_not_read_as_text(kept: KeptResul
         assert file is not None
         assert file.read_bytes() == data
         with pytest.raises(NotTextError, match=f"{handle} is not text"):
-            read_kept(kept, handle, 1, 10)
+            read_kept(kept, handle, Lines())
         assert kept.keep(bytes(MAX_KEPT_BYTES + 1)) == ""
     assert kept.file(handle, "two") is None
     assert kept.file(f"{PREFIX}{'a' * 5_000}", "one") is None

@@ -1,0 +1,111 @@
+import os
+from datetime import datetime, timedelta
+
+import pytest
+
+NOW = datetime.now()
+
+
+@pytest.fixture
+def files(folder):
+    (folder / "docs" / "old").mkdir(parents=True)
+    (folder / "node_modules" / "x").mkdir(parents=True)
+    sizes = {"README.md": 10, "notes.txt": 2_000, "docs/plan.md": 300, "docs/old/plan-2024.md": 5}
+    for days, (name, size) in enumerate(sizes.items()):
+        (folder / name).write_text("x" * size)
+        changed = (NOW - timedelta(days=days)).timestamp()
+        os.utime(folder / name, (changed, changed))
+    (folder / "node_modules" / "x" / "index.js").touch()
+    (folder / ".hidden").touch()
+    (folder / "link.md").symlink_to("README.md")
+    return folder
+
+
+@pytest.fixture
+def entries(call):
+    async def entries(tool, **arguments):
+        result = await call(tool, **arguments)
+        assert result.success, result.error
+        return [entry["path"] for entry in result.structured["entries"]]
+
+    return entries
+
+
+async def test_a_folder_is_listed_with_sizes_and_dates(succeed, files):
+    answer = await succeed("ai.list")
+
+    assert answer.splitlines()[0] == "3 files and 2 folders in the working folder:"
+    assert f"notes.txt  (2 kB, changed {NOW - timedelta(days=1):%Y-%m-%d %H:%M})" in answer
+    assert "docs/  (folder" in answer
+    assert "link.md  (link" in answer
+    assert ".hidden" not in answer
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"path": "docs"}, ["docs/old", "docs/plan.md"]),
+        ({"path": "docs", "recursive": True}, ["docs/old", "docs/plan.md", "docs/old/plan-2024.md"]),
+        ({"pattern": "*.md"}, ["README.md", "link.md"]),
+        ({"pattern": "*.{txt,rst}"}, ["notes.txt"]),
+        ({"pattern": "PLAN"}, ["docs/plan.md", "docs/old/plan-2024.md"]),
+        ({"pattern": "docs/*.md"}, ["docs/plan.md"]),
+        ({"pattern": "docs/**/*.md"}, ["docs/plan.md", "docs/old/plan-2024.md"]),
+        ({"pattern": "*.zip"}, []),
+        ({"hidden": True, "pattern": ".h*"}, [".hidden"]),
+        ({"pattern": "[.md"}, []),
+        ({"path": "notes.txt"}, ["notes.txt"]),
+        ({"path": "docs", "sort": "newest", "max_results": 1, "recursive": True, "pattern": "*.md"}, ["docs/plan.md"]),
+    ],
+    ids=str,
+)
+async def test_what_a_folder_holds(entries, files, arguments, found):
+    assert await entries("ai.list", **arguments) == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"name": "plan"}, ["docs/plan.md", "docs/old/plan-2024.md"]),
+        ({"name": "plan.md"}, ["docs/plan.md"]),
+        ({"name": "*.md", "path": "docs/old"}, ["docs/old/plan-2024.md"]),
+        ({"name": "old"}, ["docs/old"]),
+        ({"name": "raedme"}, ["README.md"]),
+        ({"name": "nothing-like-it"}, []),
+        ({"larger_than": 299, "sort": "largest"}, ["notes.txt", "docs/plan.md"]),
+        ({"smaller_than": 10}, ["docs/old/plan-2024.md"]),
+        ({"sort": "largest", "max_results": 1}, ["notes.txt"]),
+        ({"changed_within_days": 2, "name": "*.t*"}, ["notes.txt"]),
+        ({"changed_before": f"{NOW - timedelta(days=1):%Y-%m-%d}"}, ["docs/plan.md", "docs/old/plan-2024.md"]),
+        ({"changed_after": f"{NOW:%Y-%m-%d}"}, ["README.md"]),
+        ({"sort": "oldest", "max_results": 1}, ["docs/old/plan-2024.md"]),
+        ({"name": "index.js"}, []),
+        ({"name": "index.js", "path": "node_modules"}, ["node_modules/x/index.js"]),
+    ],
+    ids=str,
+)
+async def test_files_are_found(entries, files, arguments, found):
+    assert await entries("ai.find", **arguments) == found
+
+
+async def test_what_was_not_looked_into_is_said(succeed, files):
+    assert "[not shown: 1 folders of built or installed files]" in await succeed("ai.find", name="index.js")
+
+
+async def test_where_nothing_is_found_the_nearest_is_named(succeed, files):
+    answer = await succeed("ai.find", name="plant-2025")
+
+    assert answer.startswith("NOTHING FOUND in the working folder, named like plant-2025.")
+    assert "Near to it: docs/old/plan-2024.md" in answer
+
+
+async def test_what_is_not_there_is_named(fail, files):
+    assert "dosc does not exist in the working folder. Near to it: docs" in await fail("ai.list", path="dosc")
+    assert "is a file, not a folder" in await fail("ai.find", path="notes.txt")
+    assert "changed_after" in await fail("ai.find", changed_after="last Tuesday")
+
+
+async def test_the_walk_has_an_end(succeed, files, monkeypatch):
+    monkeypatch.setattr("tools.builtin.tree.MAX_ENTRIES", 3)
+
+    assert "beyond the limits" in await succeed("ai.list", recursive=True)

@@ -1,0 +1,138 @@
+"""Files that are named by their base name, without their ending, or nearly: settled before a call is checked."""
+
+import pytest
+from support.builtin_tools import ALL
+
+from tools.builtin.naming import meant_by
+from tools.builtin.root import Root
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.checking import checked_call
+from tools.servers.opening import builtin_servers
+
+FILES = (
+    "README.md data/budget.csv data/prices.csv notes/meeting-notes.txt notes/todo.txt src/app/main.py plan_1.md"
+    " plan_2.md a/same.txt b/same.txt docs/Guide.md .hidden.txt .env keys/server.pem chapter_a.txt"
+).split()
+
+
+@pytest.fixture
+def files(folder):
+    for name in FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    return folder
+
+
+@pytest.fixture
+async def checked(files):
+    servers = builtin_servers(files)
+    for server in servers.values():
+        await server.connect(instead_of=0)
+    catalogue = Catalogue([spec for server in servers.values() for spec in server.specs])
+    return lambda name, **params: checked_call(name, params, frozenset(ALL), catalogue)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("budget.csv", "data/budget.csv"),
+        ("BUDGET.CSV", "data/budget.csv"),
+        ("budget", "data/budget.csv"),
+        ("the readme", "README.md"),
+        ("readme file", "README.md"),
+        ("my meeting notes", "notes/meeting-notes.txt"),
+        ("meeting_notes", "notes/meeting-notes.txt"),
+        ("app/main.py", "src/app/main.py"),
+        ("other/main.py", "src/app/main.py"),
+        ("todos", "notes/todo.txt"),
+        ("bugdet.csv", "data/budget.csv"),
+        ("meetng notes", "notes/meeting-notes.txt"),
+        ("docs/guide", "docs/Guide.md"),
+        ("guide.md", "docs/Guide.md"),
+    ],
+)
+async def test_a_file_is_found_by_what_it_is_called(checked, said, meant):
+    call = checked("ai.read", path=said)
+
+    assert call.params == {"path": meant}
+    assert [one.problem for one in call.repairs] == ["named_nearly"]
+    assert not call.problems
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "same.txt",
+        "plan_3.md",
+        "plan",
+        "chapter_b.txt",
+        "hidden.txt",
+        "env",
+        "server",
+        "server.pem",
+        "xyz",
+        "",
+        "../x",
+        "*",
+    ],
+)
+async def test_what_is_not_clear_stays_as_it_is_said(checked, said):
+    assert checked("ai.read", path=said).params == {"path": said}
+
+
+async def test_what_is_there_is_never_taken_for_something_else(checked, files):
+    (files / "budget").write_text("its own file")
+
+    assert checked("ai.read", path="budget").params == {"path": "budget"}
+    assert checked("ai.read", path="./notes/../budget").params == {"path": "budget"}
+    assert checked("ai.read", path=str(files / "data" / "budget.csv")).params == {"path": "data/budget.csv"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "meant"),
+    [
+        ("ai.list", {"path": "Data"}, {"path": "data"}),
+        ("ai.count", {"path": "budget.csv"}, {"path": "data/budget.csv"}),
+        ("ai.search", {"query": "x", "path": "todo"}, {"query": "x", "path": "notes/todo.txt"}),
+        ("ai.append", {"path": "todo", "text": "x"}, {"path": "notes/todo.txt", "text": "x"}),
+        ("ai.delete", {"path": "todo"}, {"path": "notes/todo.txt"}),
+        ("ai.move", {"path": "todo", "destination": "x/"}, {"path": "notes/todo.txt", "destination": "x/"}),
+        ("ai.write", {"path": "todo", "content": "x"}, {"path": "todo", "content": "x"}),
+        ("ai.make_folder", {"path": "dat"}, {"path": "dat"}),
+    ],
+    ids=str,
+)
+async def test_every_tool_reads_its_paths(checked, tool, params, meant):
+    assert checked(tool, **params).params == meant
+
+
+async def test_a_destination_keeps_its_shape(checked, files):
+    def destination(said):
+        return checked("ai.move", path="README.md", destination=said).params["destination"]
+
+    assert destination("new.md") == "new.md"
+    assert destination(f"{files}/new.md") == "./new.md"
+    assert destination(f"{files}/old/") == "./old/"
+
+
+async def test_a_link_is_read_as_what_it_leads_to_but_deleted_itself(checked, files):
+    (files / "link").symlink_to("data/budget.csv")
+    (files / "innocent.txt").symlink_to(".env")
+
+    assert checked("ai.read", path="link").params == {"path": "data/budget.csv"}
+    assert checked("ai.read", path="innocent.txt").params == {"path": ".env"}
+    assert checked("ai.delete", path="link").params == {"path": "link"}
+
+
+async def test_of_several_the_failure_says_which(fail, files):
+    assert await fail("ai.read", path="same.txt") == "same.txt may be one of: a/same.txt, b/same.txt. Say which"
+    assert await fail("ai.read", path="budget") == (
+        "budget does not exist in the working folder. Near to it: data/budget.csv"
+    )
+
+
+def test_folders_and_files_are_told_apart(files):
+    root = Root(files)
+
+    assert meant_by(root, "note", "folder").names == ("notes",)
+    assert meant_by(root, "notes", "file").names == ()

@@ -1,0 +1,100 @@
+import pytest
+
+POEM = "The owl and the pussycat\nwent to sea\nin a beautiful\npea-green boat.\n"
+
+
+@pytest.fixture
+def library(folder):
+    (folder / "docs").mkdir()
+    (folder / "docs" / "poem.txt").write_text(POEM + "They took some honey.\n" * 20)
+    (folder / "docs" / "birds.md").write_text("An Owl hunts at night.\nAn owl sees well.\n")
+    (folder / "todo.txt").write_text("feed the owl\n")
+    (folder / "owl.bin").write_bytes(b"owl\0")
+    return folder
+
+
+async def test_every_place_is_told_with_its_line(succeed, library):
+    answer = await succeed("ai.search", query="owl")
+
+    assert answer.splitlines() == [
+        "'owl' stands in 4 places in 3 files, searching 3 text files of the working folder:",
+        "todo.txt:1: feed the owl",
+        "docs/birds.md:1: An Owl hunts at night.",
+        "docs/birds.md:2: An owl sees well.",
+        "docs/poem.txt:1: The owl and the pussycat",
+        "[not searched: 1 not read, being no text or not readable]",
+    ]
+
+
+async def test_a_single_place_is_opened(succeed, library):
+    answer = await succeed("ai.search", query="a beautiful pea-green boat")
+
+    head, passage = answer.split("\n", 1)
+    assert head == ("'a beautiful pea-green boat' stands in docs/poem.txt, line 3. Lines 1 to 9:")
+    assert passage.startswith(POEM)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"query": "Owl", "match_case": True}, [("docs/birds.md", 1)]),
+        ({"query": "owl", "path": "docs"}, [("docs/birds.md", 1), ("docs/birds.md", 2), ("docs/poem.txt", 1)]),
+        ({"query": "owl", "path": "docs/poem.txt"}, [("docs/poem.txt", 1)]),
+        ({"query": "owl", "pattern": "*.md"}, [("docs/birds.md", 1), ("docs/birds.md", 2)]),
+        ({"query": "owl", "max_results": 1}, [("todo.txt", 1)]),
+        ({"query": "o.l"}, []),
+        ({"query": "(owl"}, []),
+    ],
+    ids=str,
+)
+async def test_where_it_stands(call, library, arguments, found):
+    result = await call("ai.search", **arguments)
+
+    assert [(place["path"], place["first_line"]) for place in result.structured["places"]] == found
+
+
+async def test_what_nobody_says_so_is_looked_for_by_its_words(call, library):
+    result = await call("ai.search", query="when does an owl hunt", path="docs")
+
+    assert result.output.startswith("NO PLACE in 2 text files of docs says 'when does an owl hunt' word for word.")
+    assert result.structured["nearest"][0]["path"] == "docs/birds.md"
+    assert "todo.txt" not in result.output
+
+
+@pytest.mark.parametrize("query", ["zebra", "???"])
+async def test_nothing_is_said_loudly(succeed, library, query):
+    assert (await succeed("ai.search", query=query)).startswith("NO PLACE in 3 text files")
+
+
+async def test_a_blank_query_is_refused(fail, library):
+    assert "blank" in await fail("ai.search", query="  ")
+
+
+async def test_a_file_is_counted(succeed, library):
+    assert await succeed("ai.count", path="todo.txt") == "todo.txt: 1 line, 3 words, 13 characters, 13 bytes"
+
+
+async def test_a_folder_is_counted(call, library):
+    result = await call("ai.count")
+
+    assert {name: result.structured[name] for name in ("files", "folders", "lines")} == {
+        "files": 4,
+        "folders": 1,
+        "lines": 27,
+    }
+    assert "By ending: 2 .txt, 1 .bin, 1 .md" in result.output
+
+
+async def test_occurrences_are_counted(call, library):
+    everywhere = await call("ai.count", text="owl")
+    exactly = await call("ai.count", text="Owl", match_case=True, pattern="*.md")
+
+    assert everywhere.structured["matches"] == 4
+    assert everywhere.output.startswith("'owl' occurs 4 times in the working folder: 4 files")
+    assert everywhere.structured["matches_by_file"]["docs/birds.md"] == 2
+    assert exactly.structured["matches"] == 1
+
+
+async def test_what_cannot_be_counted_is_named(fail, library):
+    assert "not UTF-8 text" in await fail("ai.count", path="owl.bin")
+    assert "Near to it: todo.txt" in await fail("ai.count", path="todoo.txt")

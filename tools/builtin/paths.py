@@ -1,0 +1,75 @@
+"""The paths in a call of a built-in tool, as they were meant: what is checked and approved is what is opened."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tools.builtin.failures import ToolFailure
+from tools.builtin.naming import Kind, meant_by
+from tools.builtin.root import Root
+from tools.builtin.tree import WITHHELD, walk
+from tools.text.kept import PREFIX
+
+DESTINATION = "destination"
+_NAMES_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class PathReader:
+    """Reads the path in one parameter of a tool."""
+
+    root: Root
+    parameter: str = "path"
+    kind: Kind | None = None
+    """What must be there under that name; None: nothing need be there yet."""
+    follow: bool = True
+    """Whether a link stands for what it leads to."""
+
+    def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments with the path of what is really there, as they are where that is not clear. Blocking."""
+        path = params.get(self.parameter)
+        if not isinstance(path, str) or path.startswith(PREFIX):
+            return dict(params)
+        try:
+            name = self._name(path)
+        except (ToolFailure, OSError):
+            return dict(params)
+        return {**params, self.parameter: name}
+
+    def _name(self, path: str) -> str:
+        real = self.root.real(path, follow=self.follow)
+        if self.kind is not None and not real.exists() and not real.is_symlink():
+            names = meant_by(self.root, path, self.kind).names
+            return names[0] if len(names) == 1 else path
+        name = self.root.name(real)
+        if name in (str(PurePosixPath(path)), "."):
+            return path
+        if self.parameter == DESTINATION:  # where a bare name, or a slash at the end, has a meaning of its own
+            name = f"{name if '/' in name else f'./{name}'}{'/' * path.endswith('/')}"
+        return name
+
+
+def missing(root: Root, real: Path, kind: Kind) -> ToolFailure:
+    """Return that a resolved path does not exist, and what may be meant by it. Blocking."""
+    name = root.name(real)
+    meant = meant_by(root, name, kind)
+    if len(meant.names) > 1:
+        return ToolFailure(f"{name} may be one of: {', '.join(meant.names)}. Say which")
+    while not real.parent.is_dir():
+        real = real.parent
+    where = "the working folder" if real.parent == root.path else root.name(real.parent)
+    hint = ", ".join(meant.names or meant.nearest)
+    told = f"Near to it: {hint}" if hint else entries_line(root, real.parent)
+    return ToolFailure(f"{root.name(real)} does not exist in {where}. {told}")
+
+
+def entries_line(root: Root, folder: Path) -> str:
+    """Return what a resolved folder holds, in one line. Blocking."""
+    left_out = Counter[str]()
+    names = [entry.name for entry in walk(root, folder, left_out, deep=False)]
+    if not names:
+        return "Nothing is shown in it." if left_out[WITHHELD] else "It is empty."
+    more = f", and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    return f"It holds: {', '.join(names[:_NAMES_SHOWN])}{more}"
