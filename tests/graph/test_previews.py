@@ -45,3 +45,37 @@ async def test_each_request_of_a_question_has_one_though_it_be_empty(files: Buil
     shown = [request["preview"] for request in asked.question["action_requests"]]
     assert "-old\n+new" in shown[0]
     assert shown[1] == ""
+
+
+async def test_a_tool_with_a_dry_run_of_its_own_shows_what_that_tells(files: BuiltinServer, tmp_path: Path):
+    edit = call("ai.edit", path="the plan", old_text="old", new_text="new")
+    async with session(scripted(edit), files, allow_write_tools=True) as talk:
+        asked = await talk.ask("Replace old with new in the plan")
+        (request,) = asked.question["action_requests"]
+        assert request["args"]["path"] == "plan.txt", "what is approved is what is meant"
+        assert request["preview"].splitlines()[0] == "Would change 1 place in plan.txt"
+        assert request["preview"].endswith("-old\n+new")
+        assert (tmp_path / "plan.txt").read_text() == "old\n"
+        packet = await talk.reply("yes")
+    assert (tmp_path / "plan.txt").read_text() == "new\n"
+    assert [one.event for one in packet.governance.audit] == [
+        "dry_run_passed",
+        "preview_rehearsed",
+        "call_approved",
+        "call_executed",
+    ]
+
+
+@pytest.mark.parametrize(("path", "shown"), [("plan.txt", True), (".env", False), ("link.txt", False)])
+async def test_a_file_of_secrets_is_not_shown_before_it_is_asked_about(
+    files: BuiltinServer, tmp_path: Path, path: str, shown: bool
+):
+    (tmp_path / ".env").write_text("KEY=hush-hush\nold\n")
+    (tmp_path / "link.txt").symlink_to(".env")
+    edit = call("ai.edit", path=path, old_text="old", new_text="new")
+    async with session(scripted(edit), files, allow_write_tools=True) as talk:
+        asked = await talk.ask(f"Replace old with new in {path}")
+    (request,) = asked.question["action_requests"]
+    assert bool(request["preview"]) == shown
+    assert "hush" not in str(asked.question)
+    assert any("holds keys or secrets" in str(warning) for warning in request["warnings"]) != shown

@@ -35,7 +35,7 @@ class Listed(NamedTuple):
         if self.kind == "folder":
             return f"{self.path}/  (folder, changed {self.changed:%Y-%m-%d %H:%M})"
         kind = "link, " if self.kind == "link" else ""
-        return f"{self.path}  ({kind}{byte_size(self.size)}, changed {self.changed:%Y-%m-%d %H:%M})"
+        return f"{self.path}  ({kind}{_size(self.size)}, changed {self.changed:%Y-%m-%d %H:%M})"
 
     def as_data(self) -> dict[str, Any]:
         """The same for programs."""
@@ -147,6 +147,11 @@ def find_files(root: Root, name: str, path: str, limits: Limits, view: View) -> 
     if not found and nearly.nearest:
         return answer._replace(text=f"{answer.text} Near to it: {', '.join(nearly.nearest)}")
     return answer
+
+
+def _size(number: int) -> str:
+    exact = counted(number, "byte")
+    return exact if number < 1_000_000 else f"{byte_size(number)}, {exact}"
 
 
 def where_of(root: Root, folder: Path) -> str:

@@ -16,12 +16,14 @@ Kind = Literal["file", "folder", "any"]
 
 ALIKE = 0.85
 """Likeness from which on a name counts as another one, misspelt."""
-NEAR = 0.5
-SHORT = 3
+NEAR = 0.6
+SHORT = 4
 """Letters of a name below which nothing is said of its likeness."""
 MOST_SHOWN = 8
 _MARKS = re.compile(r"\d+|(?<![^\W_])[^\W\d_](?![^\W_])")
-_FILLERS = frozenset("a an the my our your this that file folder directory document called named".split())
+_FILLERS = frozenset(
+    "a an the my our your this that to of for in about on from with file folder directory document called named".split()
+)
 
 
 class Meant(NamedTuple):
@@ -70,6 +72,11 @@ def _readings(said: str, bare: str) -> Iterable[Callable[[str], bool]]:
         yield lambda name: squeezed(name.rpartition("/")[2]) == bare
         yield lambda name: squeezed(_stem(name)) == bare
         yield lambda name: squeezed(_stem(name)) in {f"{bare}s", bare.removesuffix("s")}
+    words = _words(base.split())
+    if words:
+        yield lambda name: words <= _words_of_path(name) and bool(words & _words_of_path(name.rpartition("/")[2]))
+    if len(words) > 1:
+        yield lambda name: len(squeezed(_stem(name))) >= SHORT and _words(re.split(r"[\W_]+", _stem(name))) <= words
 
 
 def _misspelt(said: str, names: list[str]) -> Meant:
@@ -81,10 +88,20 @@ def _misspelt(said: str, names: list[str]) -> Meant:
 
 
 def _likeness(said: str, name: str) -> float:
-    """Return how alike two names are, by their letters; the ending counts only where it is not the same."""
+    """Return how alike two names are, by their letters; the ending counts only where it is not the same.
+
+    One of several words may be the whole name: `the shoping list` for `shopping.txt`.
+    """
     ending, base = Path(said).suffix, name.rpartition("/")[2]
-    own = _bare(said.removesuffix(ending) if ending and base.endswith(ending) else said)
-    form = squeezed(_stem(base) if not ending or base.endswith(ending) else base)
+    same_ending = not ending or base.endswith(ending)
+    own, form = (
+        _bare(said.removesuffix(ending) if same_ending else said),
+        squeezed(_stem(base) if same_ending else base),
+    )
+    return max(_alike(one, form) for one in {own, *_words(said.split())})
+
+
+def _alike(own: str, form: str) -> float:
     if min(len(own), len(form)) < SHORT:
         return 0.0
     turned = sorted(own) == sorted(form) and own[0] == form[0]  # letters in another order
@@ -101,6 +118,15 @@ def _bare(said: str) -> str:
     """Return the letters and digits of a name, without the words around it: `the meeting notes` for `meetingnotes`."""
     words = said.rpartition("/")[2].split()
     return squeezed(" ".join([word for word in words if word not in _FILLERS] or words))
+
+
+def _words(parts: Iterable[str]) -> frozenset[str]:
+    """Return the words among these that say something, without the ending of a plural."""
+    return frozenset(squeezed(part).removesuffix("s") for part in parts if part not in _FILLERS) - {""}
+
+
+def _words_of_path(name: str) -> frozenset[str]:
+    return _words([*re.split(r"[\W_]+", name), squeezed(_stem(name))])
 
 
 def _stem(name: str) -> str:

@@ -35,7 +35,7 @@ async def test_a_folder_is_listed_with_sizes_and_dates(succeed, files):
     answer = await succeed("ai.list")
 
     assert answer.splitlines()[0] == "3 files and 2 folders in the working folder:"
-    assert f"notes.txt  (2 kB, changed {NOW - timedelta(days=1):%Y-%m-%d %H:%M})" in answer
+    assert f"notes.txt  (2,000 bytes, changed {NOW - timedelta(days=1):%Y-%m-%d %H:%M})" in answer
     assert "docs/  (folder" in answer
     assert "link.md  (link" in answer
     assert ".hidden" not in answer

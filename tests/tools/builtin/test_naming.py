@@ -49,6 +49,9 @@ async def checked(files):
         ("meetng notes", "notes/meeting-notes.txt"),
         ("docs/guide", "docs/Guide.md"),
         ("guide.md", "docs/Guide.md"),
+        ("budget data", "data/budget.csv"),
+        ("notes of the meeting", "notes/meeting-notes.txt"),
+        ("to-do list", "notes/todo.txt"),
     ],
 )
 async def test_a_file_is_found_by_what_it_is_called(checked, said, meant):
@@ -135,4 +138,5 @@ def test_folders_and_files_are_told_apart(files):
     root = Root(files)
 
     assert meant_by(root, "note", "folder").names == ("notes",)
-    assert meant_by(root, "notes", "file").names == ()
+    assert meant_by(root, "notes", "file").names == ("notes/meeting-notes.txt",)
+    assert meant_by(root, "app", "file").names == ()
