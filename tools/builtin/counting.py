@@ -62,7 +62,7 @@ def count(root: Root, path: str, pattern: str, text: str, *, match_case: bool) -
         if not real.exists():
             raise missing(root, real, "any")
         if not real.is_dir():
-            data = read_bytes(root, real, MAX_READ_BYTES)
+            data = read_bytes(root, real, MAX_TOTAL_BYTES)
             counts.files, counts.size = 1, len(data)
             counts.add(name, decode(data, name), wanted)
             return _answer(counts, name, text, left_out)

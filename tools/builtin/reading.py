@@ -6,7 +6,7 @@ from state.printing import counted
 from tools.builtin.failures import NotTextError, TooLargeError, ToolFailure, os_failures
 from tools.builtin.paths import entries_line, missing
 from tools.builtin.root import Root
-from tools.builtin.text import decode, lines_of, read_bytes
+from tools.builtin.text import decode, lines_of, read_bytes, read_part
 from tools.text.kept import SHOWN_CHARS, KeptResults
 
 MAX_READ_BYTES = 5_000_000
@@ -47,12 +47,33 @@ def read_text(root: Root, path: str, wanted: Lines) -> str:
     Raises:
         ToolFailure: it is missing, a folder, not text, too large, outside the root, or has no such lines.
     """
-    name, text = whole_text(root, path)
+    try:
+        name, text = whole_text(root, path)
+    except TooLargeError:
+        if not (wanted.tail or wanted.head or wanted.last_line):
+            raise
+        return _part(root, path, wanted)
     return _lines(text, name, wanted)
 
 
-def whole_text(root: Root, path: str) -> tuple[str, str]:
-    """Return the name of a file and its text. Blocking.
+def _part(root: Root, path: str, wanted: Lines) -> str:
+    """Return lines from the beginning or the end of a file that is too large to be read whole."""
+    real = root.resolve(path)
+    name = root.name(real)
+    with os_failures(f"read {name}"):
+        text = decode(read_part(root, real, MAX_READ_BYTES, from_end=bool(wanted.tail)), name)
+    lines = lines_of(text)
+    try:
+        first, last = wanted.of(len(lines), f"the part of {name} that can be read")
+    except ToolFailure as error:
+        raise TooLargeError(f"{error}; read a part of it with a command") from error
+    which = f"the last {last - first + 1} lines" if wanted.tail else f"lines {first} to {last}"
+    shown = "\n".join(lines[first - 1 : last])
+    return f"{shown}\n[{which} of {name}, which has more than {MAX_READ_BYTES:,} bytes]"
+
+
+def whole_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, str]:
+    """Return the name of a file and its text, of so many bytes at most. Blocking.
 
     Raises:
         ToolFailure: it is missing, a folder, not text, too large, or outside the root.
@@ -63,12 +84,12 @@ def whole_text(root: Root, path: str) -> tuple[str, str]:
         if real.is_dir():
             raise ToolFailure(f"{name} is a folder, not a file. {entries_line(root, real)}")
         try:
-            return name, decode(read_bytes(root, real, MAX_READ_BYTES), name)
+            return name, decode(read_bytes(root, real, limit), name)
         except FileNotFoundError as error:
             raise missing(root, real, "file") from error
         except TooLargeError as error:
             raise TooLargeError(
-                f"{error}: look for what you need in it with a search, or read a part with a command"
+                f"{error}: read its first or last lines (head, tail), or look for what you need in it with a search"
             ) from error
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from state.printing import counted, shorten
 from tools.builtin.corpus import Corpus, Hit
-from tools.builtin.counting import phrase, texts_below
+from tools.builtin.counting import MAX_TOTAL_BYTES, phrase, texts_below
 from tools.builtin.failures import ToolFailure, os_failures
 from tools.builtin.lexical import LexicalIndex
 from tools.builtin.listing import where_of
@@ -75,7 +75,7 @@ class Searcher:
                         left_out["files after the first 10,000 places"] += 1
                         break
             else:
-                name, content = whole_text(self._root, path)
+                name, content = whole_text(self._root, path, MAX_TOTAL_BYTES)
                 files, places = 1, _places(name, content, wanted)
         searched = f"{counted(files, 'text file')} of {where}" if real.is_dir() else where
         more = [f"[not searched: {_counts(left_out)}]"] * any(left_out.values())

@@ -42,6 +42,21 @@ def read_bytes(root: Root, real: Path, limit: int) -> bytes:
             raise type(error)(f"{root.name(real)} {error}") from error
 
 
+def read_part(root: Root, real: Path, limit: int, *, from_end: bool) -> bytes:
+    """Return whole lines of a resolved file, of so many bytes at most, from its beginning or its end.
+
+    Raises:
+        OSError: it cannot be opened, or is a link.
+    """
+    with root.folder(real.parent) as folder:
+        descriptor = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as file:
+        if from_end:
+            file.seek(-limit, os.SEEK_END)
+        data = file.read(limit)
+    return data.partition(b"\n")[2] if from_end else data[: data.rfind(b"\n") + 1]
+
+
 def read_entry(name: str, folder: int, limit: int) -> bytes:
     """Return the bytes of a file in an open folder; the failures are told without its name.
 

@@ -108,6 +108,72 @@ async def test_too_large_a_file_is_refused(fail, folder):
     assert "big.txt is too large: 5,000,001 bytes, the limit is 5,000,000" in await fail("ai.read", path="big.txt")
 
 
+@pytest.fixture
+def large(folder):
+    line = "x" * 99
+    (folder / "large.log").write_text("".join(f"{number} {line}\n" for number in range(1, 60_001)))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("wanted", "first", "last", "told"),
+    [
+        ({"head": 2}, "1 ", "2 ", "lines 1 to 2"),
+        ({"first_line": 5, "last_line": 6}, "5 ", "6 ", "lines 5 to 6"),
+        ({"tail": 3}, "59998 ", "60000 ", "the last 3 lines"),
+    ],
+    ids=str,
+)
+async def test_of_too_large_a_file_the_ends_are_read(succeed, large, wanted, first, last, told):
+    *lines, about = (await succeed("ai.read", path="large.log", **wanted)).splitlines()
+
+    assert (lines[0].startswith(first), lines[-1].startswith(last)) == (True, True)
+    assert about == f"[{told} of large.log, which has more than 5,000,000 bytes]"
+
+
+async def test_what_lies_too_far_in_it_is_refused_but_found(fail, succeed, large):
+    assert "is beyond its end" in await fail("ai.read", path="large.log", first_line=55_000, last_line=55_001)
+    assert "large.log, line 60000" in await succeed("ai.search", path="large.log", query="60000 x")
+    assert (await succeed("ai.count", path="large.log")).startswith("large.log: 60,000 lines, 120,000 words")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "lines"),
+    [
+        ({"head": 1}, ["1"]),
+        ({"head": 2, "first_line": 2}, ["2", "3"]),
+        ({"tail": 2}, ["4", "5"]),
+        ({"tail": 9}, ["1", "2", "3", "4", "5"]),
+        ({"first_line": 2, "last_line": 4}, ["2", "3", "4"]),
+        ({"last_line": 99}, ["1", "2", "3", "4", "5"]),
+        ({"first_line": 2, "last_line": 5, "max_lines": 2}, ["2", "3"]),
+    ],
+    ids=str,
+)
+async def test_ranges_and_ends(succeed, folder, wanted, lines):
+    (folder / "a.txt").write_text("1\n2\n3\n4\n5\n")
+
+    told = (await succeed("ai.read", path="a.txt", **wanted)).splitlines()
+
+    assert [line for line in told if not line.startswith("[")] == lines
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ({"first_line": 4, "last_line": 2}, "last_line=2 is before first_line=4"),
+        ({"tail": 2, "head": 2}, "leave out head"),
+        ({"tail": 2, "first_line": 2}, "leave out head"),
+        ({"first_line": 9}, "beyond its end"),
+    ],
+    ids=str,
+)
+async def test_what_cannot_all_be_meant_is_refused(fail, folder, wanted, says):
+    (folder / "a.txt").write_text("1\n2\n3\n4\n5\n")
+
+    assert says in await fail("ai.read", path="a.txt", **wanted)
+
+
 async def test_a_pipe_does_not_block(fail, folder):
     os.mkfifo(folder / "pipe")
 
