@@ -4,6 +4,7 @@ import asyncio
 import re
 
 from deciders.protocols import IntentDecision
+from deciders.reflex.following import request_of
 from deciders.reflex.reading import VERBS, access_of, is_question, is_small_talk, mentions_in, steps_in, words_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
@@ -33,10 +34,9 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
 
     A step needs a tool if it names what only a tool can reach, or if a tool's name is what it talks about.
     """
-    steps = steps_in(packet.content.original_prompt)
-    routing = packet.tool_routing
+    request = request_of(packet)
+    steps, routing = steps_in(request), packet.tool_routing
     taken = routing.step + 1 if routing else 0
-    request = packet.content.original_prompt
     if taken >= len(steps):
         return _decided(False, request, Access.READ, "every step of the request was taken")
     if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.step_calls):

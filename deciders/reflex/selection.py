@@ -8,6 +8,7 @@ from typing import Any
 
 from deciders.protocols import Selection, WantedCall
 from deciders.reflex.arguments import PATH_WORDS, fill, fill_each, senses_of, whole_answer
+from deciders.reflex.following import request_of
 from deciders.reflex.reading import access_of, is_question, mentions_in, parts_in, steps_in, verbs_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
@@ -84,7 +85,7 @@ async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
 
 
 def _select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
-    steps = steps_in(packet.content.original_prompt)
+    steps = steps_in(request_of(packet))
     step = steps[min(packet.routing.step, len(steps) - 1)]
     corrects = any(one.says_instead for one in packet.governance.approvals)
     parts = [_Part(text, packet.content.clarifications, corrects) for text in parts_in(step)]

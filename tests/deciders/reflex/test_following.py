@@ -1,0 +1,86 @@
+"""What a request means that follows on another."""
+
+import pytest
+
+from deciders.reflex.following import Earlier, items_in, meant
+
+FENCE = "```"
+
+
+def shown(*lines: str) -> str:
+    return "\n".join(["some.tool ():", FENCE, *lines, FENCE])
+
+
+@pytest.mark.parametrize(
+    ("before", "request_", "means"),
+    [
+        ("what is the weather in Lagos?", "and in Quito?", "what is the weather in Quito?"),
+        (
+            "it is 15:00 in Cairo, how late is it in Lima",
+            "And in Oslo?",
+            "it is 15:00 in Cairo, how late is it in Oslo",
+        ),
+        ("convert 8 miles from road to sea", "and to air?", "convert 8 miles from road to air"),
+        ("how long is notes/a.md?", "and notes/b.md?", "how long is notes/b.md?"),
+        ("read https://example.com/a", "now https://example.com/b", "read https://example.com/b"),
+        (
+            "how many lines are in a.txt when it is sorted?",
+            "and in b.txt?",
+            "how many lines are in b.txt when it is sorted?",
+        ),
+        ("what is the weather in Lagos?", "and what is the time?", "and what is the time?"),
+        ("what is the weather in Lagos?", "and at noon?", "and at noon?"),
+        ("what is the weather in Lagos?", "and delete notes/a.md", "and delete notes/a.md"),
+        ("", "and in Quito?", "and in Quito?"),
+    ],
+)
+def test_only_what_is_to_be_different_is_said(before: str, request_: str, means: str):
+    assert meant(request_, Earlier(before)) == means
+
+
+@pytest.mark.parametrize(
+    ("request_", "means"),
+    [
+        ("open the second one", "open b.md"),
+        ("open the last one please", "open c.md please"),
+        ("open the 1st one", "open a.md"),
+        ("open the ninth one", "open the ninth one"),
+        ("the second line", "the second line"),
+    ],
+)
+def test_the_lines_of_an_answer_are_counted(request_: str, means: str):
+    assert meant(request_, Earlier("list them", shown("a.md", "b.md", "c.md"))) == means
+
+
+def test_what_an_answer_lists():
+    assert [*items_in(shown("[FILE] a.md", "- b", "2. c"))] == ["a.md", "b", "c"]
+    assert [*items_in(shown("2 files in notes:", "notes/a.md  (1 KB, changed today)", "notes/b/  (folder)"))] == [
+        "notes/a.md",
+        "notes/b",
+    ]
+    assert [*items_in(shown("1 hit", "", "notes/a.md, lines 1 to 4 (score 2):", "tea"))] == ["notes/a.md"]
+    assert [*items_in(shown("[{'name': 'tea', 'id': 2}, {'name': 'cup'}]"))] == ["tea", "cup"]
+    assert [*items_in("nothing in a fence")] == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "means"),
+    [
+        ("now switch to it", "now switch to spring"),
+        ("delete it", "delete spring"),
+        ("show me that branch", "show me spring"),
+        ("what time is it?", "what time is it?"),
+        ("is it raining", "is it raining"),
+        ("say if it is late", "say if it is late"),
+        ("add it to notes/a.md", "add it to notes/a.md"),
+    ],
+)
+def test_what_is_pointed_at_is_what_the_last_call_was_of(request_: str, means: str):
+    earlier = Earlier("make a branch called spring", shown("Created"), {"branch_name": "spring", "base": "main"})
+    assert meant(request_, earlier) == means
+
+
+def test_the_one_file_that_was_found_comes_first():
+    earlier = Earlier("where is the tea list?", shown("lists/tea.txt"), {"query": "tea list"})
+    assert meant("open it", earlier) == "open lists/tea.txt"
+    assert meant("open it", Earlier("find tea", shown("a.txt", "b.txt"), {"query": "x"})) == "open it"
