@@ -6,7 +6,7 @@ what was shown. Where nothing clearly fits, the request stays as it is.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +24,11 @@ _ORDINALS = {
     name: at for at, name in enumerate("first second third fourth fifth sixth seventh eighth ninth tenth".split())
 }
 _ORDINAL = re.compile(rf"\bthe\s+({'|'.join(_ORDINALS)}|last|\d+(?:st|nd|rd|th))\s+one\b", re.IGNORECASE)
+_SAID_OF = ("is", "was", "does", "did", "if", "when", "that", "how")
+"""Words after which `it` stands for nothing, as in `what time is it`."""
 _POINTED = re.compile(
-    r"\b(?P<one>(?:that|this|the same|the whole) (?:file|page|folder|branch|table|note|one)"
-    r"|(?<!is )(?<!was )(?<!does )(?<!did )(?<!if )(?<!when )(?<!that )(?<!how )(?<=\w )it)\b(?!\s+(?:is|was|will|has)\b)",
+    r"\b(?:(?:that|this|the same|the whole) (?:file|page|folder|branch|table|note|one)"
+    rf"|{''.join(rf'(?<!{word} )' for word in _SAID_OF)}(?<=\w )it)\b(?!\s+(?:is|was|will|has)\b)",
     re.IGNORECASE,
 )
 _SIGN = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+|\[\w+\]\s+)")
@@ -67,7 +69,7 @@ def _earlier(packet: CognitionPacket) -> Earlier:
     return Earlier(before, _last(said[:now], AIMessage), dict(params))
 
 
-def _last(said: list[BaseMessage], kind: type[BaseMessage]) -> str:
+def _last(said: Sequence[BaseMessage], kind: type[BaseMessage]) -> str:
     return next((one.text for one in reversed(said) if isinstance(one, kind)), "")
 
 
