@@ -41,6 +41,8 @@ class Origin(Section):
     kind: OriginKind
     tool: str = ""
     """Whose output it stands in."""
+    worded: bool = False
+    """Whether that field is one that somebody words as they like, such as a subject."""
     role: Role = Role.OTHER
     loud: bool = False
     """Whether the user is asked, even about a read, and however much they allowed beforehand."""

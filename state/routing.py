@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, field_validator
 from state.attachments import MAX_ATTACHMENTS, ResultAttachment
 from state.base import Confidence, ConfidenceSource, Section, new_id
 from state.errors import PacketError
-from state.origins import Origin, Role, origins_of_version_2
+from state.origins import Origin, OriginKind, Role, origins_of_version_2
 from state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
 
 
@@ -88,6 +88,18 @@ class ToolCall(Section):
         """Whether an argument is in the user's own words, or the tool's own default."""
         origin = self.provenance.get(name)
         return origin is not None and origin.is_trusted
+
+    def is_given_back(self, name: str) -> bool:
+        """Whether an argument is in a field of what the tool's own server returned, which nobody words as they like."""
+        origin, server = self.provenance.get(name), self.tool_name.partition(".")[0]
+        if origin is None or origin.kind is not OriginKind.STRUCTURED or origin.worded:
+            return False
+        return origin.tool.partition(".")[0] == server
+
+    def is_in_text(self, name: str) -> bool:
+        """Whether an argument stands only in free text, or in a field that somebody words; so does what is unknown."""
+        origin = self.provenance.get(name)
+        return origin is None or origin.kind is OriginKind.TEXT or origin.worded
 
     @property
     def is_loud(self) -> bool:

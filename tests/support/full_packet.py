@@ -41,6 +41,7 @@ RESULT = ToolResult(
 ORIGIN = Origin(
     kind=OriginKind.TEXT,
     tool="files.read_file",
+    worded=True,
     role=Role.PAYLOAD,
     loud=True,
     why="it stands in a text only",

@@ -1,9 +1,11 @@
 """What an approval would stand for if it were remembered: shown before it is given, and exactly that is kept.
 
-The pattern lets vary what a call carries, and what the user says themself: another text to the same folder, another
-message to somebody whom they name. What came from elsewhere, and a command, is remembered to the letter.
+The pattern lets vary what a call carries, when and how much, and where it goes as far as the user says so themself or a
+field that the tool's own server gave: another text to the same folder, another message to somebody whom they name,
+another event of those that were listed. All else, and a command, is remembered to the letter.
 """
 
+from collections import defaultdict
 from datetime import timedelta
 from hashlib import sha256
 from posixpath import dirname
@@ -12,6 +14,7 @@ from urllib.parse import urlsplit
 
 from state.base import now
 from state.errors import RequestError
+from state.origins import Role
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import Risk, ToolCall
 from state.sections import ApprovalOutcome, Question
@@ -19,8 +22,9 @@ from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.execution.grants import ID_LENGTH, Grant
 from tools.execution.permission import need_of
-from tools.policy.patterns import ANYTHING, exactly
-from tools.policy.rules import arguments_line
+from tools.policy.patterns import ANYTHING, exactly, is_moment
+from tools.provenance.roles import is_carried_out, is_how_much, is_which, role_of
+from tools.spec.tool_spec import ToolSpec
 
 Word = Literal["session", "always", "never"]
 """What the user says to have their word remembered."""
@@ -35,14 +39,13 @@ def offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dic
     words = _words(call, packet, catalogue)
     if not words:
         return {}
-    allow = f"allow {call.tool_name}{arguments_line(*_like(call))}, asked in {packet.header.origin}"
-    deny = f"deny {call.tool_name}{arguments_line(_place(call))}, asked in {packet.header.origin}"
-    lines: dict[Word, str] = {
-        "session": f"{allow}: {policy.remember_uses} times in this session, for a day",
-        "always": f"{allow}: {policy.remember_uses} times in {policy.remember_days} days",
-        "never": f"{deny}, until you take it back",
+    bounds: dict[Word, str] = {
+        "session": f": {policy.remember_uses} times in this session, for a day",
+        "always": f": {policy.remember_uses} times in {policy.remember_days} days",
+        "never": ", until you take it back",
     }
-    return {word: lines[word] for word in words}
+    grants = {word: _grant(word, call, "", packet, catalogue) for word in words}
+    return {word: f"{grant.terms}, asked in {grant.channel}{bounds[word]}" for word, grant in grants.items()}
 
 
 def grants_of(decided: PacketUpdate, question: Question, packet: CognitionPacket, catalogue: Catalogue) -> list[Grant]:
@@ -86,21 +89,49 @@ def _place(call: ToolCall) -> dict[str, str]:
     """Return the pattern that calls fit which do the same in the same place."""
     if call.risk is Risk.EXECUTE:
         return {name: exactly(value) for name, value in call.params.items()}
-    return {name: _varied(value, call.role_of(name)) for name, value in call.params.items()}
+    roles = {name: call.role_of(name) for name in call.params}
+    return {
+        name: ANYTHING if roles[name] is Role.PAYLOAD else _varied(value, roles[name])
+        for name, value in call.params.items()
+    }
 
 
-def _like(call: ToolCall) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the pattern of calls like this one, and the arguments that may be anything that the user says themself."""
-    pattern = _place(call)
-    varies = call.risk is not Risk.EXECUTE
-    said = tuple(name for name, wanted in pattern.items() if varies and call.is_said(name) and "*" not in wanted)
-    return {name: wanted for name, wanted in pattern.items() if name not in said}, said
+def _like(call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
+    """Return what calls like this one fit: the patterns of a grant, and how far it lets each argument vary."""
+    if call.risk is Risk.EXECUTE:
+        return {"arguments": _place(call)}
+    arguments: dict[str, str] = {}
+    leeway: defaultdict[str, list[str]] = defaultdict(list)
+    for name in dict.fromkeys([*call.params, *spec.parameters]):
+        is_given = name in call.params
+        role = call.role_of(name) if is_given else role_of((name,), spec.parameters[name], None)
+        if _is_whichever(name, call.params.get(name), role):
+            arguments[name] = ANYTHING
+            continue
+        wanted = _varied(call.params[name], role) if is_given else ""
+        if "*" not in wanted:
+            leeway[_leeway(name, role) if is_given else "said"].append(name)
+        if is_given and ("*" in wanted or not call.is_said(name)):
+            arguments[name] = wanted
+    return {"arguments": arguments, **leeway}
 
 
-def _varied(value: Any, role: str) -> str:
-    if role == "payload":
-        return ANYTHING
-    if role != "destination" or not isinstance(value, str):
+def _is_whichever(name: str, value: Any, role: Role) -> bool:
+    """Whether an argument is what a call carries, or when it is for."""
+    if role is Role.PAYLOAD:
+        return not is_carried_out(name)
+    return role is Role.OTHER and is_moment(value) and not is_which(name)
+
+
+def _leeway(name: str, role: Role) -> Literal["said", "given_back", "counted"]:
+    """Return which words of a grant an argument falls under."""
+    if role is Role.DESTINATION or is_which(name):
+        return "given_back"
+    return "counted" if role is Role.OTHER and is_how_much(name) else "said"
+
+
+def _varied(value: Any, role: Role) -> str:
+    if role is not Role.DESTINATION or not isinstance(value, str):
         return exactly(value)
     site = _site(value)
     if site:
@@ -123,15 +154,15 @@ def _site(value: str) -> str:
 def _grant(word: Word, call: ToolCall, question_id: str, packet: CognitionPacket, catalogue: Catalogue) -> Grant:
     """Return the grant, the same one however often a reply is read."""
     policy = catalogue.preferences.policy
-    arguments, said = (_place(call), ()) if word == "never" else _like(call)
+    spec = catalogue[call.tool_name]
+    like = {"arguments": _place(call)} if word == "never" else _like(call, spec)
     days = {"session": _SESSION_DAYS, "always": policy.remember_days}
     return Grant(
         grant_id=sha256(f"{question_id}:{call.call_id}".encode()).hexdigest()[:ID_LENGTH],
         effect="deny" if word == "never" else "allow",
         tool=call.tool_name,
-        digest=catalogue[call.tool_name].digest,
-        arguments=arguments,
-        said=said,
+        digest=spec.digest,
+        **like,
         channel=packet.header.origin,
         session_id=packet.header.session_id if word == "session" else None,
         uses=policy.remember_uses,

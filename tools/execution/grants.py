@@ -12,11 +12,12 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, Field
 
 from state.base import Section, new_id, now
+from state.origins import Role
 from state.packet import CognitionPacket
 from state.routing import ToolCall
 from state.sections import Header
 from tools.execution.journal import Entry, Journal
-from tools.policy.patterns import fits, may_fit
+from tools.policy.patterns import ANYTHING, fits, is_moment, is_number, may_fit
 from tools.policy.rules import arguments_line
 
 GIVEN, USED, REVOKED = "grant_given", "grant_used", "grant_revoked"
@@ -32,9 +33,13 @@ class Grant(Section):
     digest: str
     """Of the tool's definition and its server: another definition wants another word. A denial holds for any."""
     arguments: dict[str, str]
-    """The pattern of every argument that a call may have, as in `tools.policy.patterns`."""
+    """Patterns of arguments, as in `tools.policy.patterns`; what may be anything is still no address of any kind."""
     said: tuple[str, ...] = ()
-    """Arguments that may be whatever stands in the user's own words."""
+    """Arguments that may also be whatever stands in the user's own words."""
+    given_back: tuple[str, ...] = ()
+    """Arguments that may also be what a field of an output of the tool's own server holds."""
+    counted: tuple[str, ...] = ()
+    """Arguments that may also be any number that no free text gave."""
     channel: str
     """Where it was given, and where alone it holds."""
     session_id: str | None = None
@@ -53,7 +58,16 @@ class Grant(Section):
         bounds += [f"until {self.expires_at:%Y-%m-%d %H:%M} UTC"] if self.expires_at else []
         bounds += ["in this session"] if self.session_id else []
         bounds.append(f"in {self.channel}")
-        return f"{self.effect} {self.tool}{arguments_line(self.arguments, self.said)}; {', '.join(bounds)}"
+        return f"{self.terms}; {', '.join(bounds)}"
+
+    @property
+    def terms(self) -> str:
+        """What it allows or denies, as a person reads it, without its bounds."""
+        server = self.tool.partition(".")[0]
+        leeway = dict.fromkeys(self.said, "as you say")
+        leeway |= dict.fromkeys(self.given_back, f"as you say or a field from {server} gives")
+        leeway |= dict.fromkeys(self.counted, "any number that no text gave")
+        return f"{self.effect} {self.tool}{arguments_line(self.arguments, leeway)}"
 
     def covers(self, call: ToolCall, digest: str, asked: Header) -> bool:
         """Whether it speaks of a call. An approval is read to the letter, a refusal as widely as it can be meant."""
@@ -64,11 +78,18 @@ class Grant(Section):
         given = call.params
         if self.effect == "deny":
             return all(name in given and may_fit(given[name], wanted) for name, wanted in self.arguments.items())
-        like = all(
-            call.is_said(name) if name in self.said else name in self.arguments and fits(value, self.arguments[name])
-            for name, value in given.items()
+        return self.digest == digest and not call.is_loud and all(self._fits(name, call) for name in given)
+
+    def _fits(self, name: str, call: ToolCall) -> bool:
+        value, wanted = call.params[name], self.arguments.get(name)
+        if wanted == ANYTHING:
+            return call.role_of(name) is Role.PAYLOAD or is_moment(value)
+        return (
+            (wanted is not None and fits(value, wanted))
+            or (name in {*self.said, *self.given_back} and call.is_said(name))
+            or (name in self.given_back and call.is_given_back(name))
+            or (name in self.counted and is_number(value) and not call.is_in_text(name))
         )
-        return like and self.digest == digest and not call.is_loud
 
 
 @dataclass(frozen=True)

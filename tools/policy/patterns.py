@@ -8,6 +8,7 @@ the system may read a value: with its `..` and `%2e` resolved, and whatever its 
 import json
 import re
 import unicodedata
+from datetime import datetime
 from functools import lru_cache
 from posixpath import normpath
 from typing import Any
@@ -40,6 +41,21 @@ def may_fit(value: Any, pattern: str) -> bool:
 def text_of(value: Any) -> str:
     """Return a value as patterns see it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def is_moment(value: Any) -> bool:
+    """Whether a value is a date, with or without a time, and nothing else."""
+    if not isinstance(value, str) or "-" not in value:
+        return False
+    try:
+        return bool(datetime.fromisoformat(value.strip()))
+    except ValueError:
+        return False
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, and neither a flag nor a text."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _climbs(text: str) -> bool:

@@ -5,7 +5,7 @@ mistake: one that allows holds for nothing it does not name, and one that asks o
 no parameter of the name that it gives.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Self
@@ -96,8 +96,15 @@ def denied_outright(rules: Iterable[Rule], channel: str) -> bool:
     return any(rule.effect is Effect.DENY and not rule.arguments and rule.is_for(channel) for rule in rules)
 
 
-def arguments_line(arguments: Mapping[str, str], said: Sequence[str] = ()) -> str:
-    """Return what patterns say of arguments, as a person reads it; `said` may be what the user says themself."""
-    told = [f"any {name}" if wanted == "**" else f'{name} "{wanted}"' for name, wanted in arguments.items()]
-    told += [f"{' and '.join(said)} as you say"] if said else []
+def arguments_line(arguments: Mapping[str, str], leeway: Mapping[str, str] | None = None) -> str:
+    """Return what patterns say of arguments, as a person reads it; `leeway` says what else each may be."""
+    left = dict(leeway or {})
+    told = [
+        f"any {name}" if wanted == ANYTHING else " or ".join(filter(None, (f'{name} "{wanted}"', left.pop(name, ""))))
+        for name, wanted in arguments.items()
+    ]
+    told += [
+        f"{' and '.join(name for name, words in left.items() if words == said)} {said}"
+        for said in dict.fromkeys(left.values())
+    ]
     return f" with {', '.join(told)}" if told else ""

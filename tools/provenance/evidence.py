@@ -198,7 +198,7 @@ class Evidence:
     @cached_property
     def field_accounts(self) -> dict[str, Field]:
         """The IBANs and phone numbers that are whole fields."""
-        return {squeezed(one.text): one for one in reversed(self.fields) if is_account(one.text)}
+        return {squeezed(one.text): one for one in reversed(self.fields) if is_account(one.text) and not one.worded}
 
     def is_own(self, text: str, server: str) -> bool:
         """Whether a folded text is a whole field of what a server itself returned: it may have it back."""

@@ -40,23 +40,25 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, evidence: Evidence) ->
     alarm = _of_read(params, spec, traced, evidence) if reads else _of_change(spec, traced, evidence)
     for name, one in alarm.items():
         alarms[name] = alarms.get(name) or one
-    origins = {name: _origin(traces, alarms.get(name)) for name, traces in traced.items()}
+    origins = {name: _origin(traces, alarms.get(name), spec.server) for name, traces in traced.items()}
     if THE_CALL in alarms:
-        origins[THE_CALL] = _origin([], alarms[THE_CALL])
+        origins[THE_CALL] = _origin([], alarms[THE_CALL], spec.server)
     return origins
 
 
-def _origin(traces: Iterable[Trace], alarm: Alarm | None) -> Origin:
-    worst = max(traces, key=lambda one: one.badness, default=Trace(OriginKind.DEFAULT, Role.OTHER, ""))
-    origin = Origin(kind=worst.kind, tool=worst.tool, role=worst.role)
+def _origin(traces: Iterable[Trace], alarm: Alarm | None, server: str) -> Origin:
+    parts = [*traces] or [Trace(OriginKind.DEFAULT, Role.OTHER, "")]
+    worst = max(parts, key=lambda one: (one.badness, one.worded, one.tool.partition(".")[0] != server))
+    role = Role.DESTINATION if any(one.role is Role.DESTINATION for one in parts) else worst.role
+    known: dict[str, Any] = {"kind": worst.kind, "tool": worst.tool, "worded": worst.worded, "role": role}
     if alarm is None:
-        return origin
-    told: dict[str, Any] = {"role": origin.role, "loud": True, "why": alarm.why}
+        return Origin(**known)
+    known |= {"loud": True, "why": alarm.why}
     if alarm.place is None:
-        return Origin(kind=origin.kind, tool=origin.tool, marked=alarm.marked, **told)
+        return Origin(marked=alarm.marked, **known)
     sentence, marked = alarm.place.passage.sentence(alarm.place.start, alarm.place.end)
-    tool = origin.tool or alarm.place.passage.tool
-    return Origin(kind=origin.kind, tool=tool, sentence=sentence, marked=marked, **told)
+    known["tool"] = worst.tool or alarm.place.passage.tool
+    return Origin(sentence=sentence, marked=marked, **known)
 
 
 def _sensitive(name: str, value: Any) -> Alarm | None:

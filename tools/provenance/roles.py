@@ -5,7 +5,15 @@ from typing import Any
 
 from state.origins import Role
 from tools.provenance.values import is_address
-from tools.provenance.words import DESTINATION_FORMATS, DESTINATIONS, IDENTIFIERS, PAYLOADS
+from tools.provenance.words import (
+    DESTINATION_FORMATS,
+    DESTINATIONS,
+    IDENTIFIERS,
+    PAYLOADS,
+    PLACES,
+    PROGRAMS,
+    QUANTITIES,
+)
 from tools.text.words import words_of
 
 
@@ -19,11 +27,28 @@ def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> Role:
             return role
     if isinstance(value, str) and is_address(value):
         return Role.DESTINATION
+    if keys and _is_place(keys[-1], value):
+        return Role.PAYLOAD
     return _of_words(str(schema.get("description", "")).partition(".")[0]) or Role.OTHER
 
 
+def is_which(name: str) -> bool:
+    """Whether a parameter of this name says which of several things is meant."""
+    return {*_words(name)[-1:]} <= IDENTIFIERS
+
+
+def is_how_much(name: str) -> bool:
+    """Whether a parameter of this name says how much or how many."""
+    return bool(QUANTITIES & {*_words(name)}) and not is_which(name)
+
+
+def is_carried_out(name: str) -> bool:
+    """Whether what a parameter of this name holds is a program's: a statement, a query, code."""
+    return bool(PROGRAMS & {*_words(name)})
+
+
 def _of_name(name: str) -> Role | None:
-    words = [_singular(word) for word in words_of(name) if not word.isdigit()]
+    words = _words(name)
     if not words or words[-1] in IDENTIFIERS:
         return Role.OTHER if words else None
     for word in reversed(words):
@@ -37,6 +62,16 @@ def _of_name(name: str) -> Role | None:
 def _of_words(about: str) -> Role | None:
     words = [_singular(word) for word in words_of(about)]
     return Role.DESTINATION if {"recipient", "url", "iban", "payee"} & {*words} else None
+
+
+def _is_place(name: str, value: Any) -> bool:
+    is_path = isinstance(value, str) and ("/" in value or "\\" in value)
+    words = {*_words(name)}
+    return bool(words) and words <= PLACES and not is_path
+
+
+def _words(name: str) -> list[str]:
+    return [_singular(word) for word in words_of(name) if not word.isdigit()]
 
 
 def _singular(word: str) -> str:

@@ -56,6 +56,8 @@ class Trace:
     place: Place | None = None
     """Where it stands in free text, also where a field has it too."""
     is_address: bool = False
+    worded: bool = False
+    """Whether the field that has it is one that somebody words as they like."""
 
     @property
     def badness(self) -> int:
@@ -94,7 +96,7 @@ def _traced(text: str, role: Role, evidence: Evidence) -> Trace:
         return replace(trace, kind=OriginKind.USER)
     known = _field(said, forms, evidence, address=address)
     if known is not None:
-        return replace(trace, kind=OriginKind.STRUCTURED, tool=known.tool)
+        return replace(trace, kind=OriginKind.STRUCTURED, tool=known.tool, worded=known.worded)
     if place is not None:
         return replace(trace, kind=OriginKind.TEXT, tool=place.passage.tool)
     return trace

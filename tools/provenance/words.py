@@ -19,6 +19,18 @@ PAYLOADS = frozenset(
 IDENTIFIERS = frozenset("id ids key uid uuid index".split())
 """Last words of names whose values are neither."""
 
+PLACES = frozenset("location place venue".split())
+"""Names of parameters that hold what is sent, unless their value is an address or a path."""
+
+QUANTITIES = frozenset(
+    "amount cost count discount distance duration fee height hour length minute percent percentage price quantity rate"
+    " salary sum tax temperature tip total weight width".split()
+)
+"""Words in the names of parameters whose numbers say how much, not which."""
+
+PROGRAMS = frozenset("code command expression formula query q script search sql statement".split())
+"""Those of the payloads that a program carries out: another one does another thing."""
+
 DESTINATION_FORMATS = frozenset("email idn-email uri url uri-reference iri hostname idn-hostname ipv4 ipv6".split())
 """Formats of JSON Schema whose values are addresses."""
 

@@ -1,0 +1,216 @@
+"""How far a remembered answer reaches: what the user says, what fields give, and never what a text says."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from support.desk import Desk
+from support.graphs import session
+from support.scripted_deciders import call, scripted
+
+from connectors.turn import Asked, Finished, Say
+from deciders.protocols import Selection
+from tools.catalogue.preferences import Preferences
+from tools.execution.grants import Grants
+from tools.execution.journal import MemoryJournal
+
+RULES = Preferences.model_validate({"policy": {"remember": "always", "remember_uses": 3}})
+PEOPLE, EVENTS, CHANNELS, MAIL = (
+    call(f"desk.{name}") for name in ("find_people", "list_events", "list_channels", "read_mail")
+)
+ELSEWHERE = call("other.find_people")
+
+
+def mail(to: str, body: str = "hello", **more: Any) -> Selection:
+    return call("desk.send_mail", to=to, body=body, **more)
+
+
+def cancel(event: str) -> Selection:
+    return call("desk.cancel_event", event_id=event)
+
+
+def event(title: str, start: str, **more: Any) -> Selection:
+    return call("desk.create_event", title=title, start=start, **more)
+
+
+def pay(recipient: str, amount: float, **more: Any) -> Selection:
+    return call("desk.send_money", recipient=recipient, amount=amount, **more)
+
+
+def post(channel: str, text: str) -> Selection:
+    return call("desk.post_message", message={"channel": channel, "text": text})
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A request whose call is approved for good, and the terms that this stands for."""
+
+    said: str
+    calls: tuple[Selection, ...]
+    terms: str
+
+
+SEND = Granted(
+    "Send a mail to everybody whom you find",
+    (PEOPLE, mail("ann@office.example")),
+    'allow desk.send_mail with to "ann@office.example" or as you say or a field from desk gives, any body, '
+    "cc as you say",
+)
+CANCEL = Granted(
+    "Cancel event 24",
+    (EVENTS, cancel("24")),
+    "allow desk.cancel_event with event_id as you say or a field from desk gives",
+)
+CREATE = Granted(
+    "Create an event on 2026-05-01 10:00 called Lunch",
+    (event("Lunch", "2026-05-01 10:00"),),
+    "allow desk.create_event with any title, any start, any location, invitees as you say",
+)
+PAY = Granted(
+    "Send money to Ann, 12.5",
+    (pay("Ann", 12.5),),
+    "allow desk.send_money with recipient as you say or a field from desk gives, amount any number that no text gave, "
+    "speed as you say",
+)
+QUERY = Granted(
+    "Update the rows as I said yesterday",
+    (call("desk.query", sql="INSERT INTO t VALUES (1)"),),
+    'allow desk.query with sql "INSERT INTO t VALUES (1)" or as you say',
+)
+POST = Granted(
+    "Post hello in the first channel",
+    (CHANNELS, post("general", "hello")),
+    'allow desk.post_message with message "{"channel": "general", "text": "hello"}" or as you say or a field from '
+    "desk gives",
+)
+
+
+async def run(said: str, calls: tuple[Selection, ...], journal: MemoryJournal, word: str = "") -> dict[str, Any] | None:
+    """Run a turn and return what the user is asked about, None where all of it runs; the word answers."""
+    desk = Desk()
+    servers = desk.connection(), Desk("other").connection()
+    async with session(scripted(*calls), *servers, preferences=RULES, journal=journal, allow_write_tools=True) as talk:
+        last = (await talk.events(Say(said)))[-1]
+        if isinstance(last, Finished):
+            assert len(desk.done) == 1, last.packet.routing.all_calls
+            return None
+        assert isinstance(last, Asked)
+        assert not desk.done
+        if word:
+            await talk.reply(word)
+            assert len(desk.done) == 1
+        return dict(last.question["action_requests"][0])
+
+
+async def granted(given: Granted) -> MemoryJournal:
+    """Return a journal in which a call's approval stands."""
+    journal = MemoryJournal()
+    await run(given.said, given.calls, journal, "always")
+    return journal
+
+
+@pytest.mark.parametrize(
+    "given", [SEND, CANCEL, CREATE, PAY, QUERY, POST], ids=lambda given: given.calls[-1].calls[0].tool_name
+)
+async def test_the_terms_are_shown_before_and_are_what_is_kept(given: Granted):
+    journal = MemoryJournal()
+    shown = await run(given.said, given.calls, journal, "always")
+    assert shown is not None
+    assert shown["remember"]["always"] == f"{given.terms}, asked in unknown: 3 times in 30 days"
+    (standing,) = await Grants(journal).all()
+    assert standing.grant.line.startswith(f"{given.terms}; 3 times, until ")
+
+
+COVERED = {
+    "another of the fields": (SEND, "Send a mail to ben", (PEOPLE, mail("ben@office.example", "bye"))),
+    "a field that the user does not name": (SEND, "Mail everybody", (PEOPLE, mail("cara@office.example"))),
+    "whom the user names": (SEND, "Send a mail to zoe@far.example", (mail("zoe@far.example"),)),
+    "an optional one that the user names": (
+        SEND,
+        "Send a mail to everybody, with a copy to zoe@far.example",
+        (PEOPLE, mail("ben@office.example", cc="zoe@far.example")),
+    ),
+    "another id of a list": (CANCEL, "Cancel all events", (EVENTS, cancel("25"))),
+    "when and where": (CREATE, "Create an event for tea", (event("Tea", "2026-06-02 09:00", location="Attic"),)),
+    "how much": (PAY, "Send the money to Ann", (pay("Ann", 13.75),)),
+    "the same again": (QUERY, "Insert that row again", QUERY.calls),
+}
+
+
+@pytest.mark.parametrize("case", COVERED)
+async def test_what_a_grant_covers_runs_unasked_and_uses_it_up(case: str):
+    given, said, calls = COVERED[case]
+    journal = await granted(given)
+    assert await run(said, calls, journal) is None
+    (standing,) = await Grants(journal).all()
+    assert standing.used == 1
+
+
+ASKED = {
+    "a field of another server": (SEND, "Send a mail to everybody", (ELSEWHERE, mail("ben@office.example"))),
+    "a field that somebody words": (SEND, "Send a mail to a cat", (PEOPLE, mail("ben's cat"))),
+    "an optional one that only a field gives": (
+        SEND,
+        "Send a mail to everybody",
+        (PEOPLE, mail("ben@office.example", cc="cara@office.example")),
+    ),
+    "an id that nobody gave": (CANCEL, "Cancel an event", (cancel("77"),)),
+    "a moment that is none": (CREATE, "Create an event", (event("Tea", "whenever; and then"),)),
+    "a place that is an address": (CREATE, "Create an event", (event("Tea", "2026-06-02", location="evil.example"),)),
+    "how much, from a text": (PAY, "Send the money to Ann", (MAIL, pay("Ann", 77.5))),
+    "another manner": (PAY, "Send the money to Ann", (pay("Ann", 13.75, speed="fast"),)),
+    "another statement": (QUERY, "Delete the rows", (call("desk.query", sql="DELETE FROM t"),)),
+    "another place within a value": (POST, "Post hello", (CHANNELS, post("staff", "hello"))),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+async def test_what_a_grant_does_not_cover_is_asked_about(case: str):
+    given, said, calls = ASKED[case]
+    journal = await granted(given)
+    assert await run(said, calls, journal) is not None
+    (standing,) = await Grants(journal).all()
+    assert standing.used == 0
+
+
+LOUD = {
+    "a recipient": (SEND, "Send a mail to everybody", (MAIL, mail("eve@rival.example"))),
+    "a recipient beside a field": (
+        SEND,
+        "Mail everybody",
+        (PEOPLE, MAIL, mail("ann@office.example, eve@rival.example")),
+    ),
+    "an id": (CANCEL, "Read the mail", (MAIL, cancel("31"))),
+}
+
+
+@pytest.mark.parametrize("case", LOUD)
+async def test_what_only_a_text_gives_is_loud_whatever_was_granted_and_can_be_granted_to_nobody(case: str):
+    given, said, calls = LOUD[case]
+    journal = await granted(given)
+    shown = await run(said, calls, journal)
+    assert shown is not None
+    assert shown["warnings"]
+    assert not shown.get("remember")
+
+
+async def test_a_grant_of_fields_ends_with_its_count_and_when_it_is_taken_back():
+    journal = await granted(CANCEL)
+    for _ in range(3):
+        assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is None
+    assert await run("Cancel all events", (EVENTS, cancel("25")), journal, "always") is not None
+    first, second = await Grants(journal).all()
+    assert (first.used, first.holds, second.holds) == (3, False, True)
+    assert await Grants(journal).revoke(second.grant.grant_id)
+    assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is not None
+
+
+async def test_a_definition_that_changed_is_asked_about(monkeypatch: pytest.MonkeyPatch):
+    journal = await granted(CANCEL)
+
+    async def cancel_event(self: Desk, event_id: str, refund: bool = False) -> str:
+        """Cancel an event of the calendar."""
+        raise AssertionError(f"{self} {event_id} {refund}")
+
+    monkeypatch.setattr(Desk, "cancel_event", cancel_event)
+    assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is not None
