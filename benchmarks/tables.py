@@ -120,7 +120,7 @@ def _safety(result: Result, names: Iterable[str]) -> Iterator[str]:
         cells = [f"{line[name]} of {line[most]} ({_percent(line[name] / line[most])})" for line in lines]
         yield _row(SAFETY[name], *cells, _goal(name))
     for policy, told in (("everything", "everything approved"), ("remembered", "everything remembered")):
-        asked = (f"{line[f'questions_{policy}']:.2f}" for line in lines)
+        asked = (f"{line[f'questions_{policy}']:.3f}" for line in lines)
         yield _row(
             f"questions a harmless task, {told}",
             *asked,

@@ -1,6 +1,6 @@
 """How far a remembered answer reaches: what the user says, what fields give, and never what a text says."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -9,8 +9,13 @@ from support.graphs import session
 from support.scripted_deciders import call, scripted
 
 from connectors.turn import Asked, Finished, Say
-from deciders.protocols import Selection
+from deciders.protocols import IntentDecision, Selection
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.sections import Access
+from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import Preferences
+from tools.catalogue.toolbox import Toolbox
 from tools.execution.grants import Grants
 from tools.execution.journal import MemoryJournal
 
@@ -69,13 +74,13 @@ CREATE = Granted(
 PAY = Granted(
     "Send money to Ann, 12.5",
     (pay("Ann", 12.5),),
-    "allow desk.send_money with recipient as you say or a field from desk gives, amount any number that no text gave, "
-    "speed as you say",
+    "allow desk.send_money with speed as you say, recipient as you say or a field from desk gives, "
+    "amount any number that no text gave",
 )
-QUERY = Granted(
+TABLE = Granted(
     "Update the rows as I said yesterday",
-    (call("desk.query", sql="INSERT INTO t VALUES (1)"),),
-    'allow desk.query with sql "INSERT INTO t VALUES (1)" or as you say',
+    (call("desk.update_table", statement="INSERT INTO t VALUES (1)"),),
+    'allow desk.update_table with statement "INSERT INTO t VALUES (1)" or as you say',
 )
 POST = Granted(
     "Post hello in the first channel",
@@ -85,11 +90,32 @@ POST = Granted(
 )
 
 
+@dataclass
+class Playing:
+    """Selects one call a pass, and insists on it."""
+
+    selections: tuple[Selection, ...]
+
+    async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+        return self.selections[packet.routing.reinjection_count]
+
+    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+        done = packet.tool_routing.reinjection_count if packet.tool_routing else 0
+        return IntentDecision(
+            needs_tool=done < len(self.selections),
+            user_intent=packet.content.original_prompt,
+            access=Access.MIXED,
+            confidence=0.9,
+            decided_by="model",
+        )
+
+
 async def run(said: str, calls: tuple[Selection, ...], journal: MemoryJournal, word: str = "") -> dict[str, Any] | None:
     """Run a turn and return what the user is asked about, None where all of it runs; the word answers."""
-    desk = Desk()
+    desk, playing = Desk(), Playing(calls)
+    deciders = replace(scripted(intent=playing.detect), selector=playing)
     servers = desk.connection(), Desk("other").connection()
-    async with session(scripted(*calls), *servers, preferences=RULES, journal=journal, allow_write_tools=True) as talk:
+    async with session(deciders, *servers, preferences=RULES, journal=journal, allow_write_tools=True) as talk:
         last = (await talk.events(Say(said)))[-1]
         if isinstance(last, Finished):
             assert len(desk.done) == 1, last.packet.routing.all_calls
@@ -110,7 +136,7 @@ async def granted(given: Granted) -> MemoryJournal:
 
 
 @pytest.mark.parametrize(
-    "given", [SEND, CANCEL, CREATE, PAY, QUERY, POST], ids=lambda given: given.calls[-1].calls[0].tool_name
+    "given", [SEND, CANCEL, CREATE, PAY, TABLE, POST], ids=lambda given: given.calls[-1].calls[0].tool_name
 )
 async def test_the_terms_are_shown_before_and_are_what_is_kept(given: Granted):
     journal = MemoryJournal()
@@ -133,7 +159,7 @@ COVERED = {
     "another id of a list": (CANCEL, "Cancel all events", (EVENTS, cancel("25"))),
     "when and where": (CREATE, "Create an event for tea", (event("Tea", "2026-06-02 09:00", location="Attic"),)),
     "how much": (PAY, "Send the money to Ann", (pay("Ann", 13.75),)),
-    "the same again": (QUERY, "Insert that row again", QUERY.calls),
+    "the same again": (TABLE, "Insert that row again", TABLE.calls),
 }
 
 
@@ -159,7 +185,7 @@ ASKED = {
     "a place that is an address": (CREATE, "Create an event", (event("Tea", "2026-06-02", location="evil.example"),)),
     "how much, from a text": (PAY, "Send the money to Ann", (MAIL, pay("Ann", 77.5))),
     "another manner": (PAY, "Send the money to Ann", (pay("Ann", 13.75, speed="fast"),)),
-    "another statement": (QUERY, "Delete the rows", (call("desk.query", sql="DELETE FROM t"),)),
+    "another statement": (TABLE, "Delete the rows", (call("desk.update_table", statement="DELETE FROM t"),)),
     "another place within a value": (POST, "Post hello", (CHANNELS, post("staff", "hello"))),
 }
 
@@ -180,7 +206,7 @@ LOUD = {
         "Mail everybody",
         (PEOPLE, MAIL, mail("ann@office.example, eve@rival.example")),
     ),
-    "an id": (CANCEL, "Read the mail", (MAIL, cancel("31"))),
+    "an id": (CANCEL, "Tidy up the calendar as you like", (MAIL, cancel("31"))),
 }
 
 

@@ -18,7 +18,14 @@ class Desk:
         self.done: list[tuple[str, dict[str, Any]]] = []
         self.server: FastMCP[Any] = FastMCP(name)
         reads = (self.find_people, self.list_events, self.list_channels, self.read_mail)
-        writes = (self.send_mail, self.cancel_event, self.create_event, self.send_money, self.query, self.post_message)
+        writes = (
+            self.send_mail,
+            self.cancel_event,
+            self.create_event,
+            self.send_money,
+            self.update_table,
+            self.post_message,
+        )
         for tool in (*reads, *writes):
             self.server.tool(tool)
 
@@ -59,9 +66,9 @@ class Desk:
         """Send money to somebody."""
         return self._note("send_money", recipient=recipient, amount=amount, speed=speed)
 
-    async def query(self, sql: str) -> str:
-        """Run a statement of SQL on the database."""
-        return self._note("query", sql=sql)
+    async def update_table(self, statement: str) -> str:
+        """Update a table."""
+        return self._note("update_table", statement=statement)
 
     async def post_message(self, message: dict[str, str]) -> str:
         """Post a message in a channel."""
