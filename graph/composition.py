@@ -24,6 +24,7 @@ from state.errors import ModelError
 from state.packet import CognitionPacket, TurnInput
 from tools.builtin.sandbox import SandboxSettings
 from tools.catalogue.preferences import Preferences, load_preferences
+from tools.ranking.ranking import Meaning
 from tools.servers.config import McpConfig, load_config
 from tools.servers.hub import McpHub
 from tools.servers.opening import open_hub
@@ -66,7 +67,19 @@ async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
         preferences=preferences,
         sandbox=sandbox_settings(settings, preferences),
         kept=KeptResults(settings.kept_path),
+        meaning=await asyncio.to_thread(make_meaning, settings),
     )
+
+
+def make_meaning(settings: Settings) -> Meaning:
+    """Return what compares tools and requests by meaning.
+
+    Raises:
+        ModelError: the embedding model cannot be used.
+    """
+    name = settings.ranking_embeddings
+    given = open_embeddings(name, "PACKETGATE_RANKING_EMBEDDINGS") if name else None
+    return Meaning(settings.vectors_path, given, name or "")
 
 
 def sandbox_settings(settings: Settings, preferences: Preferences) -> SandboxSettings:

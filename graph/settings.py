@@ -41,6 +41,10 @@ class Settings(BaseSettings):
     )
     sandbox_network: bool | None = Field(default=None, description="Whether programs in the sandbox have a network.")
     embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
+    ranking_embeddings: str | None = Field(
+        default=None,
+        description="openai:NAME to compare tools and requests by, in place of the shipped encoder.",
+    )
     url: str | None = Field(
         default=None, description="http(s)://... of a LangGraph-API server that runs the turns instead of this process."
     )
@@ -65,6 +69,11 @@ class Settings(BaseSettings):
     def database(self) -> Path:
         """The SQLite file that holds all sessions."""
         return self.home / "packetgate.db"
+
+    @property
+    def vectors_path(self) -> Path:
+        """The file of the vectors of tools, which can be made anew at any time."""
+        return self.home / "vectors.db"
 
     @property
     def kept_path(self) -> Path:

@@ -1,4 +1,4 @@
-"""Embedding models, for search over files."""
+"""Embedding models, for search over files and for comparing tools."""
 
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
-def open_embeddings(name: str) -> "Embeddings":
-    """Return the embedding model `openai:NAME`, of any OpenAI-compatible server.
+def open_embeddings(name: str, setting: str = "PACKETGATE_EMBEDDINGS") -> "Embeddings":
+    """Return the embedding model `openai:NAME` that `setting` names, of any OpenAI-compatible server.
 
     Raises:
         ModelError: the string names no embedding model, or OpenAI itself is meant and there is no key.
@@ -19,7 +19,7 @@ def open_embeddings(name: str) -> "Embeddings":
     """
     spec = parse_model(name)
     if spec.provider != "openai":
-        raise ModelError(f"PACKETGATE_EMBEDDINGS: {name!r} is no embedding model: use openai:NAME")
+        raise ModelError(f"{setting}: {name!r} is no embedding model: use openai:NAME")
     from langchain_openai import OpenAIEmbeddings
 
     endpoint = endpoint_of("embeddings")

@@ -8,6 +8,7 @@ PacketgateError
 │   ├── ConfigError          mcp.json or a setting
 │   ├── ModelError           a model that is not there: missing file, unknown name, unreachable endpoint
 │   └── SessionError         a session that has nothing to resume, or still waits for an answer
+├── WeightsError             what is learned and shipped with Packetgate is missing or broken
 ├── DecisionError            a model's answer could not be used as a decision
 └── ToolCallError            a tool call that did not succeed
     ├── CallRefusedError     the call may not run: off the palette, invalid, not approved, switched off
@@ -50,6 +51,10 @@ class ModelError(InputError):
 
 class SessionError(InputError):
     """A session has nothing to resume, or still waits for an answer."""
+
+
+class WeightsError(PacketgateError):
+    """Weights that are shipped with Packetgate are missing or broken."""
 
 
 class DecisionError(PacketgateError):

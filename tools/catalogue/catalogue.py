@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 from tools.catalogue.ledger import capabilities_ledger, primary_tools
 from tools.catalogue.preferences import Preferences, matching
 from tools.policy.rules import denied_outright
-from tools.ranking.bm25 import Ranking
+from tools.ranking.ranking import SHIPPED, Meaning, Ranking
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of
 
@@ -26,9 +26,11 @@ class Catalogue(Mapping[str, ToolSpec]):
         specs: Iterable[ToolSpec] = (),
         earlier: "Catalogue | None" = None,
         preferences: Preferences | None = None,
+        meaning: Meaning = SHIPPED,
     ) -> None:
         """Hold `specs` as the user prefers them; only those that `earlier` did not hold are read for the ranking."""
         self.preferences = preferences or Preferences()
+        self._meaning = meaning
         self._index_before = earlier._index_so_far if earlier else None
         preferred = [self.preferences.applied(spec) for spec in specs]
         self._specs = {spec.name: spec for spec in sorted(preferred, key=lambda spec: spec.name)}
@@ -42,7 +44,7 @@ class Catalogue(Mapping[str, ToolSpec]):
 
     def updated(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of `specs` under the same preferences; what is in both is not read again. Blocking."""
-        new = Catalogue(specs, earlier=self, preferences=self.preferences)
+        new = Catalogue(specs, earlier=self, preferences=self.preferences, meaning=self._meaning)
         _ = new.ledger  # here, where it holds up nobody
         return new
 
@@ -58,7 +60,7 @@ class Catalogue(Mapping[str, ToolSpec]):
         names = [name for name in fitting if not denied_outright(self[name].rules, channel)]
         if len(names) == len(self):
             return self
-        fewer = Catalogue((self[name] for name in names), earlier=self)
+        fewer = Catalogue((self[name] for name in names), earlier=self, meaning=self._meaning)
         fewer.preferences = self.preferences  # what stands in it is as the user prefers it already
         _ = fewer.ledger
         return fewer
@@ -75,7 +77,7 @@ class Catalogue(Mapping[str, ToolSpec]):
     @cached_property
     def ranking(self) -> Ranking:
         """What ranks the tools, made at first use. Both block: off the event loop."""
-        return Ranking(self._specs.values(), earlier=self._index_before)
+        return Ranking(self._specs.values(), earlier=self._index_before, meaning=self._meaning)
 
     @property
     def _index_so_far(self) -> Ranking | None:

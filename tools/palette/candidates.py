@@ -96,7 +96,8 @@ class Candidates:
 
     def note(self) -> str:
         """Say what is out of the ordinary."""
-        wanted, fitting = self._wanted, [self._catalogue[hit.name].risk for hit in self.hits]
+        speaking = [hit for hit in self.hits if hit.terms] or self.hits
+        wanted, fitting = self._wanted, [self._catalogue[hit.name].risk for hit in speaking]
         if wanted.context_type != GENERAL and not self._catalogue.pool(wanted.context_type):
             return f"no tool is there for a conversation on {wanted.context_type!r}"
         if fitting and not wanted.access.risks.intersection(fitting):

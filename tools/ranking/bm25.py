@@ -6,9 +6,10 @@ an index takes over what has not changed from an earlier one.
 
 import heapq
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -39,8 +40,14 @@ FIELDS = {
     "full": Field(1.0, 25),
     "parameters": Field(0.5, 30),
     "examples": Field(1.0, 15),
+    "about": Field(0.25, 15),
 }
-"""The brief description is the first part of the full one: its words count twice."""
+"""The brief description is the first part of the full one: its words count twice. What a server says of itself, its
+tools share: it tells servers apart, and hardly tools."""
+CONCATENATED = ("server", "name", "full", "parameters")
+"""The fields that make up all that a tool says, without repeats."""
+COUNT_BITS = 4
+MOST_COUNTED = (1 << COUNT_BITS) - 1
 
 
 class Held(NamedTuple):
@@ -50,6 +57,8 @@ class Held(NamedTuple):
     """How much, from 0 to 1."""
     name_share: float
     """Its share of the tool's name."""
+    counts: int = 0
+    """How often each of `FIELDS` holds it, `COUNT_BITS` a field, at most `MOST_COUNTED`."""
 
 
 _Index = dict[str, dict[str, Held]]
@@ -76,12 +85,14 @@ class _Entry:
     held: dict[str, Held]
     name: frozenset[str]
     server: frozenset[str]
+    length: int
+    """In words that say something, each field once."""
 
 
-class Ranking:
+class Lexical:
     """An index over one set of tools; it never changes, and threads may share it."""
 
-    def __init__(self, specs: Iterable[ToolSpec], earlier: "Ranking | None" = None) -> None:
+    def __init__(self, specs: Iterable[ToolSpec], earlier: "Lexical | None" = None) -> None:
         """Index `specs`; what `earlier` holds already is not read again."""
         before = earlier._entries if earlier else {}
         given = {spec.name: spec for spec in specs}
@@ -93,14 +104,43 @@ class Ranking:
 
     def rank(self, request: str, limit: int = 20) -> list[Ranked]:
         """Return the tools that share a word with the request, best first; ties in order of name."""
-        words: dict[str, set[str]] = {}
-        for word in query_terms(request):
-            words.setdefault(stem_of(word), set()).add(word)
-        scores = self._scores(words)
+        words = words_by_stem(request)
+        scores = self.scores(words)
         best = heapq.nsmallest(limit, scores, key=lambda name: (-scores[name], name))
-        return [self._ranked(name, scores[name], words) for name in best]
+        return [self.ranked(name, scores[name], words) for name in best]
 
-    def _scores(self, stems: Iterable[str]) -> dict[str, float]:
+    def rarity(self, stem: str) -> float:
+        """Return how much it says that a tool holds a stem: its inverse document frequency."""
+        holders = len(self._index.get(stem, ()))
+        return math.log1p((len(self._entries) - holders + 0.5) / (holders + 0.5))
+
+    def known(self, stems: Iterable[str]) -> list[str]:
+        """Return those of the stems that some tool holds, in a fixed order."""
+        return sorted(self._index.keys() & stems)
+
+    def counts(self, name: str, stems: Sequence[str]) -> list[int]:
+        """Return for each stem how often each field of a tool holds it, packed as in `Held`."""
+        held = self._entries[name].held
+        return [held[stem].counts if stem in held else 0 for stem in stems]
+
+    def server(self, name: str) -> str:
+        """Return whose tool it is."""
+        return self._entries[name].spec.server
+
+    def name_size(self, name: str) -> int:
+        """Return how many stems a tool's name has."""
+        return len(self._entries[name].name)
+
+    def length(self, name: str) -> int:
+        """Return how many words a tool's texts have."""
+        return self._entries[name].length
+
+    @cached_property
+    def usual_length(self) -> float:
+        """The mean of the tools' lengths."""
+        return sum(entry.length for entry in self._entries.values()) / max(1, len(self._entries))
+
+    def scores(self, stems: Iterable[str]) -> dict[str, float]:
         """Return the score of every tool that holds a stem, the rarest stems first for as long as there is room."""
         scores: dict[str, float] = {}
         named: dict[str, float] = {}
@@ -119,7 +159,8 @@ class Ranking:
             scores[name] *= 1 + NAMED_SHARE * share
         return scores
 
-    def _ranked(self, name: str, score: float, words: Mapping[str, set[str]]) -> Ranked:
+    def ranked(self, name: str, score: float, words: Mapping[str, set[str]]) -> Ranked:
+        """Return a tool with its score and the words, by their stems, that it shares with the request."""
         entry = self._entries[name]
 
         def asked(stems: Iterable[str]) -> frozenset[str]:
@@ -128,19 +169,30 @@ class Ranking:
         return Ranked(name, score, terms=asked(entry.held), name_terms=asked(entry.name | entry.server))
 
 
+def words_by_stem(request: str) -> dict[str, set[str]]:
+    """Return the request's words that say something, by their stems."""
+    words: dict[str, set[str]] = {}
+    for word in query_terms(request):
+        words.setdefault(stem_of(word), set()).add(word)
+    return words
+
+
 def _entry(spec: ToolSpec) -> _Entry:
     words = {field: words_in(text) for field, text in _texts_of(spec).items()}
     stems = {field: [stem_of(word) for word in said if word not in STOP_WORDS] for field, said in words.items()}
     sums: defaultdict[str, float] = defaultdict(float)
-    for field, (weight, usual_length) in FIELDS.items():
+    counts: defaultdict[str, int] = defaultdict(int)
+    for place, (field, (weight, usual_length)) in enumerate(FIELDS.items()):
         length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words[field]) / usual_length
-        for stem in stems[field]:
-            sums[stem] += weight / length
+        for stem, often in Counter(stems[field]).items():
+            sums[stem] += often * weight / length
+            counts[stem] |= min(often, MOST_COUNTED) << COUNT_BITS * place
     name = frozenset(stems["name"])
     held = {
-        stem: Held(much / (much + SATURATION), 1 / len(name) if stem in name else 0.0) for stem, much in sums.items()
+        stem: Held(much / (much + SATURATION), 1 / len(name) if stem in name else 0.0, counts[stem])
+        for stem, much in sums.items()
     }
-    return _Entry(spec, held, name, frozenset(stems["server"]))
+    return _Entry(spec, held, name, frozenset(stems["server"]), sum(len(stems[field]) for field in CONCATENATED))
 
 
 def _texts_of(spec: ToolSpec) -> dict[str, str]:
@@ -152,6 +204,7 @@ def _texts_of(spec: ToolSpec) -> dict[str, str]:
         "full": spec.full,
         "parameters": " ".join(_said_by({"properties": spec.parameters, "$defs": spec.input_schema.get("$defs")})),
         "examples": " ".join(spec.examples),
+        "about": spec.server_about,
     }
 
 

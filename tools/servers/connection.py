@@ -70,6 +70,10 @@ logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 """It would show a traceback for every line that a server prints between its answers; these go to the server's log."""
 
 
+ABOUT_CHARACTERS = 500
+"""Of what a server says of itself, that are kept."""
+
+
 class _Messages(MessageHandler):
     def __init__(self, mark_stale: Callable[[], None], log: ServerLog | None) -> None:
         self._mark_stale = mark_stale
@@ -236,7 +240,12 @@ class Connection(Server):
         tools = await client.list_tools()
         if client is not self._client:
             return
-        about: dict[str, Any] = {"server_digest": self._digest(), "ground": self._ground()}
+        said = client.initialize_result.instructions if client.initialize_result else None
+        about: dict[str, Any] = {
+            "about": " ".join((said or "").split())[:ABOUT_CHARACTERS],
+            "server_digest": self._digest(),
+            "ground": self._ground(),
+        }
         self.specs = tuple(spec_of(self.name, tool, trusted=self._trusted, **about) for tool in tools)
         self.state, self._listed = "ready", changes
         left_out = client.transport.session.left_out if client.transport.session else []
@@ -317,9 +326,9 @@ def _server(name: str, entry: dict[str, Any], source: str) -> MCPServerTypes:
 
 
 def spec_of(
-    server: str, tool: Tool, *, trusted: bool, server_digest: str = "", ground: Ground | None = None
+    server: str, tool: Tool, *, trusted: bool, about: str = "", server_digest: str = "", ground: Ground | None = None
 ) -> ToolSpec:
-    """Return what Packetgate needs to know of a tool that `server` lists."""
+    """Return what Packetgate needs to know of a tool that `server` lists, which says `about` itself."""
     dry_run = _without_dry_run(tool.input_schema) if trusted else None
     schema = tool.input_schema if dry_run is None else dry_run
     full = (tool.description or tool.title or tool.name).strip()
@@ -341,6 +350,7 @@ def spec_of(
         tags=_tags(tool.meta),
         preview=_preview(server, tool.meta) if trusted else "",
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
+        server_about=about,
         server_digest=server_digest,
         standing=given,
     )

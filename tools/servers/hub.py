@@ -11,6 +11,7 @@ from state.routing import Risk, ToolResult
 from state.sections import ServerHealth
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import Preferences
+from tools.ranking.ranking import SHIPPED, Meaning
 from tools.risk.call import judge_call
 from tools.servers.server import Server
 from tools.spec.tool_spec import ToolSpec
@@ -32,13 +33,14 @@ class McpHub:
         *,
         patience_s: float = PATIENCE_S,
         preferences: Preferences | None = None,
+        meaning: Meaning = SHIPPED,
     ) -> None:
         self._connections = {connection.name: connection for connection in connections}
         self._patience_s = patience_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """By server: what starts it, or lists its tools again."""
         self._waited: set[str] = set()
-        self._catalogue = Catalogue(preferences=preferences)
+        self._catalogue = Catalogue(preferences=preferences, meaning=meaning)
         self._known: tuple[object, ...] = ()
         self._updating = asyncio.Lock()
 

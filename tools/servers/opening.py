@@ -22,6 +22,7 @@ from tools.builtin.sandbox import Sandbox, SandboxSettings
 from tools.builtin.tool import Answer, BuiltinTool
 from tools.catalogue.preferences import Preferences
 from tools.policy.rules import Rule
+from tools.ranking.ranking import SHIPPED, Meaning
 from tools.servers.config import McpConfig
 from tools.servers.hub import McpHub
 from tools.servers.results import to_result_aside
@@ -42,6 +43,7 @@ async def open_hub(
     preferences: Preferences | None = None,
     sandbox: SandboxSettings | None = None,
     kept: KeptResults | None = None,
+    meaning: Meaning = SHIPPED,
 ) -> McpHub:
     """Return the hub, not yet entered. The built-in servers run in this process; with them, long texts are `kept`
     to be read on in.
@@ -58,7 +60,7 @@ async def open_hub(
                 where = f"{config.source}: server {server.name!r}"
                 raise ConfigError(f'{where}: a built-in server has that name: rename it, or take "builtin" out')
         servers += builtin.values()
-    return McpHub(servers, patience_s=patience_s, preferences=preferences)
+    return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
 
 
 def _configured(config: McpConfig, log_dir: Path, kept: KeptResults | None) -> list[Server]:

@@ -60,6 +60,8 @@ class ToolSpec:
     """The tool that reads what this one would replace: its server's, if trusted, or the user's own word."""
     rules: tuple[Rule, ...] = ()
     """What the user's policy says of it."""
+    server_about: str = ""
+    """What its server says of itself."""
     server_digest: str = ""
     """Of how its server is started or reached."""
     standing: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from support.tool_specs import a_tool, files_catalogue
 
 from tools.catalogue.catalogue import Catalogue
 from tools.ranking import bm25
-from tools.ranking.bm25 import Ranking
+from tools.ranking.bm25 import Lexical
 from tools.text.words import query_terms
 
 NOTES = [
@@ -24,7 +24,7 @@ STAPLE = {"properties": {"staple_count": {"type": "integer"}}}
 
 
 def best(request: str) -> str | None:
-    hits = Catalogue(NOTES).ranking.rank(request)
+    hits = Lexical(NOTES).rank(request)
     return hits[0].name if hits else None
 
 
@@ -55,10 +55,10 @@ def test_a_name_weighs_more_than_a_description():
 
 
 def test_hits_say_which_words_they_share():
-    (hit, *_) = Catalogue(NOTES).ranking.rank("create phrases in notes")
+    (hit, *_) = Lexical(NOTES).rank("create phrases in notes")
     assert hit.score > 0
     assert hit.terms <= {"create", "phrases", "notes"}
-    by_name = {hit.name: hit for hit in Catalogue(NOTES).ranking.rank("create phrases in notes")}
+    by_name = {hit.name: hit for hit in Lexical(NOTES).rank("create phrases in notes")}
     assert by_name["notes.search_notes"].terms == {"phrases", "notes"}
     assert by_name["notes.search_notes"].name_terms == {"notes"}
 
@@ -67,7 +67,7 @@ def test_the_ranking_does_not_depend_on_the_order_of_tools():
     shuffled = list(NOTES)
     random.Random(7).shuffle(shuffled)
     for request in ("note", "show get search a time", "weather log"):
-        assert Catalogue(NOTES).ranking.rank(request) == Catalogue(shuffled).ranking.rank(request)
+        assert Lexical(NOTES).rank(request) == Lexical(shuffled).rank(request)
 
 
 def test_ties_are_in_order_of_name():
@@ -92,15 +92,15 @@ def test_a_word_that_all_tools_share_still_finds_them():
     ids=lambda text: ascii(text[:12]),
 )  # fmt: skip
 def test_odd_text_is_only_text(text: str):
-    hits = Catalogue(NOTES).ranking.rank(text)
+    hits = Lexical(NOTES).rank(text)
     assert {hit.name for hit in hits} <= {spec.name for spec in NOTES}
-    assert Catalogue(NOTES).ranking.rank("notes")
+    assert Lexical(NOTES).rank("notes")
 
 
 def test_many_thousand_different_words_do_not_break_the_query():
     letters = random.Random(7)
     words = ["".join(letters.choices(string.ascii_lowercase, k=6)) for _ in range(14_000)]
-    assert Catalogue(NOTES).ranking.rank(" ".join([*words, "forecast"]))[0].name == "weather.get_forecast"
+    assert Lexical(NOTES).rank(" ".join([*words, "forecast"]))[0].name == "weather.get_forecast"
 
 
 @pytest.mark.parametrize("text", ["", "\x00", "a\x00b", '"', "🚪", "漢" * 100_000])
@@ -110,7 +110,7 @@ def test_odd_descriptions_are_indexed(text: str):
 
 
 def test_limit():
-    assert len(Catalogue(NOTES).ranking.rank("notes forecast commits zones", limit=2)) == 2
+    assert len(Lexical(NOTES).rank("notes forecast commits zones", limit=2)) == 2
 
 
 def test_terms_are_split_lowered_and_not_repeated():
@@ -138,7 +138,7 @@ def test_what_finds_a_tool_besides_its_name_and_english_text(request_: str, tool
         a_tool("print.page", "Print.", options=paper),
         replace(a_tool("music.lookup", "Identify a song."), examples=("who sang this?",)),
     ]
-    hits = Ranking(catalogue).rank(request_)
+    hits = Lexical(catalogue).rank(request_)
     assert [hit.name for hit in hits] == [tool]
 
 
@@ -152,26 +152,26 @@ def test_what_finds_a_tool_besides_its_name_and_english_text(request_: str, tool
     ],
 )
 def test_odd_schemas_are_indexed(schema: dict[str, Any]):
-    assert Ranking([a_tool("a.odd", schema=schema)]).rank("odd")[0].name == "a.odd"
+    assert Lexical([a_tool("a.odd", schema=schema)]).rank("odd")[0].name == "a.odd"
 
 
 def test_a_schema_without_end_is_read_to_a_depth():
     schema: dict[str, Any] = {"description": "bottomless"}
     for _ in range(5000):
         schema = {"items": schema}
-    catalogue = Ranking([a_tool("a.deep", parameter=schema)])
+    catalogue = Lexical([a_tool("a.deep", parameter=schema)])
     assert catalogue.rank("bottomless") == []
     assert catalogue.rank("deep")[0].name == "a.deep"
 
 
 def test_a_name_that_the_request_holds_in_full_comes_before_one_it_holds_in_part():
     tools = [a_tool(f"{name}.{name}", "Same.") for name in ("get_zone_report", "get_zone", "get_zone_report_draft")]
-    assert Ranking(tools).rank("get the zone")[0].name == "get_zone.get_zone"
-    assert Ranking(tools).rank("get the zone report")[0].name == "get_zone_report.get_zone_report"
+    assert Lexical(tools).rank("get the zone")[0].name == "get_zone.get_zone"
+    assert Lexical(tools).rank("get the zone report")[0].name == "get_zone_report.get_zone_report"
 
 
 def test_the_rarest_words_go_first_for_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch):
-    tools = Ranking([a_tool(f"s.t{i}", f"Common{' rare' * (i == 7)}{' single' * (i == 9)}.") for i in range(20)])
+    tools = Lexical([a_tool(f"s.t{i}", f"Common{' rare' * (i == 7)}{' single' * (i == 9)}.") for i in range(20)])
     assert len(tools.rank("common rare single")) == 20
     monkeypatch.setattr(bm25, "MAX_MATCHES", 15)
     assert {hit.name for hit in tools.rank("common rare single")} == {"s.t7", "s.t9"}
@@ -179,7 +179,7 @@ def test_the_rarest_words_go_first_for_as_long_as_there_is_room(monkeypatch: pyt
 
 
 def test_threads_share_an_index():
-    index = Ranking(NOTES)
+    index = Lexical(NOTES)
     requests = [f"{word} {number}" for number in range(50) for word in ("notes", "forecasts", "zones", "commits")]
     alone = [index.rank(request) for request in requests]
     with ThreadPoolExecutor(8) as pool:

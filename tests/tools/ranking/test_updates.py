@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from support.tool_specs import a_tool
 
 from tools.catalogue.catalogue import Catalogue
-from tools.ranking.bm25 import Ranking
+from tools.ranking.bm25 import Lexical
 from tools.spec.tool_spec import ToolSpec
 
 NOTES = [
@@ -35,22 +35,22 @@ def watched(*specs: ToolSpec) -> list[ToolSpec]:
 
 def test_an_update_reads_only_what_changed_and_ranks_as_an_index_made_anew():
     before, after = watched(*NOTES), watched(*NOTES[1:3], replace(NOTES[3], full="Tell the time."), a_tool("mail.send"))
-    first = Ranking(before)
+    first = Lexical(before)
     old = first.rank("search a note, convert a time, send mail")
     Watched.reads.clear()
-    second = Ranking(after, earlier=first)
+    second = Lexical(after, earlier=first)
     assert sorted(Watched.reads) == ["mail.send", "time.convert"]
     for request in ("search a note, convert a time, send mail", "tell", "zones", "notes", "mail"):
-        assert second.rank(request) == Ranking(after).rank(request)
+        assert second.rank(request) == Lexical(after).rank(request)
     assert first.rank("search a note, convert a time, send mail") == old
     assert "notes.search_notes" in {hit.name for hit in old}
 
 
 def test_new_examples_are_read():
     asked = [replace(spec, examples=("what happened",) if spec.name == "git.logShow" else ()) for spec in NOTES]
-    first = Ranking(asked)
+    first = Lexical(asked)
     assert first.rank("happened")[0].name == "git.logShow"
-    assert Ranking(NOTES, earlier=first).rank("happened") == []
+    assert Lexical(NOTES, earlier=first).rank("happened") == []
 
 
 def test_a_catalogue_takes_over_the_index_of_the_last_one_that_was_used():

@@ -1,0 +1,171 @@
+import sqlite3
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from support.tool_specs import a_tool
+
+from state.errors import WeightsError
+from tools.ranking.encoder import SentenceEncoder, StaticEncoder, sentence_encoder
+from tools.ranking.ranking import Meaning, Ranking
+from tools.ranking.space import Spaces
+from tools.ranking.text import text_of
+from tools.ranking.trees import Trees
+from tools.ranking.vectors import Vectors
+from tools.spec.tool_spec import ToolSpec
+
+OFFICE = [
+    a_tool("weather.get_forecast", "Get the weather forecast of a city."),
+    a_tool("mail.send_letter", "Send an e-mail to somebody."),
+    a_tool("tasks.create", "Create a task with a due date."),
+    a_tool("files.read", "Read the text of a file."),
+    a_tool("git.log", "Show the recent commits of a repository."),
+]
+MANY = [a_tool(f"shelf.item_{number}", f"Fetch item number {number} from the shelf.") for number in range(40)]
+
+
+def ranked(specs: list[ToolSpec], meaning: Meaning | None = None) -> Ranking:
+    """Return a ranking that has every tool's vector."""
+    meaning = meaning or Meaning()
+    ranking = Ranking(specs, meaning=meaning)
+    ranking.rank("begin")
+    assert meaning.spaces.fine.wait(120)
+    return ranking
+
+
+@pytest.mark.parametrize(
+    ("request_", "tool"),
+    [
+        ("will it rain in Paris tomorrow", "weather.get_forecast"),
+        ("what changed lately in this code base", "git.log"),
+        ("put it on my to-do list", "tasks.create"),
+    ],
+)
+def test_a_tool_is_found_that_shares_no_word_with_the_request(request_: str, tool: str):
+    assert ranked(OFFICE).rank(request_)[0].name == tool
+
+
+def test_the_order_does_not_depend_on_the_order_of_tools_or_of_requests():
+    one, other = ranked(OFFICE), ranked(OFFICE[::-1])
+    requests = ["send a mail", "the weather, please. And a task for tomorrow.", "read notes.txt"]
+    assert [one.rank(request) for request in requests] == [other.rank(request) for request in requests[::-1]][::-1]
+
+
+def test_scores_lie_between_0_and_1_and_a_request_without_words_finds_nothing():
+    assert all(0 < hit.score < 1 for hit in ranked(OFFICE).rank("mail"))
+    assert ranked(OFFICE).rank("") == ranked(OFFICE).rank(" \n") == Ranking([]).rank("mail") == []
+
+
+def test_a_new_catalogue_is_ranked_at_once_and_better_when_its_vectors_are_there():
+    meaning = Meaning()
+    ranking = Ranking(MANY + OFFICE, meaning=meaning)
+    assert ranking.rank("send a mail")[0].name == "mail.send_letter"
+    assert ranking._space is not None
+    assert meaning.spaces.fine.wait(120)
+    assert ranking.rank("send a mail")[0].name == "mail.send_letter"
+    assert ranking._space.is_final
+
+
+def test_an_update_makes_only_the_vectors_of_what_is_new():
+    meaning = Meaning()
+    first = ranked(MANY, meaning)
+    first.rank("item")
+    seen: list[str] = []
+    encoder = meaning.spaces.fine.encoder
+
+    class Counted:
+        name, floor = encoder.name, encoder.floor
+
+        def vectors(self, texts: list[str]) -> np.ndarray:
+            seen.extend(texts)
+            return encoder.vectors(texts)
+
+    meaning.spaces.fine.encoder = Counted()
+    second = Ranking([*MANY[1:], OFFICE[0]], earlier=first, meaning=meaning)
+    assert second.rank("weather")[0].name == "weather.get_forecast"
+    assert seen == [text_of(OFFICE[0])]
+    assert second.rank("weather in Oslo") == ranked([*MANY[1:], OFFICE[0]]).rank("weather in Oslo")
+
+
+def test_threads_share_a_ranking():
+    ranking, requests = ranked(OFFICE), ["send a mail", "weather", "read a file", "commits", "a task"] * 8
+    alone = [ranking.rank(request) for request in requests]
+    fresh = Ranking(OFFICE)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(fresh.rank, requests)) == alone
+
+
+def test_vectors_are_kept_for_their_owner_alone_and_not_made_twice(tmp_path: Path):
+    path = tmp_path / "home" / "vectors.db"
+    made = Vectors(sentence_encoder(), path).of(["a tool", "another"])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    class Refusing:
+        name, floor = sentence_encoder().name, 0.0
+
+        def vectors(self, texts: list[str]) -> np.ndarray:
+            raise AssertionError(texts)
+
+    kept = Vectors(Refusing(), path).of(["a tool", "another"])
+    assert made is not None
+    assert kept is not None
+    assert np.array_equal(made, kept)
+
+
+def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tools.ranking.vectors.MOST_KEPT", 3)
+    vectors = Vectors(sentence_encoder(), tmp_path / "vectors.db")
+    for text in "abcde":
+        vectors.of([text])
+    with sqlite3.connect(tmp_path / "vectors.db") as file:
+        assert file.execute("SELECT count(*) FROM vector").fetchone() == (3,)
+
+
+def test_a_broken_file_of_vectors_is_done_without(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    (tmp_path / "vectors.db").write_bytes(b"not a database" * 500)
+    assert Vectors(sentence_encoder(), tmp_path / "vectors.db").of(["a tool"]) is not None
+    assert "vectors.db" in caplog.text
+
+
+def test_a_text_has_the_same_vector_whatever_stands_beside_it():
+    long = "a long text of very many words that says a good deal " * 5
+    for encoder in (SentenceEncoder(), StaticEncoder()):
+        assert np.array_equal(encoder.vectors(["send a mail", long])[0], encoder.vectors(["send a mail"])[0])
+        assert np.allclose(np.linalg.norm(encoder.vectors(["send a mail", long]), axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("file", ["encoder.onnx", "tokenizer.json", "mix.npz"])
+@pytest.mark.parametrize("content", [None, b"", b"broken"])
+def test_missing_or_broken_weights_are_one_clear_error(file: str, content: bytes | None, tmp_path: Path):
+    from tools.ranking.encoder import WEIGHTS
+
+    for path in WEIGHTS.iterdir():
+        if path.name != file:
+            (tmp_path / path.name).symlink_to(path)
+    if content is not None:
+        (tmp_path / file).write_bytes(content)
+    meaning = Meaning()
+    meaning._spaces = Spaces(weights=tmp_path)
+    with pytest.raises(WeightsError, match=f"{file}: these weights are missing or broken"):
+        Ranking(OFFICE, meaning=meaning).rank("send a mail")
+
+
+def test_any_embeddings_may_take_the_encoders_place():
+    meaning = Meaning(embeddings=DeterministicFakeEmbedding(size=8), name="fake")
+    assert ranked(OFFICE, meaning).rank("send a mail")[0].name == "mail.send_letter"
+
+
+def test_trees_go_to_the_left_up_to_the_threshold():
+    trees = Trees(
+        feature=np.array([[1, 0, 0]], np.int16),
+        threshold=np.array([[0.5, 0, 0]], np.float32),
+        left=np.array([[1, 1, 2]], np.int16),
+        right=np.array([[2, 1, 2]], np.int16),
+        value=np.array([[0, -1, 2]], np.float32),
+        depth=1,
+    )
+    assert trees.scores(np.array([[9, 0.5], [0, 0.6]], np.float32)).tolist() == [-1, 2]
+    assert Trees.from_arrays(trees.arrays("a"), "a").scores(np.array([[0, 1]], np.float32)).tolist() == [2]

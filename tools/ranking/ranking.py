@@ -1,0 +1,86 @@
+"""Ranks the tools of a catalogue for a request, by what was learned from requests over other catalogues.
+
+Candidates are the tools that share the request's words and those whose vectors are nearest; trees weigh what is known
+of each. While the encoder's vectors of new tools are being made, those of single words serve.
+"""
+
+import heapq
+from collections.abc import Iterable
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from tools.ranking.asked import asked_of
+from tools.ranking.bm25 import Lexical, Ranked
+from tools.ranking.text import text_of
+from tools.spec.tool_spec import ToolSpec
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from tools.ranking.space import Space, Spaces
+
+
+class Meaning:
+    """What compares tools and requests by meaning. It is loaded when it is first asked."""
+
+    def __init__(
+        self, path: Path | None = None, embeddings: "Embeddings | None" = None, name: str = "embeddings"
+    ) -> None:
+        """Keep tools' vectors in the file `path`, or in memory alone; `embeddings` take the shipped encoder's place."""
+        self._path, self._embeddings, self._name = path, embeddings, name
+        self._spaces: Spaces | None = None
+        self._lock = Lock()
+
+    @property
+    def spaces(self) -> "Spaces":
+        """The spaces of vectors."""
+        with self._lock:
+            if self._spaces is None:
+                from tools.ranking.encoder import GivenEmbeddings  # here, because numpy is slow to load
+                from tools.ranking.space import Spaces
+
+                given = GivenEmbeddings(self._embeddings, self._name) if self._embeddings else None
+                self._spaces = Spaces(self._path, given)
+            return self._spaces
+
+
+SHIPPED = Meaning()
+"""The shipped encoder; vectors are kept in memory alone."""
+
+
+class Ranking:
+    """An index over one set of tools. Threads may share it."""
+
+    def __init__(self, specs: Iterable[ToolSpec], earlier: "Ranking | None" = None, meaning: Meaning = SHIPPED) -> None:
+        """Index `specs`; what `earlier` holds already is not read again."""
+        self._specs = {spec.name: spec for spec in specs}
+        self._meaning = meaning
+        self._lexical: Lexical = Lexical(self._specs.values(), earlier._lexical if earlier else None)
+        before = earlier._specs if earlier else {}
+        self._texts: dict[str, str] = {
+            name: earlier._texts[name] if earlier and before.get(name) == spec else text_of(spec)
+            for name, spec in self._specs.items()
+        }
+        """What the encoder reads of each tool."""
+        self._space: Space | None = earlier._space if earlier else None
+
+    def rank(self, request: str, limit: int = 20) -> list[Ranked]:
+        """Return the tools that may serve the request, best first; ties in order of name. Blocking.
+
+        Raises:
+            WeightsError: what was learned is missing or broken.
+        """
+        asked = asked_of(request, self._lexical, limit)
+        space = self._best_space() if asked.texts and self._specs else None
+        scores = space.scores(asked, self._lexical) if space else asked.scores
+        best = heapq.nsmallest(limit, scores, key=lambda name: (-scores[name], name))
+        return [self._lexical.ranked(name, scores[name], asked.words) for name in best]
+
+    def _best_space(self) -> "Space | None":
+        """Return the best space that has a vector of every tool, none where there is none yet."""
+        space = self._space
+        if space is None or not (space.is_final and space.texts is self._texts):
+            space = self._meaning.spaces.space(self._texts, space)
+            self._space = space or self._space
+        return space
