@@ -20,8 +20,9 @@ from fastmcp.server.transforms.search import BM25SearchTransform
 from fastmcp.tools.base import Tool
 
 from benchmarks.ranking.data import Query, read_queries, read_tools
+from benchmarks.train.data import sources
 from state.errors import InputError
-from tools.ranking.bm25 import Ranking
+from tools.ranking.ranking import Meaning, Ranking
 from tools.spec.tool_spec import ToolSpec
 
 CUTOFFS = (1, 5, 10)
@@ -51,9 +52,14 @@ class Figures:
         }
 
 
-def packetgate(tools: Sequence[ToolSpec]) -> Rank:
-    """Return Packetgate's ranking."""
-    ranking = Ranking(tools)
+def packetgate(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path | None = None) -> Rank:
+    """Return Packetgate's ranking, once it has a vector of every tool; `mix` takes the place of the shipped weights."""
+    meaning = Meaning(vectors)
+    if mix is not None:
+        meaning.spaces.mix = mix
+    ranking = Ranking(tools, meaning=meaning)
+    ranking.rank("warm up")
+    meaning.spaces.fine.wait()
     return lambda request: [hit.name for hit in ranking.rank(request, DEPTH)]
 
 
@@ -66,6 +72,30 @@ def fastmcp(tools: Sequence[ToolSpec], depth: int = DEPTH) -> Rank:
     ]
     asyncio.run(transform._search(known, ""))
     return lambda request: [tools[at].name for at in transform._index.query(request, depth)]
+
+
+def bm25s(tools: Sequence[ToolSpec]) -> Rank:
+    """Return the ranking of bm25s, with the words that it leaves out by default, over what FastMCP searches."""
+    import bm25s as library
+
+    texts = [
+        " ".join([
+            tool.name, tool.full,
+            *(f"{name} {schema.get('description', '')}" for name, schema in tool.parameters.items()),
+        ])
+        for tool in tools
+    ]  # fmt: skip
+    index = library.BM25()
+    index.index(library.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)
+
+    def rank(request: str) -> list[str]:
+        words = library.tokenize([request], stopwords="en", show_progress=False, return_ids=False)
+        if not any(words):
+            return []
+        found, scores = index.retrieve(words, k=min(DEPTH, len(tools)), show_progress=False)
+        return [tools[at].name for at, score in zip(found[0], scores[0], strict=True) if score > 0]
+
+    return rank
 
 
 def measure(rankers: Mapping[str, Rank], queries: Sequence[Query]) -> dict[str, Figures]:
@@ -106,12 +136,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks.ranking", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tools", type=Path, nargs="+", required=True, help="the tools to find")
-    parser.add_argument("--queries", type=Path, nargs="+", required=True, help="requests and the tools they need")
+    parser.add_argument("--data", type=Path, help="a folder of all data sets, in place of the files below")
+    parser.add_argument("--mixes", type=Path, help="weights for a set by its name, from `benchmarks.train.mix --folds`")
+    parser.add_argument("--vectors", type=Path, help="keep the tools' vectors in this file from run to run")
+    parser.add_argument("--tools", type=Path, nargs="+", default=[], help="the tools to find")
+    parser.add_argument("--queries", type=Path, nargs="+", default=[], help="requests and the tools they need")
     parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="more tools, which nobody needs")
     parser.add_argument("--json", action="store_true", help="print JSON, one line a ranker")
     given = parser.parse_args()
+    if given.data is None and not (given.tools and given.queries):
+        parser.error("give --data, or --tools and --queries")
     try:
+        if given.data is not None:
+            every_set(given.data, given.vectors, given.mixes, as_json=given.json)
+            return
         wanted = read_tools(given.tools)
         queries = read_queries(given.queries, wanted)
         tools = {**(read_tools(given.distractors) if given.distractors else {}), **wanted}
@@ -119,17 +157,45 @@ def main() -> None:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
     known = list(tools.values())
-    figures = measure({"packetgate": packetgate(known), "fastmcp": fastmcp(known)}, queries)
+    figures = measure(rankers(known, given.vectors), queries)
     size = {"tools": len(wanted), "distractors": len(tools) - len(wanted), "queries": len(queries)}
     size["unknown"] = sum(not one for query in queries for one in query.wanted)
     show({name: one.summary() for name, one in figures.items()}, size, as_json=given.json)
 
 
-def show(summaries: Mapping[str, Mapping[str, float]], size: Mapping[str, int], *, as_json: bool) -> None:
+def rankers(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path | None = None) -> dict[str, Rank]:
+    """Return Packetgate's ranking and its rivals."""
+    return {"packetgate": packetgate(tools, vectors, mix), "fastmcp": fastmcp(tools), "bm25s": bm25s(tools)}
+
+
+def every_set(data: Path, vectors: Path | None, mixes: Path | None, *, as_json: bool) -> None:
+    """Measure on every set that the encoder was not trained on, or has a test of its own; then print the means."""
+    found: dict[str, dict[str, Figures]] = {}
+    for use in ("mix", "report"):
+        for source in sources(data, use):
+            own = mixes / source.name / "mix.npz" if mixes else None
+            mix = own if own is not None and own.is_file() else None
+            figures = measure(rankers(list(source.tools.values()), vectors, mix), source.queries)
+            found[source.name] = figures
+            size = {"tools": len(source.tools), "distractors": 0, "queries": len(source.queries), "unknown": 0}
+            summaries = {name: one.summary() for name, one in figures.items()}
+            if not as_json:
+                print(f"{source.name}{' (left out of the weights)' if mix else ''}")
+            show(summaries, size, source.name, as_json=as_json)
+    if not as_json:
+        for name in next(iter(found.values())):
+            each = [figures[name].summary() for figures in found.values()]
+            means = [f"recall@{k} {statistics.fmean(one[f'recall@{k}'] for one in each):.3f}" for k in CUTOFFS]
+            print(f"  mean of the sets, {name:10}  {'  '.join(means)}")
+
+
+def show(
+    summaries: Mapping[str, Mapping[str, float]], size: Mapping[str, int], name_of_set: str = "", *, as_json: bool
+) -> None:
     """Print what was measured."""
     if as_json:
         for name, summary in summaries.items():
-            print(json.dumps({"name": name, **size, **summary}))
+            print(json.dumps({**({"set": name_of_set} if name_of_set else {}), "name": name, **size, **summary}))
         return
     print(f"ranking: {size['queries']:,} requests, {size['tools']:,} tools, {size['distractors']:,} distractors")
     if size["unknown"]:

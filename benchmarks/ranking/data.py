@@ -117,6 +117,7 @@ def _tool(row: Row) -> ToolSpec:
         brief=brief_of(full),
         input_schema=row.get("input_schema", dict) or row.get("parameters", dict, {}),
         risk=Risk.READ,
+        server_about=row.get("server_description", str, ""),
     )
 
 

@@ -6,7 +6,7 @@ Nothing here needs more than Packetgate itself, so that it is at hand wherever s
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -15,7 +15,8 @@ from state.routing import Risk
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of
 
-Use = Literal["train", "choose", "report"]
+Use = Literal["train", "choose", "report", "mix"]
+"""`mix`: what the weights of the ranking are fitted to, because the encoder was not trained on it."""
 
 HELD_OUT_PERCENT = 20
 """Of the tools of MetaTool and Seal-Tools, with every request that needs one of them."""
@@ -100,11 +101,11 @@ def _without_held_out(folder: str, *queries: str) -> Callable[[Path], _Read]:
 
 
 def _only_held_out(folder: str, *queries: str) -> Callable[[Path], _Read]:
-    """Return a reader of all tools, and the requests that need none but held-out ones."""
+    """Return a reader of all tools, and the requests that need a held-out one."""
 
     def read(data: Path) -> _Read:
         tools, found = _plain(folder, *queries)(data)
-        return tools, [one for one in found if all(held_out(folder, tool) for group in one.wanted for tool in group)]
+        return tools, [one for one in found if any(held_out(folder, tool) for group in one.wanted for tool in group)]
 
     return read
 
@@ -159,6 +160,14 @@ def _catalogue(folder: str, *files: str) -> Callable[[Path], _Read]:
     return lambda data: (read_tools([data / folder / name for name in files]), ())
 
 
+def _toucan(data: Path) -> _Read:
+    """Read the tools of MCP servers, each with what its server is said to be."""
+    folder = data / "toucan_mcp_catalog"
+    about = {row["id"]: row["description"] or "" for row in rows(folder / "servers.jsonl")}
+    tools = read_tools([folder / "tools.jsonl", folder / "tools_without_schema.jsonl"])
+    return {name: replace(spec, server_about=about.get(name.split("/")[0], "")) for name, spec in tools.items()}, ()
+
+
 _BFCL_LIVE = ("live_simple.jsonl", "live_multiple.jsonl", "live_parallel.jsonl", "live_parallel_multiple.jsonl")
 _BFCL = ("simple_python.jsonl", "multiple.jsonl", "parallel.jsonl", "parallel_multiple.jsonl")
 
@@ -170,13 +179,20 @@ _SOURCES: dict[Use, dict[str, Callable[[Path], _Read]]] = {
         "clinc150": _intents("clinc150"),
         "snips": _intents("snips_slots"),
         "taskbench": _catalogue("taskbench_shape", "tools.jsonl"),
-        "toucan": _catalogue("toucan_mcp_catalog", "tools.jsonl", "tools_without_schema.jsonl"),
+        "toucan": _toucan,
     },
     "choose": {
         "tooleyes": _plain("tooleyes", "server_train.jsonl", "server_test.jsonl"),
         "stabletoolbench": _plain("stabletoolbench", "train.jsonl", "test.jsonl"),
         "apizoo": _plain("gorilla_apizoo", "train.jsonl", "test.jsonl"),
         "metatool, tools held out": _only_held_out("metatool_toole", "val.jsonl"),
+    },
+    "mix": {
+        "tooleyes": _plain("tooleyes", "server_train.jsonl", "server_test.jsonl"),
+        "stabletoolbench": _plain("stabletoolbench", "train.jsonl", "test.jsonl"),
+        "apizoo": _plain("gorilla_apizoo", "train.jsonl", "test.jsonl"),
+        "metatool": _only_held_out("metatool_toole", "train.jsonl"),
+        "sealtools": _only_held_out("sealtools", "train.jsonl"),
     },
     "report": {
         "bfcl live": _pooled("bfcl_v4", *_BFCL_LIVE),

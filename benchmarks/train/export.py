@@ -1,0 +1,107 @@
+"""Brings the encoder into the form that is shipped: ONNX of eight bits, and vectors of tokens distilled from it."""
+
+import argparse
+import shutil
+from pathlib import Path
+
+import numpy as np
+import torch
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from torch import nn
+from transformers import AutoModel, AutoTokenizer
+
+STATIC_SIZE = 192
+BATCH = 512
+
+
+class Pooled(nn.Module):  # type: ignore[misc]
+    """The transformer with its pooling: a vector of length one a text."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Return a row a text."""
+        states = self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        mask = attention_mask.unsqueeze(-1).to(states.dtype)
+        return nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
+
+
+def blended(tuned: Path, base: str, share: float) -> nn.Module:
+    """Return the encoder with weights between those before training and those after: it keeps more of what it knew."""
+    new = AutoModel.from_pretrained(tuned, attn_implementation="eager")
+    if share < 1:
+        old = AutoModel.from_pretrained(base).state_dict()
+        new.load_state_dict({
+            name: old[name].lerp(value, share) if value.is_floating_point() else value
+            for name, value in new.state_dict().items()
+        })  # fmt: skip
+    return new.eval()
+
+
+def export(body: nn.Module, out: Path) -> None:
+    """Write `encoder.onnx`, its weights in eight bits."""
+    whole = out / "encoder.float.onnx"
+    shape = {0: "texts", 1: "tokens"}
+    ids = torch.ones((2, 16), dtype=torch.int64)
+    torch.onnx.export(
+        Pooled(body), (ids, ids), str(whole), dynamo=False, opset_version=17,
+        input_names=["input_ids", "attention_mask"], output_names=["vector"],
+        dynamic_axes={"input_ids": shape, "attention_mask": shape, "vector": {0: "texts"}},
+    )  # fmt: skip
+    quantize_dynamic(whole, out / "encoder.onnx", weight_type=QuantType.QInt8, per_channel=True)
+    whole.unlink()
+
+
+@torch.inference_mode()  # type: ignore[untyped-decorator]
+def distilled(body: nn.Module, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return a vector a token in eight bits, and what each is to be multiplied by.
+
+    A token's vector is the encoder's of it alone, on the first principal components, and shorter the more common it is:
+    the vocabulary is taken to be in order of frequency.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    many = len(tokenizer)
+    encoder = Pooled(body)
+    rows = []
+    for start in range(0, many, BATCH):
+        ids = torch.tensor(
+            [
+                [tokenizer.cls_token_id, token, tokenizer.sep_token_id]
+                for token in range(start, min(many, start + BATCH))
+            ]
+        )
+        rows.append(encoder(ids, torch.ones_like(ids)).numpy())
+    vectors = np.concatenate(rows)
+    vectors -= vectors.mean(0)
+    _, _, axes = np.linalg.svd(vectors[:: max(1, many // 8000)], full_matrices=False)
+    vectors = vectors @ axes[:STATIC_SIZE].T
+    ranks = np.arange(many) + 2
+    common = 1 / (ranks * np.log(many))  # Zipf's law
+    vectors *= (1e-4 / (1e-4 + common))[:, None]
+    vectors[tokenizer.all_special_ids] = 0
+    scale = np.abs(vectors).max(1) / 127 + 1e-12
+    return np.round(vectors / scale[:, None]).astype(np.int8), scale.astype(np.float16)
+
+
+def main() -> None:
+    """Read the arguments and write the files."""
+    parser = argparse.ArgumentParser(prog="benchmarks.train.export", description=__doc__)
+    parser.add_argument("tuned", type=Path, help="folder of the encoder after training")
+    parser.add_argument("--base", required=True, help="folder of the encoder before training")
+    parser.add_argument("--share", type=float, default=1.0, help="of the way from before training to after")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    body = blended(given.tuned, given.base, given.share)
+    export(body, given.out)
+    words, scale = distilled(body, given.tuned)
+    np.savez_compressed(given.out / "static.npz", words=words, scale=scale)
+    shutil.copy(given.tuned / "tokenizer.json", given.out)
+    for path in sorted(given.out.iterdir()):
+        print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

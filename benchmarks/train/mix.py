@@ -1,0 +1,172 @@
+"""Fits what weighs the features of a ranking: trees boosted for order, over requests that the encoder never saw.
+
+Every source counts alike. Beside the mix of all sources, one is kept for each source left out, to be measured there.
+"""
+
+import argparse
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+
+from benchmarks.ranking.data import Query
+from benchmarks.train.data import Source, sources
+from tools.ranking.asked import BY_WORDS, asked_of
+from tools.ranking.bm25 import Lexical
+from tools.ranking.encoder import Encoder, SentenceEncoder, StaticEncoder
+from tools.ranking.features import NAMES
+from tools.ranking.space import Space
+from tools.ranking.text import text_of
+from tools.ranking.trees import Trees
+from tools.ranking.vectors import Vectors
+
+MOST_REQUESTS = 700
+"""Of one source."""
+MORE_IS_BETTER = {
+    "bm25f", "bm25f_of_best", "bm25", "bm25_of_best", "covered", "covered_words",
+    "cosine", "cosine_below_best", "cosine_deviation", "part_cosine", "part_cosine_below_best",
+}  # fmt: skip
+LESS_IS_BETTER = {"bm25f_place", "bm25_place", "cosine_place", "part_cosine_place"}
+SETTINGS = {
+    "objective": "lambdarank",
+    "learning_rate": 0.07,
+    "num_leaves": 15,
+    "max_depth": 6,
+    "min_data_in_leaf": 60,
+    "feature_fraction": 0.6,
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "lambda_l2": 5.0,
+    "lambdarank_truncation_level": 10,
+    "monotone_constraints": [(name in MORE_IS_BETTER) - (name in LESS_IS_BETTER) for name in NAMES],
+    "deterministic": True,
+    "force_row_wise": True,
+    "num_threads": 2,
+    "verbosity": -1,
+}
+ROUNDS = 140
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The candidates of a source's requests."""
+
+    rows: np.ndarray
+    labels: np.ndarray
+    sizes: list[int]
+    """Candidates by request."""
+
+
+def prepared(source: Source, encoder: Encoder, kept: Path, kind: str, seed: int) -> Fitted:
+    """Return the features of the candidates of a sample of a source's requests."""
+    specs = list(source.tools.values())
+    texts = {spec.name: text_of(spec) for spec in specs}
+    vectors = Vectors(encoder, kept, at_once=len(specs))
+    rows = vectors.of(list(texts.values()))
+    assert rows is not None
+    space = Space(kind, texts, rows, vectors, _NO_TREES)
+    lexical = Lexical(specs)
+    queries = random.Random(seed).sample(list(source.queries), min(MOST_REQUESTS, len(source.queries)))
+    parts = [part for query in queries if (part := _of_request(query, lexical, space)) is not None]
+    return Fitted(
+        np.concatenate([rows for rows, _ in parts]),
+        np.concatenate([labels for _, labels in parts]),
+        [len(labels) for _, labels in parts],
+    )
+
+
+def _of_request(query: Query, lexical: Lexical, space: Space) -> tuple[np.ndarray, np.ndarray] | None:
+    names, rows = space.candidates(asked_of(query.text, lexical, BY_WORDS), lexical)
+    wanted = frozenset().union(*query.wanted)
+    labels = np.array([name in wanted for name in names], np.int32)
+    return (rows, labels) if labels.any() else None
+
+
+def fitted(parts: Sequence[Fitted], seed: int) -> Trees:
+    """Return trees fitted to all parts, each of the same weight."""
+    weights = np.concatenate([np.full(len(one.labels), 1 / len(one.sizes)) for one in parts])
+    data = lightgbm.Dataset(
+        np.concatenate([one.rows for one in parts]),
+        np.concatenate([one.labels for one in parts]),
+        group=[size for one in parts for size in one.sizes],
+        weight=weights / weights.mean(),
+    )
+    return trees_of(lightgbm.train({**SETTINGS, "seed": seed}, data, ROUNDS).dump_model())
+
+
+def trees_of(model: Mapping[str, Any]) -> Trees:
+    """Return LightGBM's trees as arrays."""
+    trees = [list(_nodes(one["tree_structure"])) for one in model["tree_info"]]
+    shape = (len(trees), max(map(len, trees)))
+    feature, left, right = (np.zeros(shape, np.int16) for _ in range(3))
+    threshold, value = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    depth = 0
+    for row, nodes in enumerate(trees):
+        place = {id(node): at for at, (node, _) in enumerate(nodes)}
+        for at, (node, level) in enumerate(nodes):
+            depth = max(depth, level)
+            if "leaf_value" in node:
+                left[row, at] = right[row, at] = at
+                value[row, at] = node["leaf_value"]
+            else:
+                feature[row, at], threshold[row, at] = node["split_feature"], node["threshold"]
+                left[row, at], right[row, at] = place[id(node["left_child"])], place[id(node["right_child"])]
+    return Trees(feature, threshold, left, right, value, depth)
+
+
+def _nodes(node: Mapping[str, Any], level: int = 0) -> Iterator[tuple[Mapping[str, Any], int]]:
+    yield node, level
+    for child in ("left_child", "right_child"):
+        if child in node:
+            yield from _nodes(node[child], level + 1)
+
+
+_NO_TREES = trees_of({"tree_info": [{"tree_structure": {"leaf_value": 0.0}}]})
+
+
+def main() -> None:
+    """Fit, print how well each source is ranked when it is left out, and keep the mixes."""
+    parser = argparse.ArgumentParser(prog="benchmarks.train.mix", description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--weights", type=Path, required=True, help="folder of the encoder's files; the mix goes there")
+    parser.add_argument("--folds", type=Path, required=True, help="where to keep the mixes with a source left out")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    encoders: dict[str, Encoder] = {"fine": SentenceEncoder(given.weights), "coarse": StaticEncoder(given.weights)}
+    known: dict[str, dict[str, Fitted]] = {}
+    for source in sources(given.data, "mix"):
+        print(f"{source.name}: {len(source.queries):,} requests, {len(source.tools):,} tools", flush=True)
+        known[source.name] = {
+            kind: prepared(source, encoder, given.folds / "vectors.db", kind, given.seed)
+            for kind, encoder in encoders.items()
+        }
+    given.folds.mkdir(parents=True, exist_ok=True)
+    for left_out in [None, *known]:
+        arrays: dict[str, Any] = {}
+        for kind in encoders:
+            trees = fitted([one[kind] for name, one in known.items() if name != left_out], given.seed)
+            arrays |= trees.arrays(kind)
+            if left_out is not None:
+                print(f"{left_out} left out, {kind}: first {first_of(known[left_out][kind], trees):.3f}", flush=True)
+        folder = given.weights if left_out is None else given.folds / left_out
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(folder / "mix.npz", **arrays)
+
+
+def first_of(one: Fitted, trees: Trees) -> float:
+    """Return the share of requests, of those that have a needed tool among the candidates, where one comes first."""
+    scores = trees.scores(one.rows)
+    ends = np.cumsum(one.sizes)
+    hits = [
+        one.labels[end - size + int(scores[end - size : end].argmax())]
+        for size, end in zip(one.sizes, ends, strict=True)
+    ]
+    return float(np.mean(hits))
+
+
+if __name__ == "__main__":
+    main()
