@@ -159,7 +159,7 @@ def _filled(spec: ToolSpec, part: _Part) -> list[tuple[dict[str, Any], list[str]
 
 def _fits(part: _Part, names: frozenset[str], catalogue: Catalogue) -> list[_Fit]:
     """Return how every named tool fits, best first."""
-    ranked = catalogue.ranking.rank(f"{part.text} {' '.join(part.senses)}", limit=RANKED)
+    ranked = catalogue.ranking.by_words(f"{part.text} {' '.join(part.senses)}", limit=RANKED)
     hits = {hit.name: hit for hit in ranked}
     top = max((hit.score for hit in ranked if hit.name in names), default=1.0)
     fits = [_fit(catalogue[name], part, hits.get(name), top) for name in names if name in catalogue]

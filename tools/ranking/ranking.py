@@ -77,6 +77,10 @@ class Ranking:
         best = heapq.nsmallest(limit, scores, key=lambda name: (-scores[name], name))
         return [self._lexical.ranked(name, scores[name], asked.words) for name in best]
 
+    def by_words(self, request: str, limit: int = 20) -> list[Ranked]:
+        """Return the tools that share a word with the request, by BM25 alone, best first."""
+        return self._lexical.rank(request, limit)
+
     def _best_space(self) -> "Space | None":
         """Return the best space that has a vector of every tool, none where there is none yet."""
         space = self._space
