@@ -66,8 +66,9 @@ def _writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         return Answer(await asyncio.to_thread(edit_text, root, path, old_text, new_text, every=every, dry_run=dry_run))
 
     existing = (PathReader(root, kind="file"),)
+    replaced = PathReader(root, kind="file", careful=True, unless=("mode", "create"))
     return (
-        BuiltinTool(write, Risk.WRITE, preview="ai.read", paths=(PathReader(root),)),
+        BuiltinTool(write, Risk.WRITE, preview="ai.read", paths=(replaced,)),
         BuiltinTool(append, Risk.WRITE, preview="ai.append", paths=existing),
         BuiltinTool(edit, Risk.WRITE, preview="ai.edit", paths=existing),
     )
@@ -118,7 +119,7 @@ def _moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
         """Make or create a new, empty folder (directory)."""
         return Answer(await asyncio.to_thread(make_it, root, path, dry_run=dry_run))
 
-    source = PathReader(root, kind="any", follow=False)
+    source = PathReader(root, kind="any", follow=False, careful=True)
     target = PathReader(root, parameter=DESTINATION, follow=False)
     return (
         BuiltinTool(move, Risk.WRITE, preview="ai.move", paths=(source, target)),

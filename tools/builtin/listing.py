@@ -140,7 +140,8 @@ def find_files(root: Root, name: str, path: str, limits: Limits, view: View) -> 
         found = _found(root, real, left_out, name, deep=True, hidden=view.hidden)
         if not found:
             nearly = meant_by(root, name, "any")
-            found = [_listed(one, (root.path / one).lstat()) for one in nearly.names]
+            below = [one for one in nearly.names if (root.path / one).is_relative_to(real)]
+            found = [_listed(one, (root.path / one).lstat()) for one in below]
     fitting = [one for one in found if limits.hold(one) and (name != "*" or one.kind != "folder")]
     where = f"{where_of(root, real)}{'' if name == '*' else f', named like {name}'}"
     answer = view.answer(fitting, where, left_out)

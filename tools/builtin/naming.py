@@ -35,10 +35,13 @@ class Meant(NamedTuple):
     """Where it fits none."""
 
 
-def meant_by(root: Root, path: str, kind: Kind) -> Meant:
+def meant_by(root: Root, path: str, kind: Kind, *, careful: bool = False) -> Meant:
     """Return what a path stands for that is not there: a base name, a name without its ending, a misspelling. Blocking.
 
     What is withheld is never found so: whoever wants it names it.
+
+    Args:
+        careful: nothing misspelt is taken for another name, and nothing in another folder than the one that is named.
 
     Raises:
         ToolFailure: the working folder cannot be read.
@@ -50,22 +53,25 @@ def meant_by(root: Root, path: str, kind: Kind) -> Meant:
     names = [entry.path for entry in entries]
     said = path.strip().strip("/").removeprefix("./").casefold()
     bare = _bare(said)
-    for fits in _readings(said, bare):
+    for fits in _readings(said, bare, in_place=careful and "/" in said):
         found = tuple(name for name in names if fits(name.casefold()))
         if found:
             return Meant(found)
-    return _misspelt(said, names)
+    meant = _misspelt(said, names)
+    return Meant(nearest=(*meant.names, *meant.nearest)) if careful else meant
 
 
 def _is(is_file: bool, is_folder: bool, kind: Kind) -> bool:
     return (is_file and kind != "folder") or (is_folder and kind != "file")
 
 
-def _readings(said: str, bare: str) -> Iterable[Callable[[str], bool]]:
-    """Yield what a name may fit by, the closest first."""
+def _readings(said: str, bare: str, *, in_place: bool) -> Iterable[Callable[[str], bool]]:
+    """Yield what a name may fit by, the closest first; `in_place`, only in the folder that is said."""
     base = said.rpartition("/")[2]
     yield lambda name: name == said
     yield lambda name: name.endswith(f"/{said}")
+    if in_place:
+        return
     yield lambda name: name.rpartition("/")[2] == base
     if bare:
         yield lambda name: squeezed(name) == bare
@@ -105,7 +111,10 @@ def _alike(own: str, form: str) -> float:
     if min(len(own), len(form)) < SHORT:
         return 0.0
     turned = sorted(own) == sorted(form) and own[0] == form[0]  # letters in another order
-    return max(SequenceMatcher(None, own, form).ratio(), ALIKE * turned)
+    matcher = SequenceMatcher(None, own, form)
+    if min(matcher.real_quick_ratio(), matcher.quick_ratio()) < NEAR:
+        return 0.0
+    return max(matcher.ratio(), ALIKE * turned)
 
 
 def _numbered_alike(said: str, name: str) -> bool:

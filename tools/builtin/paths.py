@@ -26,22 +26,28 @@ class PathReader:
     """What must be there under that name; None: nothing need be there yet."""
     follow: bool = True
     """Whether a link stands for what it leads to."""
+    careful: bool = False
+    """Whether only what is surely meant will do, since it is moved, replaced or deleted."""
+    unless: tuple[str, str] = ("", "")
+    """The parameter and its value, given or not, with which nothing need be there."""
 
     def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments with the path of what is really there, as they are where that is not clear. Blocking."""
         path = params.get(self.parameter)
         if not isinstance(path, str) or path.startswith(PREFIX):
             return dict(params)
+        other, new = self.unless
+        must_exist = self.kind is not None and not (other and params.get(other, new) == new)
         try:
-            name = self._name(path)
+            name = self._name(path, must_exist=must_exist)
         except (ToolFailure, OSError):
             return dict(params)
         return {**params, self.parameter: name}
 
-    def _name(self, path: str) -> str:
+    def _name(self, path: str, *, must_exist: bool) -> str:
         real = self.root.real(path, follow=self.follow)
-        if self.kind is not None and not real.exists() and not real.is_symlink():
-            names = meant_by(self.root, path, self.kind).names
+        if must_exist and not real.exists() and not real.is_symlink():
+            names = meant_by(self.root, path, self.kind or "any", careful=self.careful).names
             return names[0] if len(names) == 1 else path
         name = self.root.name(real)
         if name in (str(PurePosixPath(path)), "."):

@@ -17,7 +17,7 @@ MAX_ENTRIES = 50_000
 """Looked at in one go."""
 MAX_ALTERNATIVES = 50
 _BUILT = frozenset(
-    {"node_modules", "bower_components", "venv", "site-packages", "__pycache__"}
+    {"node_modules", "bower_components", "venv", ".venv", "site-packages", "__pycache__", ".git"}
     | {"dist", "build", "target", "vendor", "htmlcov"}
 )
 WITHHELD = "secret or denied"
@@ -68,7 +68,7 @@ def walk(
     """
     asked = [one for one in alternatives(pattern) if holds_secrets(one)] if holds_secrets(pattern) else []
     fits, names_it = glob(pattern), glob(*asked, parts=False)
-    named = root.name(start) if root.withholds(root.name(start)) else ""
+    start_is_named = root.withholds(root.name(start))
     looks_in_hidden = hidden or any(part.startswith(".") for part in pattern.replace("{", "/").split("/"))
     seen = 0
 
@@ -80,11 +80,10 @@ def walk(
             place = start / below
             entered = []
             for name in sorted([*folders, *files]):
-                is_hidden = name.startswith(".") and not looks_in_hidden
-                if is_hidden:
+                if name.startswith(".") and not looks_in_hidden:
                     continue
                 path = root.name(place / name)
-                withheld = not named and root.withholds(path)
+                withheld = not start_is_named and root.withholds(path)
                 seen += 1
                 if seen > MAX_ENTRIES:
                     left_out[BEYOND] += 1

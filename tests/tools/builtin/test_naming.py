@@ -102,6 +102,15 @@ async def test_what_is_there_is_never_taken_for_something_else(checked, files):
         ("ai.move", {"path": "todo", "destination": "x/"}, {"path": "notes/todo.txt", "destination": "x/"}),
         ("ai.write", {"path": "todo", "content": "x"}, {"path": "todo", "content": "x"}),
         ("ai.make_folder", {"path": "dat"}, {"path": "dat"}),
+        (
+            "ai.write",
+            {"path": "the readme", "content": "x", "mode": "overwrite"},
+            {"path": "README.md", "content": "x", "mode": "overwrite"},
+        ),
+        ("ai.delete", {"path": "bugdet.csv"}, {"path": "bugdet.csv"}),
+        ("ai.delete", {"path": "other/main.py"}, {"path": "other/main.py"}),
+        ("ai.delete", {"path": "DATA/budget.csv"}, {"path": "data/budget.csv"}),
+        ("ai.copy", {"path": "redme", "destination": "x/"}, {"path": "redme", "destination": "x/"}),
     ],
     ids=str,
 )
