@@ -1,0 +1,79 @@
+"""The judge with its own weights: plain requests with tools of no data set."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.packets import tool
+
+from deciders.judge.encoding import MAX_PARAMETERS, MAX_TOOL, REQUEST_TOKENS, encode_request, encode_tool, joined
+from deciders.judge.judge import WEIGHTS, judge, load_encoder
+
+TRAIN = tool(
+    "rail.find_trains", "origin", "destination", description="Find trains between two stations.",
+    origin={"type": "string", "description": "Station to leave from"},
+    destination={"type": "string", "description": "Station to arrive at"},
+    day={"type": "string", "description": "Day of travel"},
+)  # fmt: skip
+PAINT = tool("studio.mix_paint", "colours", description="Mix paints of several colours.", colours="string")
+
+
+def test_the_tool_that_serves_is_likelier():
+    served, other = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
+    assert (served.tool_name, other.tool_name) == (TRAIN.name, PAINT.name)
+    assert served.fits > 0.5 > other.fits
+
+
+def test_words_for_each_parameter():
+    (judgement,) = judge("Find trains from Basel to Verona", [TRAIN])
+    assert [(one.name, one.state, one.text) for one in judgement.slots] == [
+        ("origin", "filled", "Basel"),
+        ("destination", "filled", "Verona"),
+        ("day", "default", ""),
+    ]
+    assert judgement.missing == ()
+
+
+def test_what_is_missing_is_named():
+    (judgement,) = judge("Find trains", [TRAIN])
+    assert judgement.missing == ("origin", "destination")
+
+
+@pytest.mark.parametrize("request_", ["", " ", "?" * 5000, "火车从北京到上海", "\x00\ud83d"])
+def test_any_request_is_judged(request_: str):
+    text = request_.encode("utf-8", "replace").decode()
+    (judgement,) = judge(text, [TRAIN])
+    assert 0 <= judgement.fits <= 1
+    assert all(text[one.start : one.end] == one.text for one in judgement.slots)
+
+
+def test_no_tools_and_no_parameters():
+    assert judge("Hello", []) == []
+    (judgement,) = judge("Hello", [tool("x.ping")])
+    assert judgement.slots == ()
+
+
+def test_one_by_one_as_together():
+    together = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
+    alone = [judge("Find trains from Basel to Verona", [one])[0] for one in (TRAIN, PAINT)]
+    assert [one.fits for one in together] == pytest.approx([one.fits for one in alone], abs=0.1)
+
+
+def test_threads_share_it():
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: judge("Find trains from Basel to Verona", [TRAIN]), range(8)))
+    assert all(one == found[0] for one in found)
+
+
+def test_what_is_too_long_is_cut():
+    tokenizer = load_encoder(WEIGHTS).tokenizer
+    parameters = {f"parameter_{number}": "string" for number in range(60)}
+    large = tool("x.large", description="word " * 500, **parameters)
+    request, read = encode_request("word " * 900, tokenizer), encode_tool(large, tokenizer)
+    ids, segments, markers = joined(request, read)
+    assert len(request.ids) == REQUEST_TOKENS
+    assert len(read.parameters) <= MAX_PARAMETERS
+    assert len(read.ids) <= MAX_TOOL + 1
+    assert len(ids) == len(segments) <= 512
+    assert len(markers) == len(read.parameters)
+    (judgement,) = judge("word", [large])
+    assert len(judgement.slots) == 60
