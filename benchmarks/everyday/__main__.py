@@ -21,10 +21,11 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, nullcontext
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from benchmarks.everyday.asked import SERVERS, Asked, read_asked
 from benchmarks.everyday.company import opened
@@ -35,13 +36,12 @@ from benchmarks.everyday.world import World, served_site
 from state.errors import PacketgateError
 
 
-async def measure(requests: Sequence[Asked], *, progress: bool = False) -> list[Verdict]:
-    """Play the requests, those in the same company of servers after each other.
+async def verdicts(requests: Sequence[Asked]) -> AsyncGenerator[Verdict]:
+    """Play the requests, those in the same company of servers after each other, and yield what came of each.
 
     Raises:
         InputError: a server does not start.
     """
-    verdicts: list[Verdict] = []
     by_company = groupby(sorted(requests, key=lambda one: one.company), key=lambda one: one.company)
     with served_site() as site, tempfile.TemporaryDirectory(prefix="everyday-") as place:
         world = World(Path(place), site)
@@ -54,10 +54,23 @@ async def measure(requests: Sequence[Asked], *, progress: bool = False) -> list[
                     start = now()
                     async with company.sessions() as sessions:
                         told = await played(sessions, asked, site)
-                    verdicts.append(await asyncio.to_thread(judged, asked, told, world, Moment(start, now())))
-                    if progress:
-                        print(f"{len(verdicts)} of {len(requests)}", end="\r", file=sys.stderr, flush=True)
-    return verdicts
+                    yield await asyncio.to_thread(judged, asked, told, world, Moment(start, now()))
+
+
+async def measure(requests: Sequence[Asked], explain: TextIO | None) -> list[Verdict]:
+    """Play the requests; what came of each is written as soon as it is known.
+
+    Raises:
+        InputError: a server does not start.
+    """
+    found: list[Verdict] = []
+    async with aclosing(verdicts(requests)) as told:
+        async for one in told:
+            found.append(one)
+            if explain:
+                print(json.dumps(explained(one), ensure_ascii=False), file=explain, flush=True)
+            print(f"{len(found)} of {len(requests)}", end="\r", file=sys.stderr, flush=True)
+    return found
 
 
 def show(lines: Sequence[dict[str, Any]]) -> None:
@@ -67,10 +80,8 @@ def show(lines: Sequence[dict[str, Any]]) -> None:
         shares = "".join(f"{_share(line[name], line['requests']):>16}" for name in OUTCOMES)
         print(f"{line['name']:12}{line['requests']:>9}{shares}{line['questions']:>11}")
     whole = lines[-1]
-    print(
-        f"\nwrong: {whole['wrong_changed']} changed something, {whole['wrong_answer']} answered with something else, "
-    )
-    print(f"{whole['wrong_failed']} had a call that failed")
+    changed, failed = whole["wrong_changed"], whole["wrong_failed"]
+    print(f"\nof the wrong ones, {changed} changed something, in {failed} all calls failed")
     for name, goal in GOALS.items():
         share = whole[name] / max(1, whole["requests"])
         met = share >= goal if name == "well" else share <= goal
@@ -103,14 +114,12 @@ def main(words: Sequence[str] | None = None) -> None:
             for one in read_asked(given.requests)
             if set(one.servers) <= {*given.servers} and (not given.only or one.id in given.only)
         ]
-        verdicts = asyncio.run(measure(asked, progress=True))
+        with given.explain.open("w", encoding="utf-8") if given.explain else nullcontext() as explain:
+            found = asyncio.run(measure(asked, explain))
     except PacketgateError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
-    if given.explain:
-        told = explained(verdicts)
-        given.explain.write_text("".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in told))
-    lines = [*figures(verdicts)]
+    lines = [*figures(found)]
     if given.json:
         print("\n".join(map(json.dumps, lines)))
     else:

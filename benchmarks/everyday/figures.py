@@ -40,16 +40,15 @@ def _line(name: str, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     }
 
 
-def explained(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
-    """Yield what was said, done and found amiss, a line a request."""
-    for one in verdicts:
-        yield {
-            "id": one.asked.id,
-            "servers": one.asked.servers,
-            "outcome": one.outcome,
-            "wrong": one.wrong,
-            "say": one.asked.say,
-            "problems": one.problems,
-            "calls": [[asdict(call) for call in calls] for calls in one.played.turns],
-            "answers": one.played.answers,
-        }
+def explained(one: Verdict) -> dict[str, Any]:
+    """Return what was said, done and found amiss of a request."""
+    return {
+        "id": one.asked.id,
+        "servers": one.asked.servers,
+        "outcome": one.outcome,
+        "wrong": one.wrong,
+        "say": one.asked.say,
+        "problems": one.problems,
+        "calls": [[asdict(call) for call in calls] for calls in one.played.turns],
+        "answers": one.played.answers,
+    }
