@@ -55,7 +55,7 @@ class Case:
 
 CASES = [
     Case("List my tasks", {"list_tasks", "list_overdue_tasks"}, WEB | DOCS - {"list_doc_pages"}),
-    Case("show me my tasks", {"list_tasks", "get_task", "search_tasks"}, WEB),
+    Case("show me my tasks", {"list_tasks", "get_task"}, WEB),
     Case("Create a new task", {"create_task", "list_tasks"}, WEB - {"web_news"} | DOCS, Access.WRITE),
     Case("Analyze project health", {"get_project", "get_project_status", "list_project_risks"}, WEB | DOCS),
     Case("Search the web for lighthouses", {*WEB}, {name for name in WRITES if "task" in name}),

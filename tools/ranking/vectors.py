@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 MOST_KEPT = 100_000
 """Vectors in the file; those used longest ago go first."""
 IN_MEMORY = 200_000
-AT_ONCE = 16
+AT_ONCE = 64
 """As many missing vectors are made while the request waits; more of them in the background."""
 KEPT_REQUESTS = 256
 STEP = 64

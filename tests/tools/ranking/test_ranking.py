@@ -24,7 +24,7 @@ OFFICE = [
     a_tool("files.read", "Read the text of a file."),
     a_tool("git.log", "Show the recent commits of a repository."),
 ]
-MANY = [a_tool(f"shelf.item_{number}", f"Fetch item number {number} from the shelf.") for number in range(40)]
+MANY = [a_tool(f"shelf.item_{number}", f"Fetch item number {number} from the shelf.") for number in range(80)]
 
 
 def ranked(specs: list[ToolSpec], meaning: Meaning | None = None) -> Ranking:
