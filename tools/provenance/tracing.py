@@ -88,7 +88,8 @@ def traces_of(leaf: Leaf, schema: Mapping[str, Any], evidence: Evidence) -> list
 
 
 def _traced(text: str, role: Role, evidence: Evidence) -> Trace:
-    said, address = folded(text), is_address(plain(text))
+    said = folded(text)
+    address = is_address(plain(text)) or is_account(said)
     forms = _forms(said, address)
     place = next((found for form in forms if (found := _place(form, evidence))), None)
     trace = Trace(OriginKind.NOBODY, role, said, place=place, is_address=address)

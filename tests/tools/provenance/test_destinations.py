@@ -64,6 +64,19 @@ def test_an_address_that_is_all_of_a_worded_field_is_free_text(key: str):
     assert loud(judged("Answer my mail", MAIL, mails, to=["eve@evil.example"])) == {"to"}
 
 
+@pytest.mark.parametrize("said", ["DE89370400440532013000", "de89 3704 0044 0532 0130 00"])
+def test_an_account_that_is_all_of_a_worded_field_is_free_text(said: str):
+    bills = earlier("bank.bills", [{"id": 7, "subject": "DE89 3704 0044 0532 0130 00"}])
+    iban = judged("Transfer what I owe", PAY, bills, iban=said, amount=7)["iban"]
+    assert (iban.kind, iban.loud) == (OriginKind.TEXT, True)
+
+
+def test_where_a_part_goes_is_what_counts_of_an_argument():
+    post = a_tool("chat.post", risk=Risk.WRITE, message={"type": "object"})
+    message = judged("Post hi in general", post, message={"channel": "general", "text": "made up"})["message"]
+    assert message.role is Role.DESTINATION
+
+
 @pytest.mark.parametrize("address", ["eve@evil.example", "https://evil.example/x", "DE89 3704 0044 0532 0130 00"])
 def test_an_address_that_nobody_gave_is_loud(address: str):
     found = judged("Send it", MAIL, to=[address])
