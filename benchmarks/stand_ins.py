@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from deciders.protocols import IntentDecision, Selection, WantedCall
-from deciders.reflex.arguments import fill
 from deciders.reflex.intent import detect_by_reflex
+from deciders.values.filling import fill
 from state.context import RoutingContext
 from state.errors import CallRefusedError
 from state.packet import CognitionPacket
@@ -57,11 +57,11 @@ async def select_carelessly(packet: CognitionPacket, catalogue: Catalogue, conte
     text = packet.content.user_words
     offered = packet.context.palette[:4]
     spec = catalogue[offered[zlib.crc32(text.encode()) % len(offered)].tool_name]
-    params, missing = fill(spec, text)
-    invented = {name: INVENTED.get(type_name(spec.parameters[name]), "something") for name in missing}
+    found = fill(spec, text)
+    invented = {name: INVENTED.get(type_name(spec.parameters[name]), "something") for name in found.missing}
     return Selection(
         action="call",
-        calls=(WantedCall(tool_name=spec.name, params={**params, **invented}),),
+        calls=(WantedCall(tool_name=spec.name, params={**found.params, **invented}),),
         confidence=1.0,
         reasoning="why not",
         decided_by="model",

@@ -135,6 +135,13 @@ def verbs_in(text: str) -> list[str]:
     return [word for word in words_in(text) if word in VERBS]
 
 
+def senses_of(verbs: list[str]) -> list[str]:
+    """Return the tool verbs that a user's verbs may stand for, in order, without repeats."""
+    return list(
+        dict.fromkeys(sense for verb in verbs for sense, words in SENSES.items() if verb in words or verb == sense)
+    )
+
+
 def is_small_talk(text: str) -> bool:
     """Whether nothing but greetings, thanks and the like is said."""
     words = words_in(text)

@@ -3,8 +3,7 @@
 import asyncio
 
 from deciders.protocols import CallReview, Review
-from deciders.reflex.arguments import senses_of
-from deciders.reflex.reading import access_of, steps_in, verbs_in
+from deciders.reflex.reading import access_of, senses_of, steps_in, verbs_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall

@@ -3,13 +3,14 @@ request holds what the tool needs.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from deciders.protocols import Selection, WantedCall
-from deciders.reflex.arguments import PATH_WORDS, fill, fill_each, senses_of, whole_answer
 from deciders.reflex.following import request_of
-from deciders.reflex.reading import access_of, is_question, mentions_in, parts_in, steps_in, verbs_in
+from deciders.reflex.reading import access_of, is_question, mentions_in, parts_in, senses_of, steps_in, verbs_in
+from deciders.values.filling import answer, fill, fill_each, takes_path
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
@@ -25,6 +26,8 @@ ENOUGH = 0.9
 """Fit below which a tool is not worth calling."""
 CLEAR_MARGIN = 0.2
 RANKED = 200
+FILLED = 6
+"""Tools, of those that fit best, whose arguments are looked for."""
 UNFOUND, ASKING = 0.6, 0.8
 """How surely no tool fits, and how surely something must be asked."""
 
@@ -68,6 +71,8 @@ class _Part:
     answers: tuple[str, ...]
     corrects: bool
     """Whether they answered a call put to them, so that what they say replaces what it held."""
+    now: datetime
+    """What "tomorrow" is reckoned from."""
 
     @property
     def senses(self) -> list[str]:
@@ -88,7 +93,8 @@ def _select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     steps = steps_in(request_of(packet))
     step = steps[min(packet.routing.step, len(steps) - 1)]
     corrects = any(one.says_instead for one in packet.governance.approvals)
-    parts = [_Part(text, packet.content.clarifications, corrects) for text in parts_in(step)]
+    now = packet.header.created_at.astimezone()
+    parts = [_Part(text, packet.content.clarifications, corrects, now) for text in parts_in(step)]
     choices = [_choose(part, packet.context.palette_names, catalogue) for part in parts]
     reasoning = "; ".join(choice.reasoning for choice in choices)
     asks = next((choice for choice in choices if choice.action == "clarify"), None)
@@ -154,7 +160,7 @@ def _of_the_right_kind(best: _Fit, part: _Part, catalogue: Catalogue) -> tuple[_
 
 def _filled(spec: ToolSpec, part: _Part) -> list[tuple[dict[str, Any], list[str]]]:
     text = part.without(spec.name)
-    return [_answered(spec, params, missing, part) for params, missing in fill_each(spec, text)]
+    return [_answered(spec, one.params, [*one.missing], part) for one in fill_each(spec, text, now=part.now)]
 
 
 def _fits(part: _Part, names: frozenset[str], catalogue: Catalogue) -> list[_Fit]:
@@ -163,15 +169,26 @@ def _fits(part: _Part, names: frozenset[str], catalogue: Catalogue) -> list[_Fit
     hits = {hit.name: hit for hit in ranked}
     top = max((hit.score for hit in ranked if hit.name in names), default=1.0)
     fits = [_fit(catalogue[name], part, hits.get(name), top) for name in names if name in catalogue]
-    return sorted(fits, key=lambda fit: (-fit.total, fit.spec.name))
+    best = sorted(fits, key=_first)
+    filled = [replace(fit, missing=_missing(fit.spec, part)) for fit in best[:FILLED]]
+    return [*sorted(filled, key=_first), *best[FILLED:]]
+
+
+def _first(fit: _Fit) -> tuple[float, str]:
+    return -fit.total, fit.spec.name
+
+
+def _missing(spec: ToolSpec, part: _Part) -> tuple[str, ...]:
+    """Return what the request does not say of what the tool needs."""
+    found = fill(spec, part.without(spec.name), now=part.now)
+    return tuple(_answered(spec, found.params, [*found.missing], part)[1])
 
 
 def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
     text = part.without(spec.name)
     names_path = bool(mentions_in(text).paths)
-    takes_path = any(set(words_of(name)) & PATH_WORDS for name in spec.parameters)
+    path_taken = takes_path(spec)
     tool_words = words_of(spec.upstream_name)
-    _, missing = _answered(spec, *fill(spec, text), part)
     above = spec.risk.severity > max(risk.severity for risk in access_of(part.text).risks)
     verb = bool(set(part.senses) & {*tool_words, *senses_of(tool_words)} or set(verbs_in(part.text)) & set(tool_words))
     does_otherwise = access_of(part.text) is not Access.READ and not verb
@@ -179,14 +196,13 @@ def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
         spec=spec,
         words=hit.score / top if hit else 0.0,
         verb=verb,
-        path=names_path and takes_path,
+        path=names_path and path_taken,
         named=spec.name in part.text,
-        missing=tuple(missing),
         implied=names_path and not part.senses and "read" in tool_words,
         documents=is_question(text) and hit is not None and documents(spec, hit, text),
         penalty=0.8 * above
         + 1.0 * does_otherwise
-        + 0.3 * (names_path and not takes_path)
+        + 0.3 * (names_path and not path_taken)
         + 0.2 * ("deprecated" in spec.full.lower()),
     )
 
@@ -195,17 +211,13 @@ def _answered(
     spec: ToolSpec, params: dict[str, Any], missing: list[str], part: _Part
 ) -> tuple[dict[str, Any], list[str]]:
     """Fill what is missing from the user's answers: by their mentions, or the whole answer for the one thing asked."""
-    for answer in part.answers:
-        found, _ = fill(spec, answer)
-        if missing and (whole := whole_answer(spec, missing[0], answer)):
-            found[missing[0]] = whole
+    for said in part.answers:
+        given = answer(spec, missing[0], said, part.now) if missing else None
+        found = {missing[0]: given} if given is not None else fill(spec, said, now=part.now).params
         if part.corrects:
             params = {**params, **found}
         params = {**{name: value for name, value in found.items() if name in missing}, **params}
         missing = [name for name in missing if name not in params]
-        if missing and spec.parameters.get(missing[0], {}).get("type") == "string":
-            params = {**params, missing[0]: answer.strip()}
-            missing = missing[1:]
     return params, missing
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deciders.reflex.reading import access_of, is_small_talk, mentions_in, parts_in, steps_in, words_in
+from deciders.reflex.reading import access_of, is_small_talk, mentions_in, parts_in, senses_of, steps_in, words_in
 from state.sections import Access
 
 SMALL_TALK = [
@@ -134,3 +134,11 @@ def test_access(text: str, access: Access):
 
 def test_words_leave_quotes_out():
     assert words_in("Read 'the secret' `code` of Ada's naïve_file") == ["read", "of", "ada's", "naïve", "file"]
+
+
+@pytest.mark.parametrize(
+    ("verbs", "senses"),
+    [(["show"], ["read", "list"]), (["find"], ["search"]), (["remove"], ["delete"]), (["dance"], []), ([], [])],
+)
+def test_senses(verbs: list[str], senses: list[str]):
+    assert senses_of(verbs) == senses

@@ -1,0 +1,123 @@
+"""Which words of a request fill which parameter: all parameters at once, so that none takes what is another's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deciders.values.candidates import Candidate
+from deciders.values.schema import Parameter
+
+KEPT = 6
+"""Best candidates of a parameter that are weighed against those of the others."""
+BEAM = 48
+TWICE = 6.0
+"""What it costs, in log odds, that two parameters take the same words."""
+SWAPPED = 0.7
+"""That two of a kind stand the other way round than their parameters in the schema."""
+SLOT_WEIGHT = 0.7
+"""How much an encoder's word counts beside the trees'."""
+_LEAST = 0.02
+
+
+class Slot(Protocol):
+    """What an encoder that read request and tool says of one parameter."""
+
+    @property
+    def state(self) -> str: ...  # noqa: D102
+    @property
+    def start(self) -> int: ...  # noqa: D102
+    @property
+    def end(self) -> int: ...  # noqa: D102
+    @property
+    def probability(self) -> float: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A parameter's candidates with the probability of each, `NONE` among them."""
+
+    parameter: Parameter
+    found: Sequence[Candidate]
+    probabilities: NDArray[np.float64]
+
+
+class Chosen(NamedTuple):
+    """What fills a parameter, and how probably."""
+
+    candidate: Candidate
+    probability: float
+
+
+def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probabilities that scores of alternatives come to."""
+    exponents = np.exp(scores - scores.max())
+    return np.asarray(exponents / exponents.sum(), dtype=np.float64)
+
+
+def with_slot(scores: NDArray[np.float64], found: Sequence[Candidate], slot: Slot) -> NDArray[np.float64]:
+    """Return the scores with what an encoder says of the words that fill the parameter."""
+    said = np.array([_agrees(one, slot) for one in found])
+    rest = max(1, int((~said).sum()))
+    apart = max(_LEAST / rest, (1 - slot.probability) / rest)
+    share = max(_LEAST, slot.probability) / max(1, int(said.sum()))
+    return scores + SLOT_WEIGHT * np.log(np.where(said, share, apart))
+
+
+def _agrees(one: Candidate, slot: Slot) -> bool:
+    if slot.state != "filled":
+        return one.way == "none"
+    return one.span is not None and abs(one.span.start - slot.start) <= 1 and abs(one.span.end - slot.end) <= 1
+
+
+def assign(ranked: Sequence[Ranked]) -> list[Chosen]:
+    """Return what fills each parameter: the most probable choice of all of them together."""
+    order = sorted(range(len(ranked)), key=lambda at: -float(ranked[at].probabilities.max()))
+    beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    for depth, at in enumerate(order):
+        best = np.argsort(-ranked[at].probabilities, kind="stable")[:KEPT]
+        if 0 not in best:
+            best = np.append(best, 0)
+        grown = [
+            (
+                score
+                + float(np.log(ranked[at].probabilities[one] + 1e-9))
+                - _doubled(ranked, order[:depth], taken, ranked[at].parameter, ranked[at].found[one]),
+                (*taken, int(one)),
+            )
+            for score, taken in beam
+            for one in best
+        ]
+        beam = sorted(grown, key=lambda state: -state[0])[:BEAM]
+    choice = dict(zip(order, beam[0][1], strict=True))
+    return [Chosen(one.found[choice[at]], float(one.probabilities[choice[at]])) for at, one in enumerate(ranked)]
+
+
+def _doubled(
+    ranked: Sequence[Ranked], before: Sequence[int], taken: Sequence[int], parameter: Parameter, new: Candidate
+) -> float:
+    """Return what it costs beside what is taken: words that serve already, though a cue for a choice may be part of a
+    value; and an order that is not the schema's.
+    """
+    cost = 0.0
+    for at, index in zip(before, taken, strict=True):
+        old = ranked[at].found[index]
+        if old.span is None or new.span is None:
+            cost += SWAPPED * _skips(ranked[at].parameter, parameter, old, new)
+            continue
+        if old.span.first < new.span.last and new.span.first < old.span.last:
+            light = {old.way, new.way} & {"yes", "no", "choice", "hinted"}
+            cost += TWICE / 6 if light else TWICE
+        elif old.span.kind == new.span.kind != "phrase" and ranked[at].parameter.type == parameter.type:
+            cost += SWAPPED * ((old.span.first < new.span.first) != (ranked[at].parameter.order < parameter.order))
+    return cost
+
+
+def _skips(one: Parameter, other: Parameter, old: Candidate, new: Candidate) -> bool:
+    """Whether a required number goes to the later of two parameters, and the earlier gets none."""
+    if one.type != other.type or one.type not in {"integer", "number"} or not (one.required and other.required):
+        return False
+    earlier, later = (old, new) if one.order < other.order else (new, old)
+    return earlier.way == "none" and later.way != "none"

@@ -1,0 +1,192 @@
+"""Filling a tool's parameters from a request: values, where each was read, how probably, and what was left over."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+
+from deciders.values.assignment import Chosen, Ranked, Slot, assign, softmax, with_slot
+from deciders.values.candidates import NONE, Candidate, candidates, keyed_in, whole
+from deciders.values.features import Scene
+from deciders.values.mentions import Reading, Span, read
+from deciders.values.model import model
+from deciders.values.schema import Parameter, parameters_of, put
+from tools.spec.tool_spec import ToolSpec
+from tools.text.words import stem_of
+
+State = Literal["filled", "missing", "default"]
+TOLD = frozenset("quoted code url email path number date time duration identifier name".split())
+"""Kinds of mentions that a request names for a purpose: one that no argument used is a doubt."""
+
+PATHS = frozenset(
+    stem_of(word) for word in "path file filename filepath dir directory folder root source destination uri".split()
+)
+"""Stems of the names of parameters that take a path."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What one parameter gets."""
+
+    path: tuple[str, ...]
+    """Names from the outside in."""
+    state: State
+    """`missing`: required, and the request does not say it. `default`: left out, as it may be."""
+    probability: float
+    """That this is so, and this the value."""
+    value: Any = None
+    text: str = ""
+    """The words that it was read from."""
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A tool's arguments out of a request."""
+
+    params: dict[str, Any]
+    arguments: tuple[Argument, ...]
+    missing: tuple[str, ...]
+    """Names of required parameters that the request does not fill."""
+    unused: tuple[Span, ...]
+    """Mentions of the request that no argument used."""
+
+    @property
+    def probability(self) -> float:
+        """That all of it is right, as if each argument were right or wrong by itself."""
+        return float(np.prod([one.probability for one in self.arguments])) if self.arguments else 1.0
+
+
+def fill(spec: ToolSpec, text: str, *, now: datetime | None = None, slots: Mapping[str, Slot] | None = None) -> Filling:
+    """Fill a tool's parameters from `text`.
+
+    Args:
+        spec: The tool.
+        text: The request.
+        now: What "tomorrow" is reckoned from; without it such a date stays as it is written.
+        slots: What an encoder says of parameters, by name.
+    """
+    parameters = parameters_of(spec)
+    reading = read(text)
+    keyed = keyed_in(text) if "=" in text else {}
+    ranked = []
+    scene = Scene(reading, spec, parameters)
+    for index, parameter in enumerate(parameters):
+        told = whole(keyed[parameter.name], parameter, now) if parameter.name in keyed else None
+        if told is not None:
+            span = _span_of(reading, keyed[parameter.name])
+            ranked.append(Ranked(parameter, [NONE, replace(told, way="keyed", span=span)], np.array([0.01, 0.99])))
+            continue
+        found = candidates(reading, parameter, now)
+        scores = model().scores(scene.rows(index, found))
+        slot = (slots or {}).get(parameter.path[0]) if len(parameter.path) == 1 else None
+        ranked.append(Ranked(parameter, found, softmax(scores if slot is None else with_slot(scores, found, slot))))
+    return _filling(spec, reading, [*zip(parameters, assign(ranked), strict=True)])
+
+
+def _filling(spec: ToolSpec, reading: Reading, chosen: Sequence[tuple[Parameter, Chosen]]) -> Filling:
+    params: dict[str, Any] = {}
+    for parameter, (candidate, _) in chosen:
+        if candidate is not NONE:
+            put(params, parameter.path, candidate.value)
+    used = [candidate.span for _, (candidate, _) in chosen if candidate.span is not None]
+    return Filling(
+        params=params,
+        arguments=tuple(_argument(parameter, *one) for parameter, one in chosen),
+        missing=tuple(name for name in spec.required if name not in params),
+        unused=tuple(_left_over(reading, used, spec)),
+    )
+
+
+def _argument(parameter: Parameter, candidate: Candidate, probability: float) -> Argument:
+    if candidate is NONE:
+        return Argument(parameter.path, "missing" if parameter.required else "default", probability)
+    span = candidate.span
+    said = (span.text, span.start, span.end) if span else ("", 0, 0)
+    return Argument(parameter.path, "filled", probability, candidate.value, *said)
+
+
+def _left_over(reading: Reading, used: Sequence[Span], spec: ToolSpec) -> list[Span]:
+    names = {spec.name.casefold(), spec.upstream_name.casefold(), spec.server.casefold()}
+    found: list[Span] = []
+    for span in reading.mentions:
+        taken = any(one.first < span.last and span.first < one.last for one in [*used, *found])
+        if span.kind in TOLD and not taken and span.text.casefold() not in names:
+            found.append(span)
+    return found
+
+
+def _span_of(reading: Reading, said: str) -> Span | None:
+    return next((span for span in reading.spans if span.text.strip("\"'") == said), None)
+
+
+def fill_each(spec: ToolSpec, text: str, *, now: datetime | None = None) -> list[Filling]:
+    """Like `fill`, once for each path when several are named and the tool takes one at a time."""
+    filling = fill(spec, text, now=now)
+    places = [one for one in filling.arguments if one.state == "filled"]
+    reading = read(text)
+    paths = [span for span in reading.mentions if span.kind == "path"]
+    taken = [one for one in places if any((one.start, one.end) == (span.start, span.end) for span in paths)]
+    spare = [span for span in filling.unused if span.kind == "path"]
+    if len(taken) != 1 or not spare or isinstance(taken[0].value, list):
+        return [filling]
+    mine = next(span for span in paths if (span.start, span.end) == (taken[0].start, taken[0].end))
+    every = sorted({(span.first, span): span for span in [mine, *spare]}.values(), key=lambda span: span.first)
+    return [_instead(filling, taken[0], span, tuple(one for one in every if one is not span)) for span in every]
+
+
+def _instead(filling: Filling, argument: Argument, span: Span, others: tuple[Span, ...]) -> Filling:
+    """Return the filling with another path in the place of one."""
+    new = replace(argument, value=span.text, text=span.text, start=span.start, end=span.end)
+    params: dict[str, Any] = {}
+    arguments = tuple(new if one is argument else one for one in filling.arguments)
+    for one in arguments:
+        if one.state == "filled":
+            put(params, one.path, one.value)
+    unused = tuple(one for one in filling.unused if one not in others and one != span)
+    return replace(filling, params=params, arguments=arguments, unused=unused)
+
+
+def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None) -> Any:
+    """Return what an answer to the question for one parameter comes to: a value in it, or all of it, or None."""
+    parameter = next((one for one in parameters_of(spec) if one.path == (name,)), None)
+    if parameter is None:
+        return None
+    reading = read(said)
+    quoted = [span for span in reading.mentions if span.kind in {"quoted", "code"}]
+    bare = said.strip().rstrip(".!") if parameter.type != "string" else said.strip()
+    if len(reading.tokens) == 1:
+        return _value(whole(reading.tokens[0].text, parameter, now))
+    full = _value(whole(bare, parameter, now))
+    if full is not None and (parameter.type != "string" or not _is_narrow(parameter)):
+        return full
+    if len(quoted) == 1:
+        return _value(whole(quoted[0].text, parameter, now))
+    best = fill(_asking(spec, name), said, now=now).params.get(name)
+    return full if best is None else best
+
+
+def takes_path(spec: ToolSpec) -> bool:
+    """Whether one of a tool's parameters is the name of a file or a folder."""
+    return any({*one.words} & PATHS for one in parameters_of(spec))
+
+
+def _value(candidate: Candidate | None) -> Any:
+    return None if candidate is None else candidate.value
+
+
+def _is_narrow(parameter: Parameter) -> bool:
+    """Whether the value is a path, an address or of a pattern, which an answer may wrap in words."""
+    words = {*parameter.words}
+    return bool(words & (PATHS | {"url", "link", "email"})) or (
+        "pattern" in parameter.schema or "format" in parameter.schema
+    )
+
+
+def _asking(spec: ToolSpec, name: str) -> ToolSpec:
+    """Return the tool with no parameter but one, which is required."""
+    properties = {name: spec.parameters.get(name, {})}
+    return replace(spec, input_schema={**spec.input_schema, "properties": properties, "required": [name]})

@@ -1,0 +1,110 @@
+"""What a request mentions: typed things, wherever they stand and in whatever language the words around them are."""
+
+from datetime import datetime
+
+import pytest
+
+from deciders.values.dates import moment_of, seconds_of, times_in, written
+from deciders.values.mentions import read
+from deciders.values.tokens import tokens_of
+
+NOW = datetime(2026, 1, 15, 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("Read ./src/a.py, and ../b.py.", "path", ["./src/a.py", "../b.py"]),
+        ("List src/ and ~/x and /tmp", "path", ["src/", "~/x", "/tmp"]),
+        ("Read .gitignore or README or *.log", "path", [".gitignore", "README", "*.log"]),
+        ("this and/or that, e.g. yes/no", "path", []),
+        ("读取README.md文件", "path", ["README.md"]),
+        ("打开 报告.txt", "path", ["报告.txt"]),
+        ("Öffne Übersicht.md", "path", ["Übersicht.md"]),
+        ("Open https://example.com/a.html.", "url", ["https://example.com/a.html"]),
+        ("See (http://x.org/y?z=1)", "url", ["http://x.org/y?z=1"]),
+        ("mail an ada@x.org, bitte", "email", ["ada@x.org"]),
+        ("Write \"hello world\" and 'bye'", "quoted", ["hello world", "bye"]),
+        ("„das hier“ und «cela» und “this” 和 “你好”", "quoted", ["das hier", "cela", "this", "你好"]),
+        ("It's Ada's dog", "quoted", []),
+        ("Check the sentence: \"It goes on", "quoted", ["It goes on"]),
+        ("Run `ls -l`", "code", ["ls -l"]),
+        ("version 1.2.3, RM3X9 and task_7", "identifier", ["1.2.3", "RM3X9", "task_7"]),
+        ("on March 5, 2024 and 2024-01-01 and next Friday", "date", ["March 5, 2024", "2024-01-01", "next Friday"]),
+        ("am 5. März 2024, el 10 de mayo de 2023, 2024年5月3日", "date",
+         ["5. März 2024", "10 de mayo de 2023", "2024年5月3日"]),
+        ("at 14:30 and 3pm", "time", ["14:30", "3pm"]),
+        ("for 2 hours and 30 minutes", "duration", ["2 hours and 30 minutes"]),
+        ("in the University of Vienna with Ada Lovelace", "name", ["University of Vienna", "Ada Lovelace"]),
+    ],
+)  # fmt: skip
+def test_mentions(text: str, kind: str, found: list[str]):
+    assert [span.text for span in read(text).mentions if span.kind == kind] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("12.5 and -3 and 1,200", [12.5, -3, 1200]),
+        ("$48.70, 5%, 20kg, 10k", [48.7, 5, 20, 10_000]),
+        ("lines 10-20 and 800x600", [10, 20, 800, 600]),
+        ("twenty five and one hundred and twenty", [25, 120]),
+        ("dreiundzwanzig, veinte mil, quatre", [23, 20_000, 4]),
+        ("2.5 million people, three dozen eggs", [2_500_000, 36]),
+        ("the first 5 lines, the second file", [5, 2]),
+        ("version 1.2.3, a1, 2024-01-01, file2.txt, 14:30", []),
+        ("三个文件", [3]),
+    ],
+)
+def test_numbers(text: str, numbers: list[float]):
+    spans = read(text).mentions
+    found = []
+    last = 0
+    for span in spans:
+        if span.number is not None and span.first >= last:
+            found.append(span.number)
+            last = span.last
+    assert found == numbers
+
+
+def test_offsets_are_those_of_the_request():
+    text = "Read 'my notes.txt' on October 10, 2021 for New York"
+    assert all(span.text in text[span.start : span.end] for span in read(text).spans)
+
+
+@pytest.mark.parametrize(
+    ("said", "now", "day"),
+    [
+        ("October 10, 2021", None, "2021-10-10"),
+        ("5. März 2024", None, "2024-03-05"),
+        ("31/12/2023", None, "2023-12-31"),
+        ("tomorrow", NOW, "2026-01-16"),
+        ("in 3 days", NOW, "2026-01-18"),
+        ("next Friday", NOW, "2026-01-16"),
+    ],
+)
+def test_moments(said: str, now: datetime | None, day: str):
+    moment = moment_of(said, now)
+    assert moment is not None
+    assert written(moment, "YYYY-MM-DD") == day
+
+
+def test_what_depends_on_today_is_nothing_without_a_clock():
+    assert moment_of("tomorrow", None) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("half an hour", 1800), ("2 hours and 30 minutes", 9000), ("30-day", 2_592_000)]
+)
+def test_durations(said: str, seconds: float):
+    assert seconds_of(said) == seconds
+
+
+def test_a_month_that_is_a_verb_is_no_date():
+    assert [*times_in("it may be")] == []
+
+
+@pytest.mark.parametrize("piece", ["'a ", '"', "“a ", "1-", "a.", "a@a.", "in 1 day ", "5 days and ", "may 5 ", "1:"])
+def test_long_texts_are_cut_in_tokens(piece: str):
+    text = (piece * 100_000)[:100_000]
+    assert all(token.start < token.end for token in tokens_of(text))
