@@ -25,3 +25,7 @@ def test_the_built_in_tools_need_no_server_and_no_model(cli: CommandLine, reques
     packages = loaded(cli, "ask", request_words)
     assert "langgraph" in packages
     assert not packages & (SERVERS | MODELS)
+
+
+def test_small_talk_does_not_wait_for_the_encoder(cli: CommandLine) -> None:
+    assert "onnxruntime" not in loaded(cli, "ask", "hello")
