@@ -10,7 +10,7 @@ from benchmarks.train.judging.training import Judge
 
 def export(base: Path, weights: Path, target: Path) -> None:
     """Write `target` from the weights that training kept."""
-    model = Judge(base)
+    model = Judge(base, attention="eager")
     model.load_state_dict(torch.load(weights, weights_only=True))
     model.eval()
     ids = torch.randint(1000, 2000, (2, 24))

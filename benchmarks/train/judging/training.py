@@ -39,9 +39,9 @@ LONGEST = 192
 class Judge(nn.Module):  # type: ignore[misc]
     """The encoder with three heads: does the tool serve, where does each parameter's value begin, and end."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, attention: str = "sdpa") -> None:
         super().__init__()
-        self.encoder = AutoModel.from_pretrained(base, attn_implementation="eager", add_pooling_layer=False)
+        self.encoder = AutoModel.from_pretrained(base, attn_implementation=attention, add_pooling_layer=False)
         self.encoder.embeddings.word_embeddings.requires_grad_(False)
         size = self.encoder.config.hidden_size
         self.serves = nn.Sequential(nn.Linear(size, size), nn.Tanh(), nn.Linear(size, 1))
