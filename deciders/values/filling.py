@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deciders.values.assignment import Chosen, Ranked, Slot, assign, softmax, with_slot
 from deciders.values.candidates import NONE, Candidate, candidates, keyed_in, whole
@@ -24,6 +25,9 @@ PATHS = frozenset(
     stem_of(word) for word in "path file filename filepath dir directory folder root source destination uri".split()
 )
 """Stems of the names of parameters that take a path."""
+
+OUTRIGHT = 2.0
+"""Log odds of a choice that the request names."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +85,17 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None, slots: Mappi
             ranked.append(Ranked(parameter, [NONE, replace(told, way="keyed", span=span)], np.array([0.01, 0.99])))
             continue
         found = candidates(reading, parameter, now)
-        scores = model().scores(scene.rows(index, found))
+        scores = model().scores(scene.rows(index, found)) + _outright(found)
         slot = (slots or {}).get(parameter.path[0]) if len(parameter.path) == 1 else None
         ranked.append(Ranked(parameter, found, softmax(scores if slot is None else with_slot(scores, found, slot))))
     return _filling(spec, reading, [*zip(parameters, assign(ranked), strict=True)])
+
+
+def _outright(found: Sequence[Candidate]) -> NDArray[np.float64]:
+    """Return what it counts that a choice is named letter by letter."""
+    return np.array(
+        [OUTRIGHT * (one.way == "choice" and one.strength >= 0.9 and len(str(one.value)) > 3) for one in found]
+    )
 
 
 def _filling(spec: ToolSpec, reading: Reading, chosen: Sequence[tuple[Parameter, Chosen]]) -> Filling:
