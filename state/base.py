@@ -85,9 +85,10 @@ def storable(text: str) -> str:
 
 
 def is_storable(value: Any) -> bool:
-    """Whether every whole number in a JSON value is one that checkpoints take: of 64 bits."""
+    """Whether checkpoints take a JSON value: each whole number is of 64 bits, and each name without half a pair."""
     if isinstance(value, dict):
-        return all(is_storable(one) for one in value.values())
+        named = not any("\ud800" <= char <= "\udfff" for name in value for char in str(name))
+        return named and all(is_storable(one) for one in value.values())
     if isinstance(value, list | tuple):
         return all(is_storable(one) for one in value)
     return not isinstance(value, int) or -(2**63) <= value < 2**64

@@ -126,7 +126,9 @@ def check_update(values: Any) -> None:
     if not isinstance(values, dict):
         raise RequestError(f"the update cannot be taken: it must be an object of sections, not {type(values).__name__}")
     if not is_storable(values):
-        raise RequestError("a whole number in the update is larger than 64 bits: send it as text")
+        raise RequestError(
+            "a whole number in the update is larger than 64 bits, or a name in it holds half a surrogate pair"
+        )
     try:
         if "messages" in values:
             given = values["messages"]

@@ -56,7 +56,9 @@ def check_reply(reply: Any) -> Any:
     if reply is None:
         raise RequestError("a reply must say something: yes, no, skip, your words, or a decision")
     if not is_storable(reply):
-        raise RequestError("a whole number in the reply is larger than 64 bits: send it as text")
+        raise RequestError(
+            "a whole number in the reply is larger than 64 bits, or a name in it holds half a surrogate pair"
+        )
     return reply
 
 

@@ -85,8 +85,11 @@ async def test_what_is_no_request_leaves_the_question_that_waits(messages: Any, 
 
 
 @pytest.mark.parametrize("what", ["resume", "resume with an update"])
-async def test_a_reply_that_cannot_be_kept_leaves_the_question_that_waits(what: str, tmp_path: Path):
-    assert await served(tmp_path, what, {"type": "edit", "args": {"args": {"path": 2**70}}}) == "refused"
+@pytest.mark.parametrize("args", [{"path": 2**70}, {"\ud800": None}])
+async def test_a_reply_that_cannot_be_kept_leaves_the_question_that_waits(
+    args: dict[str, Any], what: str, tmp_path: Path
+):
+    assert await served(tmp_path, what, {"type": "edit", "args": {"args": args}}) == "refused"
 
 
 @pytest.mark.parametrize(

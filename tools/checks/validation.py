@@ -41,7 +41,11 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
             _correction(spec, "missing_parameter", f"needs `{missing}`{f' ({about})' if about else ''}: it is missing.")
         )
     found += [
-        _correction(spec, "invalid_value", f"cannot take `{name}` as given: a whole number in it is beyond 64 bits.")
+        _correction(
+            spec,
+            "invalid_value",
+            f"cannot take `{name}` as given: a whole number in it is beyond 64 bits, or a name in it is no text.",
+        )
         for name, value in params.items()
         if not is_storable(value)
     ]
