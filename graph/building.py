@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from deciders.protocols import Deciders
 from graph.failures import review_failed
-from graph.records.recording import with_prompt_record, with_usage_record
+from graph.records.recording import learned_by, with_prompt_record, with_usage_record
 from graph.records.trail import journaled
 from graph.routes import after_asking, after_execution, after_intent, after_opening, after_review, after_selection
 from graph.settings import PROMPT_DAYS, USAGE_DAYS
@@ -68,7 +68,7 @@ def build_graph(
 
     add("open_packet", open_packet)
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
-    add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite)
+    add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite, learned=learned_by if usage_days else None)
     add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
     add("review_selection", review_selection, "prime", decider=deciders.reviewer, toolbox=toolbox, journal=journal)
     add("ask_user", ask_user, toolbox=toolbox, journal=journal)

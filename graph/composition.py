@@ -29,6 +29,7 @@ from tools.servers.config import McpConfig, load_config
 from tools.servers.hub import McpHub
 from tools.servers.opening import open_hub
 from tools.text.kept import KeptResults
+from tools.usage.learned_store import ROOT as LEARNED
 from tools.usage.store import prune
 
 Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
@@ -119,6 +120,7 @@ async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
     ):
         if settings.usage_days:
             await prune(store, settings.usage_days)
+            await prune(store, settings.usage_days, root=LEARNED)
         if settings.prompt_days:
             await prune_prompts(store, settings.prompt_days)
         graph = build_graph(

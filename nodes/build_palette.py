@@ -1,8 +1,10 @@
 """Choose the few tools this turn may use."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
 from deciders.choosing import token_counter
 from models.model import ModelSource
@@ -14,15 +16,25 @@ from tools.catalogue.toolbox import Toolbox
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import Palette, choose_palette
 from tools.text.kept import PREFIX, READER
+from tools.usage.learning import Learned
 
 STAGE = "build_palette"
 RECENT_MESSAGES = 4
 
 
+LearnedBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Learned | None]]
+"""Returns what the user's confirmed calls have taught."""
+
+
 async def build_palette(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, lite: ModelSource | None, toolbox: Toolbox
+    packet: CognitionPacket,
+    runtime: Runtime[RoutingContext],
+    *,
+    lite: ModelSource | None,
+    toolbox: Toolbox,
+    learned: LearnedBy | None = None,
 ) -> PacketUpdate:
-    """Replace the palette; it is chosen from the user's words alone."""
+    """Replace the palette; it is chosen from the user's words alone, these and earlier ones."""
     context, routing = packet.governance.settings, packet.routing
     guarded = routing.reinjection_count > 0
     catalogue, counter = await toolbox.catalogue(), await token_counter(lite)
@@ -41,6 +53,7 @@ async def build_palette(
             seen=packet.context.palette_names if routing.widened and not guarded else (),
             guarded=guarded,
             tokens=counter,
+            learned=await learned(packet, runtime.store) if learned else None,
         ),
         catalogue,
     )

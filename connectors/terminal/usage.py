@@ -10,6 +10,7 @@ from connectors import rendering
 from graph.settings import Settings
 from graph.storage import open_store
 from state.printing import counted, printable
+from tools.usage.learned_store import forget
 from tools.usage.record import ToolUsage, by_tool
 from tools.usage.store import Usage, read_usage
 
@@ -33,6 +34,19 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
     if tools:
         out.print(_table(tools))
     out.print(Text(printable(_counted_from(usage, tools, name, session, settings.usage_days)), style="dim"))
+    return 0
+
+
+async def forget_learned(settings: Settings, name: str | None, session: str | None) -> int:
+    """Forget what confirmed calls have taught of a tool or a server, in a session, or at all."""
+    async with open_store(settings) as store:
+        count = await forget(store, name, session)
+    told = (
+        f"forgotten: {counted(count, 'confirmed call')}; the record of turns is kept"
+        if count
+        else "nothing was learned"
+    )
+    rendering.console().print(Text(told))
     return 0
 
 

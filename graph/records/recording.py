@@ -18,6 +18,9 @@ from models.requests import ModelRequest, collected
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Header
+from tools.usage.learned_store import ROOT as LEARNED
+from tools.usage.learned_store import forget, learn, read_learned
+from tools.usage.learning import Learned
 from tools.usage.record import record_of
 from tools.usage.store import ROOT as USAGE
 from tools.usage.store import delete, keep, namespace, prune
@@ -39,7 +42,9 @@ def with_usage_record(stage: Node[CognitionPacket], days: int, prompt_days: int)
             with guarded(state.header.packet_id):
                 async with asyncio.timeout(PATIENCE_S):
                     if days:
-                        await keep(runtime.store, record_of(state.merged(update)))
+                        ended = state.merged(update)
+                        await keep(runtime.store, record_of(ended))
+                        await learn(runtime.store, ended)
                     if next(turns) % PRUNE_EVERY == 0:
                         await _prune(runtime.store, days, prompt_days)
         return update
@@ -64,9 +69,20 @@ def with_prompt_record(name: str, role: Role, stage: Node[CognitionPacket]) -> N
 
 
 async def forget_records(store: BaseStore, session_id: str) -> None:
-    """Delete what is on record of a session: its turns, and what was said to models."""
+    """Delete what is on record of a session: its turns, what was said to models, and what it taught."""
     for root in (USAGE, EXCHANGES):
         await delete(store, await store.asearch(namespace(root, session_id), limit=_ALL))
+    await forget(store, session=session_id)
+
+
+async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learned | None:
+    """Return what the user's confirmed calls have taught; None where nothing is kept or the store does not answer."""
+    learned = None
+    if store is not None:
+        with guarded(packet.header.packet_id):
+            async with asyncio.timeout(PATIENCE_S):
+                learned = await read_learned(store, packet.header)
+    return learned
 
 
 async def _keep(store: BaseStore | None, header: Header, stage: str, role: Role, said: list[ModelRequest]) -> None:
@@ -88,5 +104,6 @@ async def _keep(store: BaseStore | None, header: Header, stage: str, role: Role,
 async def _prune(store: BaseStore, days: int, prompt_days: int) -> None:
     if days:
         await prune(store, days)
+        await prune(store, days, root=LEARNED)
     if prompt_days:
         await prune_prompts(store, prompt_days)

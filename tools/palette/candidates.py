@@ -10,6 +10,7 @@ from tools.catalogue.catalogue import Catalogue
 from tools.palette.subject import subject_of
 from tools.ranking.bm25 import Ranked
 from tools.text.tokens import ESTIMATE, TokenCounter
+from tools.usage.learning import Learned, sharpened
 
 RECENT_TOOLS = 6
 GENERAL = "general"
@@ -42,6 +43,8 @@ class PaletteRequest:
     guarded: bool = False
     """Whether a tool's output has been read: what the selection wishes for must then speak to the user's words too."""
     tokens: TokenCounter = ESTIMATE
+    learned: Learned | None = None
+    """What the user's confirmed calls have taught."""
 
 
 class Candidates:
@@ -110,8 +113,10 @@ class Candidates:
         wanted, earlier = self._wanted, " ".join(self._wanted.subject)
         for words in (wanted.words, earlier) if self.subject.is_told or not earlier else (earlier,):
             hits = self._catalogue.ranking.rank(words, limit=2 * wanted.size)
-            if hits:
-                return hits
+            taught = wanted.learned.support(words, wanted.context_type) if wanted.learned else {}
+            known = {name: share for name, share in taught.items() if name in self._catalogue}
+            if hits or known:
+                return sharpened(hits, known, 2 * wanted.size)
         return []
 
     def _samples(self) -> list[str]:

@@ -16,17 +16,26 @@ def tools(
     mcp_config: McpConfig = None,
     full: Annotated[bool, typer.Option("--full", help="Full descriptions and schemas.")] = False,
     usage: Annotated[bool, typer.Option("--usage", help="What was chosen in past turns, and what came of it.")] = False,
-    session: Annotated[str | None, typer.Option("--session", "-s", help="With --usage: of this conversation.")] = None,
+    forget: Annotated[bool, typer.Option("--forget", help="Forget what confirmed calls have taught of them.")] = False,
+    session: Annotated[
+        str | None, typer.Option("--session", "-s", help="With --usage or --forget: of this conversation.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the tools: risk, category and brief description, in full on request; or how they were used."""
     if usage and full:
         raise typer.BadParameter("there is no full form of --usage: leave one of them out", param_hint="--full")
-    if session is not None and not usage:
+    if forget and (usage or full or as_json):
+        raise typer.BadParameter("goes alone: it lists nothing", param_hint="--forget")
+    if session is not None and not (usage or forget):
         raise typer.BadParameter("goes with --usage: tools belong to no session", param_hint="--session")
 
     async def look() -> int:
         settings = settings_from(mcp_config=mcp_config, own=True)
+        if forget:
+            from connectors.terminal.usage import forget_learned
+
+            return await forget_learned(settings, name, session)
         if usage:
             from connectors.terminal.usage import show_usage
 

@@ -1,5 +1,6 @@
 """`packetgate ask`, `packetgate answer` and `packetgate chat`."""
 
+import getpass
 import os
 import sys
 from collections.abc import Callable
@@ -175,7 +176,15 @@ def _turn_request(context_type: str | None) -> "TurnRequest":
     kind = None if context_type is None else decode_request(os.fsencode(context_type), "--context").strip()
     if kind == "":
         raise InputError("--context is empty: name a kind of conversation, or leave it out")
-    return TurnRequest(origin="terminal", context_type=kind)
+    return TurnRequest(origin="terminal", person=_who(), context_type=kind)
+
+
+def _who() -> str:
+    """Return the name of the user on this machine; empty where it has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
 
 
 def _request_text(given: str | None) -> str:

@@ -1,0 +1,91 @@
+"""What confirmed uses of its tools do for a user's ranking, on MetaTool: its test, uses from its training set.
+
+The uses are kept in a store on disk, which is closed and opened again before they count.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.ranking.__main__ import recall
+from benchmarks.ranking.data import Query, read_queries, read_tools
+from graph.settings import Settings
+from graph.storage import open_store
+from state.base import now
+from state.errors import InputError
+from state.sections import Header
+from tools.catalogue.catalogue import Catalogue
+from tools.usage.learned_store import keep_use, read_learned
+from tools.usage.learning import ConfirmedUse, sharpened, surprise
+
+CUTOFFS = (1, 5)
+DEPTH = 50
+ME = Header(origin="benchmark", person="me")
+
+
+def uses_of(catalogue: Catalogue, queries: Sequence[Query], count: int) -> list[ConfirmedUse]:
+    """Return `count` uses of each tool, the same every time, each as far as the ranking did not know."""
+    by_tool: dict[str, list[str]] = {}
+    for query in queries:
+        for tool in sorted(query.wanted[0]):
+            by_tool.setdefault(tool, []).append(query.text)
+    uses = []
+    for tool, asked in sorted(by_tool.items()):
+        for request in random.Random(tool).sample(asked, min(count, len(asked))):
+            scores = {hit.name: hit.score for hit in catalogue.ranking.rank(request, DEPTH)}
+            weight = surprise(scores.get(tool, 0.0), max(scores.values(), default=0.0))
+            use = {"tool": tool, "asked": request, "context_type": "general", "session_id": "s", "at": now()}
+            uses.append(ConfirmedUse.model_validate({**use, "weight": weight}))
+    return uses
+
+
+async def measure(data: Path, count: int, step: int) -> dict[str, float]:
+    """Return recall before and after, over every `step`-th request."""
+    folder = data / "metatool_toole"
+    tools = read_tools([folder / "tools.jsonl"])
+    catalogue = Catalogue(tools.values())
+    queries = read_queries([folder / "test.jsonl"], tools)[::step]
+    uses = uses_of(catalogue, read_queries([folder / "train.jsonl"], tools), count)
+    with tempfile.TemporaryDirectory() as made:
+        settings = Settings(home=Path(made))
+        async with open_store(settings) as store:
+            for number, use in enumerate(uses):
+                await keep_use(store, ME, str(number), use)
+        async with open_store(settings) as store:
+            learned = await read_learned(store, ME)
+    figures: dict[str, float] = {"tools": len(tools), "uses": len(uses), "queries": len(queries)}
+    ranked = [(query, catalogue.ranking.rank(query.text, DEPTH)) for query in queries]
+    taught = [(query, sharpened(hits, learned.support(query.text, "general"), DEPTH)) for query, hits in ranked]
+    for name, found in (("before", ranked), ("after", taught)):
+        for cutoff in CUTOFFS:
+            reached = [recall([hit.name for hit in hits[:cutoff]], query) for query, hits in found]
+            figures[f"{name}, recall@{cutoff}"] = round(sum(reached) / len(reached), 4)
+    return figures
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="benchmarks.palette.learning", description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="a folder of data sets")
+    parser.add_argument("--uses", type=int, default=5, help="confirmed uses a tool")
+    parser.add_argument("--every", type=int, default=1, help="measure on every n-th request")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args()
+    if given.data is None:
+        parser.error("give --data, or let PACKETGATE_DATA name the folder of data sets")
+    try:
+        figures = asyncio.run(measure(given.data, given.uses, given.every))
+    except InputError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        sys.exit(2)
+    print(json.dumps(figures) if given.json else "\n".join(f"{name:18} {value:g}" for name, value in figures.items()))
+
+
+if __name__ == "__main__":
+    main()

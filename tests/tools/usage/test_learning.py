@@ -1,0 +1,58 @@
+"""What confirmed calls teach, whom, and until when."""
+
+from datetime import timedelta
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+from support.tool_specs import a_tool
+
+from state.base import now
+from state.sections import Header
+from tools.catalogue.catalogue import Catalogue
+from tools.usage.learned_store import forget, keep_use, read_learned
+from tools.usage.learning import ConfirmedUse, Learned, sharpened, surprise
+
+TOOLS = Catalogue([a_tool("music.play", "Play a song."), a_tool("lamp.switch", "Switch a lamp.")])
+MINE, THEIRS = Header(origin="discord", person="1"), Header(origin="discord", person="2")
+
+
+def use(tool: str, asked: str, *, days_ago: float = 0, context_type: str = "general") -> ConfirmedUse:
+    at = now() - timedelta(days=days_ago)
+    return ConfirmedUse(tool=tool, asked=asked, context_type=context_type, session_id="s", at=at)
+
+
+def first(learned: Learned, request: str) -> str | None:
+    hits = sharpened(TOOLS.ranking.rank(request), learned.support(request, "general"), 5)
+    return hits[0].name if hits else None
+
+
+def test_a_request_like_one_that_was_served_finds_its_tool():
+    learned = Learned([use("lamp.switch", "Make it cosy in here"), use("music.play", "Cheer me up")])
+    assert first(learned, "make the room cosy") == "lamp.switch"
+    assert first(learned, "play a song") == "music.play"
+    assert learned.support("something else entirely", "general") == {}
+
+
+def test_what_is_old_or_of_another_conversation_counts_less():
+    def support(**more: object) -> float:
+        return Learned([use("lamp.switch", "make it cosy", **more)]).support("make it cosy", "general")["lamp.switch"]  # type: ignore[arg-type]
+
+    assert support() == pytest.approx(1, abs=0.01)
+    assert support(days_ago=60) == pytest.approx(0.5, abs=0.01)
+    assert support(context_type="work") == pytest.approx(0.5, abs=0.01)
+
+
+def test_what_the_ranking_knew_teaches_nothing():
+    assert surprise(2.0, 2.0) == 0
+    assert surprise(0.5, 2.0) == 0.75
+    assert surprise(0.0, 0.0) == 1
+
+
+async def test_each_user_learns_alone_and_forgetting_undoes_it():
+    store = InMemoryStore()
+    await keep_use(store, MINE, "p-0", use("lamp.switch", "make it cosy"))
+    assert first(await read_learned(store, MINE), "cosy please") == "lamp.switch"
+    assert first(await read_learned(store, THEIRS), "cosy please") is None
+    assert await forget(store, "music") == 0
+    assert await forget(store, "lamp") == 1
+    assert first(await read_learned(store, MINE), "cosy please") is None
