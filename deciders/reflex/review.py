@@ -1,9 +1,13 @@
 """Review without a model: each check either holds or lowers the confidence, and says so."""
 
 import asyncio
+import json
+from collections.abc import Sequence
 
 from deciders.protocols import CallReview, Review
+from deciders.reflex.following import request_of
 from deciders.reflex.reading import access_of, senses_of, steps_in, verbs_in
+from deciders.values.filling import TOLD, fill
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall
@@ -15,6 +19,9 @@ SURE = 0.95
 NOT_ASKED_FOR = 0.3
 NOT_GROUNDED = 0.4
 OFF_TOPIC = 0.6
+LEFT_OVER = 0.6
+_DOUBTFUL = TOLD - {"name"}
+"""Kinds of mentions that stand for nothing else than a value."""
 
 
 async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
@@ -23,10 +30,27 @@ async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
 
 
 def _review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
-    return Review(reviews=tuple(_judge(call, packet, catalogue) for call in packet.routing.calls), decided_by="reflex")
+    left = _left_over(packet, catalogue)
+    reviews = tuple(_judge(call, packet, catalogue, left) for call in packet.routing.calls)
+    return Review(reviews=reviews, decided_by="reflex")
 
 
-def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
+def _left_over(packet: CognitionPacket, catalogue: Catalogue) -> list[str]:
+    """Return what the step names and none of its calls takes: a file, a number, a date, a quoted text."""
+    steps = steps_in(request_of(packet))
+    step = steps[min(packet.routing.step, len(steps) - 1)]
+    calls = [call for call in packet.routing.step_calls if call.tool_name in catalogue]
+    held = " ".join(json.dumps(call.params, ensure_ascii=False) for call in calls).casefold()
+    if not calls:
+        return []
+    found = [
+        {span.text: None for span in fill(catalogue[call.tool_name], step).unused if span.kind in _DOUBTFUL}
+        for call in calls
+    ]
+    return [text for text in found[0] if all(text in one for one in found) and text.casefold() not in held]
+
+
+def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, left: Sequence[str]) -> CallReview:
     spec = catalogue.get(call.tool_name)
     if spec is None:
         return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
@@ -56,6 +80,7 @@ def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Cal
             OFF_TOPIC,
             "the request asks for a change, and the tool only reads",
         ),
+        (not left, LEFT_OVER, "your words also name what it does not take: " + ", ".join(f"`{one}`" for one in left)),
     ]
     failed = [(score, why) for holds, score, why in findings if not holds]
     confidence = min([SURE, *(score for score, _ in failed)])
