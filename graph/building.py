@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from deciders.protocols import Deciders
 from graph.failures import review_failed
-from graph.records.recording import learned_by, with_prompt_record, with_usage_record
+from graph.records.recording import calibration_by, learned_by, with_prompt_record, with_usage_record
 from graph.records.trail import journaled
 from graph.routes import after_asking, after_execution, after_intent, after_opening, after_review, after_selection
 from graph.settings import PROMPT_DAYS, USAGE_DAYS
@@ -70,7 +70,8 @@ def build_graph(
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
     add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite, learned=learned_by if usage_days else None)
     add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
-    add("review_selection", review_selection, "prime", decider=deciders.reviewer, toolbox=toolbox, journal=journal)
+    reviewing = {"decider": deciders.reviewer, "toolbox": toolbox, "journal": journal, "calibration": calibration_by}
+    add("review_selection", review_selection, "prime", **reviewing)
     add("ask_user", ask_user, toolbox=toolbox, journal=journal)
     add("execute_tool", execute_tool, toolbox=toolbox, journal=journal)
     add("inject_result", inject_result)

@@ -1,6 +1,9 @@
 """The gate: each call is judged, and only what passes goes on."""
 
+from collections.abc import Awaitable, Callable
+
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
 from deciders.gate import NOT_APPROVED_CAP, calibrated, gated, passes
 from deciders.protocols import Review, Reviewer
@@ -13,18 +16,28 @@ from tools.catalogue.toolbox import Toolbox
 from tools.execution.journal import Journal
 from tools.execution.needs import allowed, needs_of
 from tools.execution.running import rehearse
-from tools.usage.calibration import kind_of, read_history
+from tools.usage.calibration import Calibration, kind_of
 
 STAGE = "review_selection"
 
 
+CalibrationBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Calibration]]
+"""What gives the curves that the user's answers came to."""
+
+
 async def review_selection(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Reviewer, toolbox: Toolbox, journal: Journal
+    packet: CognitionPacket,
+    runtime: Runtime[RoutingContext],
+    *,
+    decider: Reviewer,
+    toolbox: Toolbox,
+    journal: Journal,
+    calibration: CalibrationBy | None = None,
 ) -> PacketUpdate:
     """Have the calls reviewed, all in one go; how sure that is may be calibrated by the user's earlier answers."""
     review = await decider(packet, await toolbox.catalogue(), packet.governance.settings)
-    if runtime.store is not None:
-        review = calibrated(review, (await read_history(runtime.store)).current)
+    if calibration is not None:
+        review = calibrated(review, await calibration(packet, runtime.store))
     return await reviewed(packet, runtime, review, toolbox=toolbox, journal=journal)
 
 

@@ -21,6 +21,7 @@ from state.sections import Header
 from tools.usage.learned_store import ROOT as LEARNED
 from tools.usage.learned_store import forget, learn, read_learned
 from tools.usage.learning import Learned
+from tools.usage.calibration import Calibration, read_history
 from tools.usage.record import record_of
 from tools.usage.store import ROOT as USAGE
 from tools.usage.store import delete, keep, namespace, prune
@@ -83,6 +84,15 @@ async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learne
             async with asyncio.timeout(PATIENCE_S):
                 learned = await read_learned(store, packet.header)
     return learned
+
+
+async def calibration_by(packet: CognitionPacket, store: BaseStore | None) -> Calibration:
+    """Return the curves that the user's answers gave; none where nothing is kept or the store does not answer."""
+    if store is not None:
+        with guarded(packet.header.packet_id):
+            async with asyncio.timeout(PATIENCE_S):
+                return (await read_history(store)).current
+    return Calibration()
 
 
 async def _keep(store: BaseStore | None, header: Header, stage: str, role: Role, said: list[ModelRequest]) -> None:

@@ -238,13 +238,14 @@ class Connection(Server):
             raise ServerError(f"server {self.name!r} is not connected")
         client, changes = self._client, self._changes
         tools = await client.list_tools()
+        ground = await asyncio.to_thread(self._ground)
         if client is not self._client:
             return
         said = client.initialize_result.instructions if client.initialize_result else None
         about: dict[str, Any] = {
             "about": " ".join((said or "").split())[:ABOUT_CHARACTERS],
             "server_digest": self._digest(),
-            "ground": self._ground(),
+            "ground": ground,
         }
         self.specs = tuple(spec_of(self.name, tool, trusted=self._trusted, **about) for tool in tools)
         self.state, self._listed = "ready", changes
