@@ -18,10 +18,10 @@ from models.requests import ModelRequest, collected
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Header
+from tools.usage.calibration import Calibration, read_history
 from tools.usage.learned_store import ROOT as LEARNED
 from tools.usage.learned_store import forget, learn, read_learned
 from tools.usage.learning import Learned
-from tools.usage.calibration import Calibration, read_history
 from tools.usage.record import record_of
 from tools.usage.store import ROOT as USAGE
 from tools.usage.store import delete, keep, namespace, prune
