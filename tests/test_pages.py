@@ -96,7 +96,9 @@ def test_extras_are_there(page: Path) -> None:
 @each_page
 def test_variables_are_read_somewhere(page: Path) -> None:
     read = {f"PACKETGATE_{field.upper()}" for field in Settings.model_fields}
-    read |= {f"PACKETGATE_{role}_{what}" for role in ("LITE", "PRIME") for what in ("BASE_URL", "API_KEY")}
+    read |= {
+        f"PACKETGATE_{role}_{what}" for role in ("LITE", "PRIME", "EMBEDDINGS") for what in ("BASE_URL", "API_KEY")
+    }
     read |= set(re.findall(r"environ(?:\.get\(|\[)\"(PACKETGATE_[A-Z_]*)\"", TESTS))
     for variable in re.findall(r"PACKETGATE_[A-Z_]*[A-Z]", page.read_text()):
         assert variable in read or re.search(rf"\b{variable}\b", SOURCE), variable

@@ -11,6 +11,8 @@ from deciders.protocols import Selection, WantedCall
 from deciders.reflex.following import request_of
 from deciders.reflex.reading import access_of, is_question, mentions_in, parts_in, senses_of, steps_in, verbs_in
 from deciders.values.filling import answer, fill, fill_each, takes_path
+from deciders.values.mentions import EDGES
+from deciders.values.tokens import tokens_of
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
@@ -25,6 +27,8 @@ from tools.text.words import words_of
 ENOUGH = 0.9
 """Fit below which a tool is not worth calling."""
 CLEAR_MARGIN = 0.2
+QUERIES = frozenset("query question search topic".split())
+"""Words of the names of parameters that take what is looked for."""
 RANKED = 200
 FILLED = 6
 """Tools, of those that fit best, whose arguments are looked for."""
@@ -210,7 +214,12 @@ def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
 def _answered(
     spec: ToolSpec, params: dict[str, Any], missing: list[str], part: _Part
 ) -> tuple[dict[str, Any], list[str]]:
-    """Fill what is missing from the user's answers: by their mentions, or the whole answer for the one thing asked."""
+    """Fill what is missing: with what a question asks, and from the user's answers.
+
+    Those fill by their mentions, or whole, the one thing that was asked for.
+    """
+    if len(missing) == 1 and not part.answers and _is_query(spec, missing[0]) and is_question(part.text):
+        params, missing = {**params, missing[0]: _telling(part.text)}, []
     for said in part.answers:
         given = answer(spec, missing[0], said, part.now) if missing else None
         found = {missing[0]: given} if given is not None else fill(spec, said, now=part.now).params
@@ -219,6 +228,15 @@ def _answered(
         params = {**{name: value for name, value in found.items() if name in missing}, **params}
         missing = [name for name in missing if name not in params]
     return params, missing
+
+
+def _is_query(spec: ToolSpec, name: str) -> bool:
+    return bool(QUERIES & {*words_of(name)}) and spec.parameters[name].get("type") == "string"
+
+
+def _telling(text: str) -> str:
+    """Return a request's words without those that ask."""
+    return " ".join(token.text for token in tokens_of(text) if token.text.lower() not in EDGES)
 
 
 def _confidence(best: _Fit, second: _Fit | None) -> float:
