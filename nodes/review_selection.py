@@ -51,26 +51,7 @@ async def reviewed(
     gate = gated(packet.routing.calls, review, context, needs, can_ask=can_ask)
     packet = packet.merged({"governance": packet.governance.decided(*allowed(gate, needs, packet, catalogue))})
     packet, calls = await rehearse(gate, packet, catalogue, toolbox, journal)
-    judgements = [
-        Evaluation(
-            name="selection_review",
-            subject=call.call_id,
-            score=call.review_confidence,
-            label="approved" if passes(review.of(call.call_id), context) else "not_approved",
-            explanation=call.review_reasoning,
-        )
-        for call in calls
-    ]
-    judgements += [
-        Evaluation(
-            name="review_score",
-            subject=one.call_id,
-            score=one.stated[0] if one.approved else min(one.stated[0], NOT_APPROVED_CAP),
-            label="approved" if one.approved else "not_approved",
-            explanation=kind_of(review.decided_by, one.stated[1]),
-        )
-        for one in review.reviews
-    ]
+    judgements = [_evaluation(call, review, context) for call in calls]
     return {
         "tool_routing": packet.routing.with_calls(calls),
         **await asking_about(calls, packet, catalogue, toolbox, journal),
@@ -85,6 +66,20 @@ async def reviewed(
             )
         ),
     }
+
+
+def _evaluation(call: ToolCall, review: Review, context: RoutingContext) -> Evaluation:
+    judgement = review.of(call.call_id)
+    stated, source = judgement.stated
+    return Evaluation(
+        name="selection_review",
+        subject=call.call_id,
+        score=call.review_confidence,
+        label="approved" if passes(judgement, context) else "not_approved",
+        explanation=call.review_reasoning,
+        stated=stated if judgement.approved else min(stated, NOT_APPROVED_CAP),
+        kind=kind_of(review.decided_by, source),
+    )
 
 
 def _standing(call: ToolCall) -> str:

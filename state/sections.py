@@ -280,6 +280,10 @@ class Evaluation(Section):
     score: Confidence
     label: Literal["approved", "not_approved"]
     explanation: str = ""
+    stated: Confidence | None = None
+    """The score before it was calibrated; None where it was not stated."""
+    kind: str = ""
+    """Who judged, and by what kind of confidence."""
 
 
 class Reasoning(Section):

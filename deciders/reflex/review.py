@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from deciders.protocols import CallReview, Review
 from deciders.reflex.following import request_of
-from deciders.reflex.reading import access_of, senses_of, steps_in, verbs_in
-from deciders.values.filling import TOLD, fill
+from deciders.reflex.reading import access_of, is_question, senses_of, steps_in, verbs_in
+from deciders.values.filling import fill
+from deciders.values.mentions import Span
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall
@@ -20,8 +21,8 @@ NOT_ASKED_FOR = 0.3
 NOT_GROUNDED = 0.4
 OFF_TOPIC = 0.6
 LEFT_OVER = 0.6
-_DOUBTFUL = TOLD - {"name"}
-"""Kinds of mentions that stand for nothing else than a value."""
+_DOUBTFUL = frozenset({"quoted", "code", "url", "email", "path", "number"})
+"""Kinds of mentions that stand for nothing else than a value; numbers only in digits."""
 
 
 async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
@@ -39,15 +40,21 @@ def _left_over(packet: CognitionPacket, catalogue: Catalogue) -> list[str]:
     """Return what the step names and none of its calls takes: a file, a number, a date, a quoted text."""
     steps = steps_in(request_of(packet))
     step = steps[min(packet.routing.step, len(steps) - 1)]
-    calls = [call for call in packet.routing.step_calls if call.tool_name in catalogue]
+    made = (*packet.routing.step_calls, *packet.routing.queued_calls)
+    calls = [call for call in made if call.tool_name in catalogue]
     held = " ".join(json.dumps(call.params, ensure_ascii=False) for call in calls).casefold()
     if not calls:
         return []
     found = [
-        {span.text: None for span in fill(catalogue[call.tool_name], step).unused if span.kind in _DOUBTFUL}
-        for call in calls
+        {span.text: None for span in fill(spec, step.replace(spec.name, " ")).unused if _is_value(span, step)}
+        for spec in (catalogue[call.tool_name] for call in calls)
     ]
     return [text for text in found[0] if all(text in one for one in found) and text.casefold() not in held]
+
+
+def _is_value(span: Span, step: str) -> bool:
+    """Whether a mention must be a value; a number in a question may be what is asked about."""
+    return span.kind in _DOUBTFUL and (span.kind != "number" or (span.text[:1].isdigit() and not is_question(step)))
 
 
 def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, left: Sequence[str]) -> CallReview:

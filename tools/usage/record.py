@@ -110,8 +110,8 @@ def record_of(packet: CognitionPacket) -> UsageRecord:
 
 
 def _call_record(call: ToolCall, packet: CognitionPacket, decided_by: DecidedBy | None) -> CallRecord:
-    told = {one.name: one for one in packet.reasoning.evaluations if one.subject == call.call_id}
-    reviewed, said = bool(told), told.get("review_score")
+    said = next((one for one in packet.reasoning.evaluations if one.subject == call.call_id), None)
+    reviewed = said is not None
     asked = {one.call_id: one.outcome for one in packet.governance.approvals if not one.by}
     answered = call.result is not None and call.result.execution_time_ms > 0
     failed = call.status in {ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN}
@@ -124,8 +124,8 @@ def _call_record(call: ToolCall, packet: CognitionPacket, decided_by: DecidedBy 
         selection_confidence_source=call.selection_confidence_source,
         review_confidence=call.review_confidence if reviewed else None,
         review_confidence_source=call.review_confidence_source if reviewed else None,
-        review_score=said.score if said else None,
-        review_kind=said.explanation if said else "",
+        review_score=said.stated if said else None,
+        review_kind=said.kind if said else "",
         approval=asked.get(call.call_id),
         status=call.status,
         dry_run=call.result is not None and call.result.dry_run,
