@@ -39,7 +39,6 @@ def files(folder):
         ("ai.list", {"pattern": "*.{pem,toml,json,yaml}", "recursive": True}),
         ("ai.find", {"name": "*", "hidden": True}),
         ("ai.find", {"name": "server"}),
-        ("ai.find", {"name": "secrets"}),
         ("ai.find", {"name": ".e[n]v"}),
         ("ai.find", {"name": "{plain,id_rsa,x}"}),
         ("ai.find", {"name": ".en?", "hidden": True}),
@@ -52,9 +51,7 @@ def files(folder):
     ids=str,
 )
 async def test_it_is_passed_over(call, files, tool, arguments):
-    # A pattern that says such a name, as `secrets`, is asked about before it comes here.
-    if any(sensitive_part(value, name) for name, value in arguments.items()):
-        pytest.skip("the user is asked about it")
+    assert not any(sensitive_part(value, name) for name, value in arguments.items())  # that would be asked about
     result = await call(tool, **arguments)
 
     told = f"{result.output} {result.error} {result.structured}"
