@@ -22,7 +22,7 @@ TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DO
 SHORT = ", short"
 """How the name of a table ends that leaves out the commands it is made by."""
 
-RANKERS = {"packetgate": "Packetgate", "fastmcp": "FastMCP"}
+RANKERS = {"packetgate": "Packetgate", "fastmcp": "FastMCP", "bm25s": "bm25s"}
 TEXTS = {
     "full catalogue": "every tool in full",
     "packetgate, tool part": "Packetgate: the tools' part of the prompt",
@@ -54,7 +54,7 @@ def ranking_short(result: Result) -> Iterator[str]:
     """Yield, for each data set, the right tools among the first five, and the time."""
     yield from _head("data set", "tools", "Packetgate, first five", "FastMCP", "Packetgate, median ms", "FastMCP")
     for run in result.runs:
-        ours, theirs = run.printed
+        ours, theirs, *_ = run.printed
         found = [_percent(line["recall@5"]) for line in (ours, theirs)]
         took = [f"{line['p50_ms']:.1f}" for line in (ours, theirs)]
         yield _row(f"[{run.title}]({run.origin})", f"{ours['tools']:,}", *found, *took)
