@@ -26,6 +26,8 @@ PATHS = frozenset(
 )
 """Stems of the names of parameters that take a path."""
 
+FILES = 2.0
+"""Log odds of a file's name for a path, and against it for what is none."""
 OUTRIGHT = 2.0
 """Log odds of a choice that the request names."""
 
@@ -86,6 +88,8 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None, slots: Mappi
             continue
         found = candidates(reading, parameter, now)
         scores = model().scores(scene.rows(index, found)) + _outright(found)
+        if takes_path(spec):
+            scores = scores + _of_paths(found, is_path=bool({*parameter.words} & PATHS))
         slot = (slots or {}).get(parameter.path[0]) if len(parameter.path) == 1 else None
         ranked.append(Ranked(parameter, found, softmax(scores if slot is None else with_slot(scores, found, slot))))
     return _filling(spec, reading, [*zip(parameters, assign(ranked), strict=True)])
@@ -96,6 +100,12 @@ def _outright(found: Sequence[Candidate]) -> NDArray[np.float64]:
     return np.array(
         [OUTRIGHT * (one.way == "choice" and one.strength >= 0.9 and len(str(one.value)) > 3) for one in found]
     )
+
+
+def _of_paths(found: Sequence[Candidate], *, is_path: bool) -> NDArray[np.float64]:
+    """Return what it counts that a file is named, and that the tool has a parameter for just that."""
+    files = np.array([one.span is not None and one.span.kind == "path" for one in found], dtype=float)
+    return files * (FILES if is_path else -FILES)
 
 
 def _filling(spec: ToolSpec, reading: Reading, chosen: Sequence[tuple[Parameter, Chosen]]) -> Filling:
