@@ -10,7 +10,7 @@ from typing import Any
 from deciders.protocols import Selection, WantedCall
 from deciders.reflex.following import request_of
 from deciders.reflex.reading import access_of, is_question, mentions_in, parts_in, senses_of, steps_in, verbs_in
-from deciders.values.filling import answer, fill, fill_each, takes_path
+from deciders.values.filling import Filling, answer, fill, fill_each, takes_path
 from deciders.values.mentions import EDGES
 from deciders.values.tokens import tokens_of
 from state.context import RoutingContext
@@ -27,6 +27,7 @@ from tools.text.words import words_of
 ENOUGH = 0.9
 """Fit below which a tool is not worth calling."""
 CLEAR_MARGIN = 0.2
+LIKELY = 0.5
 QUERIES = frozenset("query question search topic".split())
 """Words of the names of parameters that take what is looked for."""
 RANKED = 200
@@ -222,12 +223,18 @@ def _answered(
         params, missing = {**params, missing[0]: _telling(part.text)}, []
     for said in part.answers:
         given = answer(spec, missing[0], said, part.now) if missing else None
-        found = {missing[0]: given} if given is not None else fill(spec, said, now=part.now).params
+        found = {missing[0]: given} if given is not None else _sure_of(fill(spec, said, now=part.now))
         if part.corrects:
             params = {**params, **found}
         params = {**{name: value for name, value in found.items() if name in missing}, **params}
         missing = [name for name in missing if name not in params]
     return params, missing
+
+
+def _sure_of(filling: Filling) -> dict[str, Any]:
+    """Return the arguments that words such as "no, to b.txt" name, and that are likelier right than not."""
+    sure = {one.path[0] for one in filling.arguments if one.state == "filled" and one.probability >= LIKELY}
+    return {name: value for name, value in filling.params.items() if name in sure}
 
 
 def _is_query(spec: ToolSpec, name: str) -> bool:

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-MAX_CHARS = 20_000
+MAX_CHARS = 100_000
 """Of a request that is read word by word; what stands in quotes is taken whole wherever it ends."""
 MAX_PIECE = 300
 """Characters of a run without spaces that is looked at closely; a longer one is one word, or an address."""

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
+from getpass import getuser
 
 import pytest
 from support.command_line import CommandLine
@@ -27,7 +28,7 @@ def test_it_is_told_by_turn(kept: CommandLine) -> None:
     turns = done.out.strip().split("\n\n")
     assert [turn.splitlines()[0].split(",")[0] for turn in turns] == ["session s"] * 3
     read, yes, no = ([line[29:] for line in turn.splitlines()[1:]] for turn in turns)
-    assert read[0] == "asked, by terminal: Read plan.txt"
+    assert read[0] == f"asked, by terminal {getuser()}: Read plan.txt"
     assert read[1].startswith("proposed (read): ai.read")
     assert read[2].startswith("reviewed ai.read, reflex: approved")
     assert read[3:] == ["started ai.read, attempt 1", "executed: ai.read: The gate opens at seven."]

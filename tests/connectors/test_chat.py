@@ -88,7 +88,7 @@ BEFORE_ANY_TURN = [
 AFTER_A_READ = [
     Slash("/why", ("execute_tool", "ai.read: executed", "packet ", "session s")),
     Slash("/tools", ("ai.read", "fits the request", "of 14 tools", "Read plan.txt")),
-    Slash("/tools WRITE", ("not on the last palette: ai.write",)),
+    Slash("/tools WRITE", ("ai.write", "fits the request")),
     Slash("/tools read fits nonsense", ("nothing else",)),
     Slash("/model", ("lite and prime: reflex",)),
     Slash("/writes on", ("run, after your approval",)),

@@ -57,8 +57,9 @@ def test_the_worst_model_there_is_stays_safe(cli: CommandLine, tiny_gguf: Path) 
 
 def test_search_says_that_it_used_embeddings(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     url = scripted_openai.base_url
-    done = cli.run("ask", "Search the files for milk", PACKETGATE_EMBEDDINGS="openai:vectors", OPENAI_BASE_URL=url)
+    request = "Use embedding.query to search for milk"
+    done = cli.run("ask", request, PACKETGATE_EMBEDDINGS="openai:vectors", OPENAI_BASE_URL=url)
     assert done.status == 0, done.err
     assert "by meaning, with embeddings" in done.out
     assert "todo.txt" in done.out
-    assert "by words" in cli.run("ask", "Search the files for milk").out
+    assert "by words" in cli.run("ask", request).out

@@ -58,7 +58,8 @@ async def test_a_later_step_reads_on(talk):
 
 
 async def test_what_is_offered_to_read_on_reads_nothing_else(talk):
-    packet = await talk("one", call("poems.get_epic"), call("ai.read", path="plan.txt")).say("Get the epic")
+    session = talk("one", call("poems.get_epic"), call("ai.read", path="plan.txt"))
+    packet = await session.say("Get the epic", palette_size=1)
     assert "offered only to read on" in packet.routing.all_calls[1].result.error
 
 

@@ -35,7 +35,7 @@ def objections(packet: CognitionPacket) -> list[tuple[str, str, bool]]:
 
 async def test_by_reflex(studio: Studio):
     packet = await approved_turn(reflex_deciders(), studio.banner, studio.studio)
-    assert studio.drawn == [(IMAGE, "a fox")]
+    assert studio.drawn == [(IMAGE, "fox")]
     assert objections(packet) == [(ASCII, IMAGE, True)]
     assert packet.routing.selected_tool == IMAGE
     assert not packet.routing.widened
@@ -43,13 +43,13 @@ async def test_by_reflex(studio: Studio):
 
 async def test_by_reflex_where_there_is_nothing_better(studio: Studio):
     packet = await approved_turn(reflex_deciders(), studio.banner)
-    assert studio.drawn == [(ASCII, "a fox")]
+    assert studio.drawn == [(ASCII, "fox")]
     assert objections(packet) == []
 
 
 async def test_by_reflex_with_the_better_tool_off_the_palette(studio: Studio):
     packet = await approved_turn(reflex_deciders(), studio.banner, studio.studio, palette_size=1)
-    assert studio.drawn == [(IMAGE, "a fox")]
+    assert studio.drawn == [(IMAGE, "fox")]
     assert (packet.routing.missed_tools, packet.routing.objections) == ((), (IMAGE,))
 
 
