@@ -151,7 +151,7 @@ def _of_read(
         alarm = _of_sent(said, traced.get(name, []), spec, evidence)
         if alarm is not None:
             found[name] = alarm
-    if not found and (evidence.sent or len(texts) > 1):
+    if texts and not found and (evidence.sent or len(texts) > 1):
         together = carried([beside_host(one) for said in texts.values() for one in said], evidence, together=True)
         if together is not None:
             found[next(iter(texts))] = _leaks(together)

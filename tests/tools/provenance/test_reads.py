@@ -67,6 +67,14 @@ def test_nor_in_parts_over_several_arguments_or_calls():
     assert origins_of({"query": rest}, SEARCH, evidence)["query"].loud
 
 
+def test_a_call_without_arguments_carries_nothing_more():
+    """After parts that together are a secret went out in earlier calls, where each was asked about."""
+    whole = coded(SECRET)
+    evidence = known("Read notes/shop.txt", FILE).having_sent({"query": whole[:14]}).having_sent({"query": whole[14:]})
+    assert origins_of({}, tool("web.list_news", description="List the news of the web."), evidence) == {}
+    assert origins_of({"query": "x"}, SEARCH, evidence)["query"].loud
+
+
 @pytest.mark.parametrize(
     ("asked", "url", "calls"),
     [
