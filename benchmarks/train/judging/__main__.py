@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/judge"), help="where training keeps its weights")
     parser.add_argument("--minutes", type=float, default=40, help="how long to train at most")
     parser.add_argument("--share", type=float, default=1, help="of the examples, for a trial")
+    parser.add_argument("--resume", type=int, default=0, metavar="N", help="go on after so many examples")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
     given = parser.parse_args()
     if given.base is None and {"train", "export"} & {*given.stages}:
@@ -32,7 +33,7 @@ def main() -> None:
     if "train" in given.stages:
         from benchmarks.train.judging.training import train
 
-        train(given.data, given.base, given.out, given.minutes, given.share)
+        train(given.data, given.base, given.out, given.minutes, given.share, resume=given.resume)
     if "export" in given.stages:
         from benchmarks.train.judging.export import export
 

@@ -181,13 +181,18 @@ def prepared(data: Path, base: Path, out: Path, rng: random.Random, share: float
     return pool
 
 
-def train(data: Path, base: Path, out: Path, minutes: float, share: float = 1.0) -> None:
-    """Train for so many minutes, or until every example was read once; keep the weights as it goes."""
+def train(data: Path, base: Path, out: Path, minutes: float, share: float = 1.0, *, resume: int = 0) -> None:
+    """Train for so many minutes, or until every example was read once; keep the weights as it goes.
+
+    `resume` goes on from the weights that are kept, after so many examples.
+    """
     torch.manual_seed(SEED)
     torch.set_num_threads(2)
     rng = random.Random(SEED)
-    pool = prepared(data, base, out, rng, share)
+    pool = prepared(data, base, out, rng, share)[resume:]
     model = Judge(base).train()
+    if resume:
+        model.load_state_dict(torch.load(out / "judge.pt", weights_only=True))
     optimizer = torch.optim.AdamW(
         [
             {"params": [p for p in model.encoder.parameters() if p.requires_grad], "lr": LEARNING_RATE},
