@@ -77,7 +77,10 @@ def _schema(said: str | Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         plain = _plain(kind.rstrip("!"))
         schema = plain if kind is outer else {"type": "array", "items": plain}
         return {**schema, **({"description": about} if about else {})}, "!" in {outer[-1:], kind[-1:]}
-    own, needed = _schema(said["_"]) if "_" in said else ({"type": "object"}, False)
+    own: dict[str, Any] = {"type": "object"}
+    needed = False
+    if "_" in said:
+        own, needed = _schema(said["_"])
     parts = {name: _schema(part) for name, part in said.items() if name != "_"}
     own["properties"] = {name: schema for name, (schema, _) in parts.items()}
     own["required"] = [name for name, (_, required) in parts.items() if required]
