@@ -124,7 +124,17 @@ REFLECTION = s.Reflection(
 REASONING = s.Reasoning(
     reflection_log=(REFLECTION,),
     sketchpad=(s.Sketch(slot="result", content="text", content_type="json"),),
-    evaluations=(s.Evaluation(name="review", subject="c1", score=0.7, label="approved", explanation="grounded"),),
+    evaluations=(
+        s.Evaluation(
+            name="review",
+            subject="c1",
+            score=0.7,
+            label="approved",
+            explanation="grounded",
+            stated=0.8,
+            kind="reflex rule",
+        ),
+    ),
 )
 APPROVAL = s.Approval(
     call_id="c1",

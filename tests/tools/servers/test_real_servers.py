@@ -31,10 +31,10 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def hub(folder: Path, tmp_path: Path) -> AsyncIterator[McpHub]:
-    servers = {
-        "files": {"command": require("npx"), "args": ["-y", "@modelcontextprotocol/server-filesystem", str(folder)]},
-        "time": {"command": require("uvx"), "args": ["mcp-server-time"]},
-    }
+    """Both servers trusted: a read that was sent before anybody noticed that its server was gone is sent again."""
+    files = {"command": require("npx"), "args": ["-y", "@modelcontextprotocol/server-filesystem", str(folder)]}
+    time = {"command": require("uvx"), "args": ["mcp-server-time"]}
+    servers = {"files": {**files, "trusted": True}, "time": {**time, "trusted": True}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     config = load_config(tmp_path / "mcp.json")
     async with McpHub([configured(one, tmp_path / "logs") for one in config.servers], patience_s=240) as hub:
