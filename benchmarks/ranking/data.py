@@ -8,6 +8,8 @@ from typing import Any
 
 from state.errors import InputError
 from state.routing import Risk
+from tools.risk.features import Definition
+from tools.risk.tool import judge
 from tools.spec.descriptions import brief_of
 from tools.spec.tool_spec import ToolSpec
 
@@ -41,6 +43,25 @@ class Query:
     text: str
     wanted: tuple[frozenset[str], ...]
     """For each tool needed, the ids that will do."""
+
+
+def tool_spec(
+    name: str,
+    description: str,
+    schema: dict[str, Any],
+    *,
+    key: str = "",
+    server: str = "",
+    server_about: str = "",
+    rated: bool = False,
+) -> ToolSpec:
+    """Return a tool as Packetgate knows it; its risk is judged where that is wanted, and reading otherwise."""
+    full = description.strip() or name
+    risk = judge(Definition(name, full, schema)).risk if rated else Risk.READ
+    return ToolSpec(
+        name=key or name, server=server, upstream_name=name, full=full, brief=brief_of(full), input_schema=schema,
+        risk=risk, server_about=server_about,
+    )  # fmt: skip
 
 
 def read_tools(paths: Iterable[Path]) -> dict[str, ToolSpec]:
@@ -108,15 +129,12 @@ def _tool(row: Row) -> ToolSpec:
     name = row.get("name", str)
     if not name:
         raise InputError(f"{row.where}: a tool without a 'name'")
-    full = row.get("description", str, "").strip() or name
-    return ToolSpec(
-        name=row.get("id", str) or name,
+    return tool_spec(
+        name,
+        row.get("description", str, ""),
+        row.get("input_schema", dict) or row.get("parameters", dict, {}),
+        key=row.get("id", str) or name,
         server=row.get("server", str, ""),
-        upstream_name=name,
-        full=full,
-        brief=brief_of(full),
-        input_schema=row.get("input_schema", dict) or row.get("parameters", dict, {}),
-        risk=Risk.READ,
         server_about=row.get("server_description", str, ""),
     )
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
+from benchmarks.ranking.data import tool_spec
 from benchmarks.train.data import held_out, rows
 from state.errors import InputError
-from state.routing import Risk
-from tools.spec.descriptions import brief_of
 from tools.spec.tool_spec import ToolSpec
 
 BFCL = ("simple_python", "multiple", "live_simple", "live_multiple", "irrelevance", "live_irrelevance")
@@ -32,16 +31,8 @@ class Offered(BaseModel):
     @property
     def spec(self) -> ToolSpec:
         """The tool as Packetgate knows it."""
-        full = (self.description or "").strip() or self.name
-        return ToolSpec(
-            name=self.name,
-            server=self.server or "",
-            upstream_name=self.name,
-            full=full,
-            brief=brief_of(full),
-            input_schema=as_json_schema(self.input_schema or self.parameters or {}),
-            risk=Risk.READ,
-        )
+        schema = as_json_schema(self.input_schema or self.parameters or {})
+        return tool_spec(self.name, self.description or "", schema, server=self.server or "", rated=True)
 
 
 class Expected(BaseModel):

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from benchmarks.selection.cases import Case
 from benchmarks.selection.figures import Call, Outcome
-from deciders.protocols import Deciders, Selection
+from deciders.protocols import Deciders, Selection, WantedCall
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import ToolCall, ToolRouting
 from state.sections import Content, Context, PaletteEntry
 from tools.catalogue.catalogue import Catalogue
+from tools.risk.call import rated
 
 
 async def outcomes(cases: Sequence[Case], deciders: Deciders) -> list[Outcome]:
@@ -34,17 +35,17 @@ async def _outcome(case: Case, deciders: Deciders) -> Outcome:
     )
     if not selection.calls:
         return outcome
-    calls = tuple(
-        ToolCall(
-            tool_name=call.tool_name, params=call.params, selection_confidence=call.confidence or selection.confidence
-        )
-        for call in selection.calls
-    )
+    calls = tuple(rated(_call(call, selection), catalogue[call.tool_name]) for call in selection.calls)
     chosen = packet.model_copy(update={"tool_routing": ToolRouting(calls=calls)})
     review = await deciders.reviewer(chosen, catalogue, RoutingContext())
     judged = [review.of(call.call_id) for call in calls]
     sure = min(one.confidence if one.approved else min(one.confidence, 0.5) for one in judged)
     return outcome.model_copy(update={"confidence": sure})
+
+
+def _call(wanted: WantedCall, selection: Selection) -> ToolCall:
+    sure = wanted.confidence or selection.confidence
+    return ToolCall(tool_name=wanted.tool_name, params=wanted.params, selection_confidence=sure)
 
 
 def _relevance(selection: Selection) -> float:

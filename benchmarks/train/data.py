@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from benchmarks.ranking.data import Query, read_queries, read_tools
-from state.routing import Risk
+from benchmarks.ranking.data import Query, read_queries, read_tools, tool_spec
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of
 
@@ -148,11 +147,7 @@ def _intents(folder: str) -> Callable[[Path], _Read]:
 
 def _intent(name: str, slots: Sequence[str]) -> ToolSpec:
     said = " ".join(words_of(name))
-    properties = {slot: {"type": "string"} for slot in slots}
-    return ToolSpec(
-        name=name, server="", upstream_name=name, full=said, brief=said,
-        input_schema={"type": "object", "properties": properties}, risk=Risk.READ,
-    )  # fmt: skip
+    return tool_spec(name, said, {"type": "object", "properties": {slot: {"type": "string"} for slot in slots}})
 
 
 def _catalogue(folder: str, *files: str) -> Callable[[Path], _Read]:

@@ -1,24 +1,22 @@
 """Requests of our own: catalogues in the manner of MCP servers, each with what people ask of it, in `own/`.
 
+Those in `own/held_out/` are for choosing and calibrating, never trained on.
+
 A file holds {about, tools: [{name, about, parameters}], requests: [[words, tool or "", arguments]]}; "" where none of
 its tools serves. A parameter is `TYPE! what it is`; `!`: required. TYPE is a type of JSON Schema, `array of TYPE`, or
 choices as `a|b|c`; an object within an object is nested, and `_` says what it is.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from state.routing import Risk
-from tools.spec.descriptions import brief_of
+from benchmarks.ranking.data import tool_spec
 from tools.spec.tool_spec import ToolSpec
 
 FOLDER = Path(__file__).with_name("own")
-HELD_OUT_PERCENT = 20
-"""Of the catalogues, by name, kept from training: to choose and to calibrate on."""
 
 
 class Request(NamedTuple):
@@ -38,15 +36,10 @@ class Own:
     tools: Mapping[str, ToolSpec]
     requests: tuple[Request, ...]
 
-    @property
-    def held_out(self) -> bool:
-        """Whether it is kept from training."""
-        digest = hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()
-        return int(digest, 16) % 100 < HELD_OUT_PERCENT
 
-
-def catalogues(folder: Path = FOLDER) -> Iterator[Own]:
-    """Yield every catalogue, by the name of its file."""
+def catalogues(*, held_out: bool = False) -> Iterator[Own]:
+    """Yield the catalogues to train on, or those kept from it: to choose and to calibrate on."""
+    folder = FOLDER / "held_out" if held_out else FOLDER
     for path in sorted(folder.glob("*.json")):
         held = json.loads(path.read_text(encoding="utf-8"))
         tools = {one["name"]: _spec(one, held["about"]) for one in held["tools"]}
@@ -54,17 +47,8 @@ def catalogues(folder: Path = FOLDER) -> Iterator[Own]:
 
 
 def _spec(tool: Mapping[str, Any], about: str) -> ToolSpec:
-    full = tool.get("about") or tool["name"]
-    return ToolSpec(
-        name=tool["name"],
-        server="",
-        upstream_name=tool["name"],
-        full=full,
-        brief=brief_of(full),
-        input_schema=_schema(tool.get("parameters") or {})[0],
-        risk=Risk.READ,
-        server_about=about,
-    )
+    schema = _schema(tool.get("parameters") or {})[0]
+    return tool_spec(tool["name"], tool.get("about") or "", schema, server_about=about, rated=True)
 
 
 def _schema(said: str | Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ranking.data import tool_spec
+from benchmarks.selection.cases import as_json_schema
 from benchmarks.train.data import held_out, rows
 from deciders.values.filling import fill
-from state.routing import Risk
 from tools.spec.tool_spec import ToolSpec
-
-_TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": "string"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,10 @@ def main() -> None:
 
 
 def _sealtools(data: Path, *, only_held_out: bool = False) -> Iterator[Case]:
-    tools = {row["id"]: _spec(row, row["input_schema"]) for row in rows(data / "sealtools" / "tools.jsonl")}
+    tools = {
+        row["id"]: tool_spec(row["name"], row["description"] or "", row["input_schema"])
+        for row in rows(data / "sealtools" / "tools.jsonl")
+    }
     for row in rows(data / "sealtools" / "test_in_domain.jsonl"):
         if len(row["calls"]) == 1 and (not only_held_out or held_out("sealtools", row["calls"][0]["tool"])):
             call = row["calls"][0]
@@ -74,25 +76,8 @@ def _bfcl(data: Path, name: str) -> Iterator[Case]:
         function = row["function"][0]
         said = "\n".join(one["content"] for turn in row["question"] for one in turn if one["role"] == "user")
         (allowed,) = answers[row["id"]].values()
-        yield Case(said, _spec(function, _plain(function["parameters"])), allowed)
-
-
-def _spec(row: Mapping[str, Any], schema: dict[str, Any]) -> ToolSpec:
-    return ToolSpec(
-        name=row["name"], server="", upstream_name=row["name"], full=row.get("description") or row["name"], brief="",
-        input_schema=schema, risk=Risk.READ,
-    )  # fmt: skip
-
-
-def _plain(schema: Any) -> Any:
-    """Return BFCL's schema as JSON Schema: it says `dict`, `float` and `tuple`."""
-    if isinstance(schema, list):
-        return [_plain(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    said = {name: _plain(part) for name, part in schema.items()}
-    kind = said.get("type")
-    return said | ({"type": _TYPES.get(kind, kind)} if isinstance(kind, str) else {})
+        schema = as_json_schema(function["parameters"])
+        yield Case(said, tool_spec(function["name"], function.get("description") or "", schema), allowed)
 
 
 def _fits(params: Mapping[str, Any], case: Case, *, strictly: bool) -> bool:

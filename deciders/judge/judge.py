@@ -1,6 +1,5 @@
 """Judging candidates for a request: one batch through the encoder, each tool with the request before it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,17 +19,16 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).parent / "weights"
 THREADS = 2
+REMEMBERED = 64
+"""Requests whose judgements are kept at hand."""
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """The weights, the vocabulary and the calibration; safe to share between threads."""
+    """The weights and the vocabulary; safe to share between threads."""
 
     session: "InferenceSession"
     tokenizer: "Tokenizer"
-    scale: float
-    shift: float
-    """A raw score `x` of serving stands for the probability `1 / (1 + exp(-(scale * x + shift)))`."""
 
     def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[Judgement]:
         """Judge each of the tools, in their order. Blocking."""
@@ -47,15 +45,24 @@ class Encoder:
                 for place, name in enumerate(tool.parameters)
                 if asked.ids
             }
-            fits = float(1 / (1 + np.exp(-(self.scale * serves[at] + self.shift))))
+            fits = float(1 / (1 + np.exp(-serves[at])))
             filled = slots(request, asked.offsets, found, spec.required, tuple(spec.parameters))
             judged.append(Judgement(spec.name, fits, filled))
         return judged
 
 
 def judge(request: str, specs: Sequence[ToolSpec]) -> list[Judgement]:
-    """Say of each tool whether it serves the request and which words fill its parameters. Blocking."""
-    return load_encoder(WEIGHTS).judge(request, specs)
+    """Say of each tool whether it serves the request and which words fill its parameters. Blocking when new."""
+    known = _known(request)
+    new = [spec for spec in specs if spec not in known]
+    known |= zip(new, load_encoder(WEIGHTS).judge(request, new), strict=True)
+    return [known[spec] for spec in specs]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _known(request: str) -> dict[ToolSpec, Judgement]:
+    """Return what was judged for a request so far: intent, selection and review ask the same."""
+    return {}
 
 
 @lru_cache(maxsize=2)
@@ -70,8 +77,7 @@ def load_encoder(folder: Path) -> Encoder:
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    fitted = json.loads((folder / "calibration.json").read_text(encoding="utf-8"))
-    return Encoder(session, tokenizer, float(fitted["scale"]), float(fitted["shift"]))
+    return Encoder(session, tokenizer)
 
 
 def _batch(pairs: Sequence[tuple[list[int], list[int], list[int]]]) -> dict[str, Any]:

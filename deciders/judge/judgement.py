@@ -28,7 +28,7 @@ class Judgement:
 
     tool_name: str
     fits: float
-    """Probability that it serves the request, or part of it."""
+    """How probably it serves the request, or part of it, for the encoder alone."""
     slots: tuple[Slot, ...]
     """One a parameter, in the order of the schema."""
 

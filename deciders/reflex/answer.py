@@ -1,6 +1,7 @@
 """An answer without a model: what the tools returned, and plainly what did not happen."""
 
 import asyncio
+from collections.abc import Sequence
 
 from deciders.protocols import Answer
 from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, words_in
@@ -11,9 +12,12 @@ from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.text.passages import nearest_passages
+from tools.text.words import query_terms
 
 SHOWN_CHARS = 4_000
 EXCERPT_PARAGRAPHS = 4
+SOME, NEAREST = 6, 3
+"""Names and words, and nearest tools, that are told."""
 
 _SWITCH = {Risk.WRITE: "--allow-writes (allow_write_tools)", Risk.EXECUTE: "--allow-commands (allow_execute_tools)"}
 
@@ -28,14 +32,14 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
     routing, request = packet.tool_routing, packet.content.original_prompt
     told: list[tuple[str, str]] = []
     if routing is None:
-        told.append((_without_tools(catalogue, greet=is_small_talk(request)), ""))
+        told.append((_hello(catalogue) if is_small_talk(request) else _nothing_fits(request, catalogue), ""))
     else:
         told += [_tell(call, request) for call in routing.all_calls]
         if routing.note:
             told.append((_sentence(routing.note), ""))
         if routing.suggestions:
             told.append(("Nearest tools: " + ", ".join(routing.suggestions) + ".", ""))
-        told = told or [("No tool here fits that request.", "")]
+        told = told or [(_nothing_fits(request, catalogue), "")]
     problems = [server.trouble for server in packet.context.servers if server.trouble]
     if problems and not is_small_talk(request):
         told.append(("Not everything was reachable: " + "; ".join(problems) + ".", ""))
@@ -49,12 +53,32 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
     )
 
 
-def _without_tools(catalogue: Catalogue, *, greet: bool) -> str:
+def _hello(catalogue: Catalogue) -> str:
     names = list(catalogue)
-    some = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    opening = "Hello! I route requests to tools" if greet else "No tool here is made for that"
+    some = ", ".join(names[:SOME]) + (f" and {len(names) - SOME} more" if len(names) > SOME else "")
     where = f"Ask for something these can do: {some}." if names else "`packetgate tools` lists what can be asked for."
-    return f"{opening}; to talk, it takes a language model that answers. {where}"
+    return f"Hello! I route requests to tools; to talk, it takes a language model that answers. {where}"
+
+
+def _nothing_fits(request: str, catalogue: Catalogue) -> str:
+    """Say which words no tool knows, and which tools are nearest for the others."""
+    if not catalogue:
+        return "No tools are connected. `packetgate doctor` says why, and `mcp.json` is where servers are named."
+    near = [hit for hit in catalogue.ranking.rank(request, NEAREST) if hit.terms]
+    known = {term for hit in catalogue.ranking.by_words(request, len(catalogue)) for term in hit.terms}
+    strange = [word for word in query_terms(request) if word not in known]
+    told = ["No tool here is made for that; to talk, it takes a language model that answers."]
+    if strange:
+        told.append(f"No tool knows {_listed(strange[:SOME])}.")
+    if near:
+        told.append("Nearest: " + "; ".join(f"{hit.name} (knows {_listed(sorted(hit.terms))})" for hit in near) + ".")
+    else:
+        told.append("`packetgate tools` lists what can be asked for.")
+    return " ".join(told)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f'"{word}"' for word in words)
 
 
 def _tell(call: ToolCall, request: str) -> tuple[str, str]:

@@ -39,6 +39,9 @@ _WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["delete"]) - SENSES["read"] - 
 
 _QUESTIONS = frozenset("how what what's when where which who who's whose why".split())
 
+_ADVICE = re.compile(
+    r"^\s*(?:how\s+(?:do|can|could|should|would|to)\b|why\b|what\s+(?:is|are)\s+(?:a|an)\b)", re.IGNORECASE
+)
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|(?<!\w)'([^'\n]+)'(?!\w)")
 _TICKED = re.compile(r"`([^`\n]+)`")
 _URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
@@ -156,6 +159,11 @@ def is_small_talk(text: str) -> bool:
 def is_question(text: str) -> bool:
     """Whether it begins with a question word."""
     return bool(words_in(text)) and words_in(text)[0] in _QUESTIONS
+
+
+def asks_advice(text: str) -> bool:
+    """Whether it asks how or why something is done, not for it to be done."""
+    return bool(_ADVICE.match(text))
 
 
 def access_of(text: str) -> Access:

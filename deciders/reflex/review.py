@@ -1,99 +1,119 @@
-"""Review without a model: each check either holds or lowers the confidence, and says so."""
+"""Review without a model: how probably a call is right, and each check that does not hold, in words."""
 
 import asyncio
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from deciders.protocols import CallReview, Review
+from deciders.reflex.fit import LEAST, Fit, fits_of, left_over
 from deciders.reflex.following import request_of
-from deciders.reflex.reading import access_of, is_question, senses_of, steps_in, verbs_in
-from deciders.values.filling import fill
-from deciders.values.mentions import Span
+from deciders.reflex.reading import access_of, parts_in, steps_in
+from deciders.values.filling import Filling
+from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall
-from state.sections import Access
+from state.routing import ToolCall
 from tools.catalogue.catalogue import Catalogue
-from tools.text.words import words_of
 
-SURE = 0.95
 NOT_ASKED_FOR = 0.3
 NOT_GROUNDED = 0.4
-OFF_TOPIC = 0.6
-LEFT_OVER = 0.6
-_DOUBTFUL = frozenset({"quoted", "code", "url", "email", "path", "number"})
-"""Kinds of mentions that stand for nothing else than a value; numbers only in digits."""
+DOUBTED = 0.7
+"""Probability below which a doubt is told."""
+NEARLY = 0.3
+"""Share, beside that of the call's tool, from which another tool fits nearly as well."""
+OTHERWISE = 0.2
+"""Probability of an argument that the request was not read for."""
 
 
 async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-    """Approve of calls whose arguments are valid and the user's, and whose risk the request asks for."""
+    """Approve of calls whose arguments are the user's and whose risk the request asks for, as surely as they fit it."""
     return await asyncio.to_thread(_review, packet, catalogue)
 
 
 def _review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
-    left = _left_over(packet, catalogue)
-    reviews = tuple(_judge(call, packet, catalogue, left) for call in packet.routing.calls)
+    reviews = tuple(_judge(call, packet, catalogue) for call in packet.routing.calls)
     return Review(reviews=reviews, decided_by="reflex")
 
 
-def _left_over(packet: CognitionPacket, catalogue: Catalogue) -> list[str]:
-    """Return what the step names and none of its calls takes: a file, a number, a date, a quoted text."""
-    steps = steps_in(request_of(packet))
-    step = steps[min(packet.routing.step, len(steps) - 1)]
-    made = (*packet.routing.step_calls, *packet.routing.queued_calls)
-    calls = [call for call in made if call.tool_name in catalogue]
-    held = " ".join(json.dumps(call.params, ensure_ascii=False) for call in calls).casefold()
-    if not calls:
-        return []
-    found = [
-        {span.text: None for span in fill(spec, step.replace(spec.name, " ")).unused if _is_value(span, step)}
-        for spec in (catalogue[call.tool_name] for call in calls)
-    ]
-    return [text for text in found[0] if all(text in one for one in found) and text.casefold() not in held]
-
-
-def _is_value(span: Span, step: str) -> bool:
-    """Whether a mention must be a value; a number in a question may be what is asked about."""
-    return span.kind in _DOUBTFUL and (span.kind != "number" or (span.text[:1].isdigit() and not is_question(step)))
-
-
-def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, left: Sequence[str]) -> CallReview:
-    spec = catalogue.get(call.tool_name)
-    if spec is None:
+def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
+    if call.tool_name not in catalogue:
         return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
-    request = packet.content.user_words
-    ungrounded = call.foreign
-    asked = {*senses_of(verbs_in(request)), *verbs_in(request)}
-    does = {*words_of(spec.upstream_name), *senses_of(words_of(spec.upstream_name))}
-    terms = {term for hit in catalogue.ranking.rank(request, 50) if hit.name == spec.name for term in hit.terms}
-    findings = [
-        (
-            any(call.risk in access_of(step).risks for step in steps_in(request)),
-            NOT_ASKED_FOR,
-            f"the request does not ask for {call.risk} access",
-        ),
-        (
-            not ungrounded,
-            NOT_GROUNDED,
-            "not in your words: " + ", ".join(f"`{name}` (from {origin.told})" for name, origin in ungrounded.items()),
-        ),
-        (
-            bool(asked & does or terms) or (not asked and "read" in does),
-            OFF_TOPIC,
-            "the request and the tool share no word",
-        ),
-        (
-            access_of(request) is Access.READ or call.risk is not Risk.READ or bool(asked & does),
-            OFF_TOPIC,
-            "the request asks for a change, and the tool only reads",
-        ),
-        (not left, LEFT_OVER, "your words also name what it does not take: " + ", ".join(f"`{one}`" for one in left)),
-    ]
-    failed = [(score, why) for holds, score, why in findings if not holds]
-    confidence = min([SURE, *(score for score, _ in failed)])
+    against = [*_against(call, packet)]
+    likely, doubts = _sureness(call, packet, catalogue)
+    told = [why for _, why in against] + (doubts if likely < DOUBTED else [])
     return CallReview(
         call_id=call.call_id,
-        approved=not any(score < OFF_TOPIC for score, _ in failed),
-        confidence=confidence,
-        reasoning="; ".join(why for _, why in failed) or "valid, in your own words, and what the request asks for",
+        approved=not against,
+        confidence=min([likely, *(most for most, _ in against)]),
+        confidence_source=ConfidenceSource.RULE if against else ConfidenceSource.MEASURED,
+        reasoning="; ".join(told) or "valid, in your own words, and what the request asks for",
     )
+
+
+def _against(call: ToolCall, packet: CognitionPacket) -> Sequence[tuple[float, str]]:
+    """Return what speaks against the call at all, each with the confidence that is left."""
+    found = []
+    if not any(call.risk in access_of(step).risks for step in steps_in(packet.content.user_words)):
+        found.append((NOT_ASKED_FOR, f"the request does not ask for {call.risk} access"))
+    if call.foreign:
+        foreign = ", ".join(f"`{name}` (from {origin.told})" for name, origin in call.foreign.items())
+        found.append((NOT_GROUNDED, f"not in your words: {foreign}"))
+    return found
+
+
+def _sureness(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[float, list[str]]:
+    """Return (probability that the call is right, what makes it less than sure), for the part that it fits best."""
+    steps, now = steps_in(request_of(packet)), packet.header.created_at.astimezone()
+    step = steps[min(packet.routing.step, len(steps) - 1)]
+    found = [(text, fits_of(text, catalogue, now, also=call.tool_name)) for text in parts_in(step)]
+    fits = {text: next(fit for fit in held if fit.spec.name == call.tool_name) for text, held in found}
+    text = max(fits, key=lambda one: fits[one].share)
+    fit = fits[text]
+    filling = _nearest(call.params, fit.fillings)
+    arguments = likelihoods(call.params, filling, answered=bool(packet.content.clarifications))
+    left = _left(text, fit, packet)
+    likely = fit.sureness(log_probability(arguments), len(left))
+    rival = next((one for one in dict(found)[text] if one is not fit), None)
+    return likely, [*_doubts(fit, rival, arguments, left)]
+
+
+def _doubts(fit: Fit, rival: Fit | None, arguments: Mapping[str, float], left: Sequence[str]) -> Sequence[str]:
+    guessed = ", ".join(f"`{name}`" for name, likely in arguments.items() if likely < DOUBTED)
+    doubts = {
+        f"`{rival.spec.name}` fits nearly as well" if rival else "": rival is not None and rival.share >= NEARLY,
+        "it may not be what you asked for": fit.share < DOUBTED and (rival is None or rival.share < NEARLY),
+        f"a guess: {guessed}": bool(guessed),
+        "your words also name what it does not take: " + ", ".join(f"`{one}`" for one in left): bool(left),
+    }
+    return [why for why, holds in doubts.items() if holds] or ["few such calls turned out right"]
+
+
+def _left(text: str, fit: Fit, packet: CognitionPacket) -> list[str]:
+    """Return what the part names and no call of the step takes: a file, a number, an address, a quoted text."""
+    made = (*packet.routing.step_calls, *packet.routing.queued_calls)
+    held = " ".join(json.dumps(call.params, ensure_ascii=False) for call in made).casefold()
+    return [said for said in left_over(text, fit.fillings) if said.casefold() not in held]
+
+
+def _nearest(params: Mapping[str, Any], fillings: Sequence[Filling]) -> Filling:
+    """Return the filling that a call was made from."""
+    return max(fillings, key=lambda one: sum(params.get(name) == value for name, value in one.params.items()))
+
+
+def likelihoods(params: Mapping[str, Any], filling: Filling, *, answered: bool = False) -> dict[str, float]:
+    """Return how probably each parameter gets what it should; what the user was asked for is as it was answered."""
+    names = dict.fromkeys([*params, *(one.path[0] for one in filling.arguments)])
+    return {name: _likely(name, params, filling, 1.0 if answered else OTHERWISE) for name in names}
+
+
+def log_probability(arguments: Mapping[str, float]) -> float:
+    """Return the log of the probability that all arguments are right."""
+    return max(math.log(LEAST), sum(map(math.log, arguments.values())))
+
+
+def _likely(name: str, params: Mapping[str, Any], filling: Filling, otherwise: float) -> float:
+    if params.get(name) != filling.params.get(name):
+        return otherwise
+    return math.prod(one.probability for one in filling.arguments if one.path[0] == name)

@@ -1,71 +1,31 @@
-"""Choosing a tool without a model: the words it shares with the request, what the verb may stand for, and whether the
-request holds what the tool needs.
-"""
+"""Choosing a tool without a model: the likeliest that serves, if one is likely to, and arguments from the request."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from deciders.protocols import Selection, WantedCall
+from deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, needed
 from deciders.reflex.following import request_of
-from deciders.reflex.reading import access_of, is_question, mentions_in, parts_in, senses_of, steps_in, verbs_in
-from deciders.values.filling import Filling, answer, fill, fill_each, takes_path
+from deciders.reflex.reading import access_of, is_question, parts_in, steps_in
+from deciders.values.filling import Filling, answer, fill
 from deciders.values.mentions import EDGES
 from deciders.values.tokens import tokens_of
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
-from state.sections import Access
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.wrong_kind import wrong_kind
-from tools.palette.subject import documents
-from tools.ranking.bm25 import Ranked
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of
 
-ENOUGH = 0.9
-"""Fit below which a tool is not worth calling."""
-CLEAR_MARGIN = 0.2
 LIKELY = 0.5
+"""Probability of an argument from which an answer's words replace what a call held."""
 QUERIES = frozenset("query question search topic".split())
 """Words of the names of parameters that take what is looked for."""
-RANKED = 200
-FILLED = 6
-"""Tools, of those that fit best, whose arguments are looked for."""
-UNFOUND, ASKING = 0.6, 0.8
-"""How surely no tool fits, and how surely something must be asked."""
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """How well one tool fits one part of a request."""
-
-    spec: ToolSpec
-    words: float
-    """0 to 1: rank score relative to the best."""
-    verb: bool
-    path: bool
-    named: bool
-    implied: bool = False
-    """A file is only named, and the tool reads: that is what naming it asks for."""
-    documents: bool = False
-    """It documents what a question is about."""
-    missing: tuple[str, ...] = ()
-    penalty: float = 0.0
-
-    @property
-    def total(self) -> float:
-        return (
-            self.words
-            + self.verb
-            + 0.8 * self.path
-            + 0.3 * self.implied
-            + 0.5 * self.documents
-            + 4 * self.named
-            - 0.4 * bool(self.missing)
-            - self.penalty
-        )
+TOLD = 0.05
+"""Share from which a tool that was not chosen is told of."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +38,6 @@ class _Part:
     """Whether they answered a call put to them, so that what they say replaces what it held."""
     now: datetime
     """What "tomorrow" is reckoned from."""
-
-    @property
-    def senses(self) -> list[str]:
-        """What the verbs may stand for."""
-        return senses_of(verbs_in(self.text))
-
-    def without(self, name: str) -> str:
-        """The text without the name of the tool, which would read as a path."""
-        return self.text.replace(name, " ")
 
 
 async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
@@ -111,105 +62,62 @@ def _select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
         calls=tuple(call for choice in calling for call in choice.calls),
         alternatives=tuple(alternative for choice in calling for alternative in choice.alternatives)[:5],
         corrections=tuple(correction for choice in calling for correction in choice.corrections),
-        confidence=min((choice.confidence for choice in calling), default=UNFOUND),
+        confidence=min(choice.confidence for choice in calling or choices),
         reasoning=reasoning,
         decided_by="reflex",
     )
 
 
 def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selection:
-    fits = _fits(part, palette, catalogue)
-    if not fits or fits[0].total < ENOUGH:
-        elsewhere = _fits(part, frozenset(catalogue) - palette, catalogue)
-        fits = elsewhere if elsewhere and elsewhere[0].total >= ENOUGH and elsewhere[0].verb else []
-    if not fits:
+    fits = fits_of(part.text, catalogue, part.now)
+    likely = needed(fits)
+    if likely < ENOUGH:
         return Selection(
-            action="none", confidence=UNFOUND, reasoning=f"no tool fits {part.text!r}", decided_by="reflex"
+            action="none", confidence=1 - likely, reasoning=f"no tool fits {part.text!r}", decided_by="reflex"
         )
-    best, corrections = _of_the_right_kind(fits[0], part, catalogue)
-    others = [fit for fit in fits if fit.spec is not best.spec]
+    best, corrections = _of_the_right_kind(_best(fits, palette), part, catalogue)
     filled = _filled(best.spec, part)
     lacking = next((missing for _, missing in filled if missing), [])
     if lacking:
         return Selection(
             action="clarify",
             question=_question(best.spec, lacking[0]),
-            confidence=ASKING,
+            confidence=likely,
             reasoning=f"{best.spec.name} needs {lacking[0]}",
             decided_by="reflex",
         )
+    others = [fit for fit in fits if fit.spec is not best.spec and fit.share >= TOLD]
     return Selection(
         action="call",
-        calls=tuple(WantedCall(tool_name=best.spec.name, params=params, reasoning=_why(best)) for params, _ in filled),
-        confidence=_confidence(best, others[0] if others else None),
-        reasoning=_why(best),
-        alternatives=tuple(
-            Alternative(tool_name=fit.spec.name, reason=_why(fit)) for fit in others[:3] if fit.total >= ENOUGH
-        ),
+        calls=tuple(WantedCall(tool_name=best.spec.name, params=params, reasoning=best.why) for params, _ in filled),
+        confidence=best.share,
+        reasoning=best.why,
+        alternatives=tuple(Alternative(tool_name=fit.spec.name, reason=fit.why) for fit in others[:3]),
         corrections=corrections,
         decided_by="reflex",
     )
 
 
-def _of_the_right_kind(best: _Fit, part: _Part, catalogue: Catalogue) -> tuple[_Fit, tuple[Correction, ...]]:
+def _best(fits: list[Fit], palette: frozenset[str]) -> Fit:
+    """Return the likeliest tool that was shown; another only where that one is likelier than not to serve."""
+    shown = next((fit for fit in fits if fit.spec.name in palette), fits[0])
+    return fits[0] if fits[0].share >= ENOUGH else shown
+
+
+def _of_the_right_kind(best: Fit, part: _Part, catalogue: Catalogue) -> tuple[Fit, tuple[Correction, ...]]:
     """Return the fit, or that of a better kind of tool where the request holds all it needs."""
     most = max(access_of(part.text).risks, key=lambda risk: risk.severity)
     wrong = wrong_kind(best.spec, part.text, most, catalogue)
     if wrong is None:
         return best, ()
-    (better,) = _fits(part, frozenset({wrong.better_tool}), catalogue)
-    if any(missing for _, missing in _filled(better.spec, part)):
-        return best, ()
-    return better, (wrong.as_mended(),)
+    fits = fits_of(part.text, catalogue, part.now, also=wrong.better_tool)
+    better = next(fit for fit in fits if fit.spec.name == wrong.better_tool)
+    return (best, ()) if better.missing else (better, (wrong.as_mended(),))
 
 
 def _filled(spec: ToolSpec, part: _Part) -> list[tuple[dict[str, Any], list[str]]]:
-    text = part.without(spec.name)
-    return [_answered(spec, one.params, [*one.missing], part) for one in fill_each(spec, text, now=part.now)]
-
-
-def _fits(part: _Part, names: frozenset[str], catalogue: Catalogue) -> list[_Fit]:
-    """Return how every named tool fits, best first."""
-    ranked = catalogue.ranking.by_words(f"{part.text} {' '.join(part.senses)}", limit=RANKED)
-    hits = {hit.name: hit for hit in ranked}
-    top = max((hit.score for hit in ranked if hit.name in names), default=1.0)
-    fits = [_fit(catalogue[name], part, hits.get(name), top) for name in names if name in catalogue]
-    best = sorted(fits, key=_first)
-    filled = [replace(fit, missing=_missing(fit.spec, part)) for fit in best[:FILLED]]
-    return [*sorted(filled, key=_first), *best[FILLED:]]
-
-
-def _first(fit: _Fit) -> tuple[float, str]:
-    return -fit.total, fit.spec.name
-
-
-def _missing(spec: ToolSpec, part: _Part) -> tuple[str, ...]:
-    """Return what the request does not say of what the tool needs."""
-    found = fill(spec, part.without(spec.name), now=part.now)
-    return tuple(_answered(spec, found.params, [*found.missing], part)[1])
-
-
-def _fit(spec: ToolSpec, part: _Part, hit: Ranked | None, top: float) -> _Fit:
-    text = part.without(spec.name)
-    names_path = bool(mentions_in(text).paths)
-    path_taken = takes_path(spec)
-    tool_words = words_of(spec.upstream_name)
-    above = spec.risk.severity > max(risk.severity for risk in access_of(part.text).risks)
-    verb = bool(set(part.senses) & {*tool_words, *senses_of(tool_words)} or set(verbs_in(part.text)) & set(tool_words))
-    does_otherwise = access_of(part.text) is not Access.READ and not verb
-    return _Fit(
-        spec=spec,
-        words=hit.score / top if hit else 0.0,
-        verb=verb,
-        path=names_path and path_taken,
-        named=spec.name in part.text,
-        implied=names_path and not part.senses and "read" in tool_words,
-        documents=is_question(text) and hit is not None and documents(spec, hit, text),
-        penalty=0.8 * above
-        + 1.0 * does_otherwise
-        + 0.3 * (names_path and not path_taken)
-        + 0.2 * ("deprecated" in spec.full.lower()),
-    )
+    fillings = fillings_of(spec, part.text, part.now)
+    return [_answered(spec, one.params, [*one.missing], part) for one in fillings]
 
 
 def _answered(
@@ -244,26 +152,6 @@ def _is_query(spec: ToolSpec, name: str) -> bool:
 def _telling(text: str) -> str:
     """Return a request's words without those that ask."""
     return " ".join(token.text for token in tokens_of(text) if token.text.lower() not in EDGES)
-
-
-def _confidence(best: _Fit, second: _Fit | None) -> float:
-    clear = second is None or best.total - second.total >= CLEAR_MARGIN
-    return round(0.5 + 0.2 * best.verb + 0.15 * (best.path or best.words > 0) + 0.1 * clear + 0.05 * best.named, 2)
-
-
-def _why(fit: _Fit) -> str:
-    reasons = [
-        reason
-        for reason, holds in (
-            ("named outright", fit.named),
-            ("its name says what is asked", fit.verb),
-            ("it takes the path named", fit.path),
-            ("it documents what is asked about", fit.documents),
-            ("its description shares the request's words", fit.words > 0),
-        )
-        if holds
-    ]
-    return f"{fit.spec.name}: {', '.join(reasons) or 'nothing speaks for it'}"
 
 
 def _question(spec: ToolSpec, parameter: str) -> str:

@@ -1,6 +1,7 @@
 """Every tool of every server, under canonical names."""
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import chain, zip_longest
@@ -16,6 +17,9 @@ KEPT_LIMITS = 16
 """Sets of allowed tools whose catalogues are kept at hand."""
 KEPT_POOLS = 16
 """Types of conversation whose pools are kept at hand."""
+
+_TOKENS = re.compile(r"[^\s\"'`(),;:?!]+")
+_IDENTIFIER = re.compile(r"\w[._/-]\w|[a-z][A-Z]")
 
 
 class Catalogue(Mapping[str, ToolSpec]):
@@ -146,6 +150,12 @@ class Catalogue(Mapping[str, ToolSpec]):
             return name
         found = self._by_words.get(tuple(words_of(name)), [])
         return found[0] if len(found) == 1 else None
+
+    def named_in(self, text: str) -> tuple[str, ...]:
+        """Return the tools that stand in a text by a name which is no plain word."""
+        tokens = [token.strip(".") for token in _TOKENS.findall(text)]
+        found = map(self.canonical, filter(_IDENTIFIER.search, tokens))
+        return tuple(dict.fromkeys(name for name in found if name))
 
     def nearest(self, name: str, limit: int = 5) -> tuple[str, ...]:
         """Return the canonical names most like `name`, nearest first."""

@@ -1,6 +1,5 @@
 """Which tools have a claim to be on a palette, and why."""
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,9 +14,6 @@ from tools.usage.learning import Learned, sharpened
 RECENT_TOOLS = 6
 GENERAL = "general"
 """The type of a conversation on nothing in particular."""
-
-_TOKENS = re.compile(r"[^\s\"'`(),;:?!]+")
-_IDENTIFIER = re.compile(r"\w[._/-]\w|[a-z][A-Z]")
 
 Reason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
 
@@ -58,7 +54,7 @@ class Candidates:
         self.hits = self._ranked_hits()
         """The tools that fit it, best first: more than there is room for, so that a wider palette can go on there."""
         best = [hit.name for hit in self.hits]
-        self.first = tuple(dict.fromkeys([*_named(wanted.words, catalogue), *best[:1]]))
+        self.first = tuple(dict.fromkeys([*catalogue.named_in(wanted.words), *best[:1]]))
         """The tools that the request names, and the best ranked: only wishes get their place before them."""
         self.pool = sorted(catalogue.pool(wanted.context_type), key=lambda name: not self.is_asked_for(name))
         """The tools that the conversation begins with; those that it asks for first."""
@@ -123,9 +119,3 @@ class Candidates:
         """Return tools of all servers, for a request that says nothing of any; those that it asks for first."""
         samples = self._catalogue.samples[: 2 * self._wanted.size]
         return sorted(samples, key=lambda name: not self.is_asked_for(name))
-
-
-def _named(words: str, catalogue: Catalogue) -> list[str]:
-    """Return the tools that stand in a request by a name which is no plain word."""
-    tokens = [token.strip(".") for token in _TOKENS.findall(words)]
-    return [name for name in map(catalogue.canonical, filter(_IDENTIFIER.search, tokens)) if name]

@@ -69,6 +69,9 @@ class ToolSpec:
     meant: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, compare=False, repr=False)
     """Reads the arguments of a call as they are meant, such as a name as a path; of built-in tools. Blocking."""
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @cached_property
     def category(self) -> str:
         """What it is about, such as `images`; empty when its words do not tell."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ranking.data import tool_spec
 from benchmarks.train.data import held_out, rows
 from benchmarks.train.judging import examples as judging
 from benchmarks.train.judging.synthesis import synthesised
+from benchmarks.train.own import catalogues
 from deciders.values.schema import Parameter, parameters_of
-from state.routing import Risk
 from tools.spec.tool_spec import ToolSpec
 
 OWN = Path(__file__).with_name("own.jsonl")
@@ -33,20 +34,17 @@ class Example:
     weight: float = 1.0
 
 
-def spec_of(name: str, about: str, schema: dict[str, Any]) -> ToolSpec:
-    """Return a tool as values are sought for it."""
-    return ToolSpec(
-        name=name, server="", upstream_name=name, full=about or name, brief=about, input_schema=schema, risk=Risk.READ
-    )
-
-
 def own() -> Iterator[Example]:
     """Yield the requests in our own words."""
     for line in OWN.read_text("utf-8").splitlines():
         row = json.loads(line)
-        tool = spec_of(row["name"], row["about"], _schema(row["parameters"]))
+        tool = tool_spec(row["name"], row["about"], _schema(row["parameters"]))
         for request, arguments in row["requests"]:
             yield Example("own", request, tool, arguments, weight=2.0)
+    for catalogue in catalogues():
+        for asked in catalogue.requests:
+            if asked.tool:
+                yield Example("own", asked.text, catalogue.tools[asked.tool], asked.arguments, weight=2.0)
 
 
 def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +75,7 @@ def sealtools(data: Path, *, held: bool = False) -> Iterator[Example]:
         for call in row["calls"]:
             if held_out("sealtools", call["tool"]) is held:
                 tool = tools[call["tool"]]
-                spec = spec_of(tool["name"], tool["description"], tool["input_schema"])
+                spec = tool_spec(tool["name"], tool["description"], tool["input_schema"])
                 given = {name: value for name, value in call["arguments"].items() if _REFERENCE not in str(value)}
                 share = 1.0 if len(row["calls"]) == 1 else 0.4
                 yield Example("sealtools", row["query"], spec, given, weight=share)
@@ -102,7 +100,7 @@ def _has_type(schema: Mapping[str, Any]) -> bool:
 def _by_words(one: judging.Example, weight: float) -> Example:
     schema = {"type": "object", "properties": dict(one.tool.parameters), "required": [*one.tool.required]}
     return Example(
-        one.source, one.request, spec_of(one.tool.upstream_name, one.tool.full, schema), {}, one.spans, weight
+        one.source, one.request, tool_spec(one.tool.upstream_name, one.tool.full, schema), {}, one.spans, weight
     )
 
 
@@ -122,6 +120,6 @@ def with_strangers(example: Example, others: list[Parameter], rng: random.Random
         rng.shuffle(names)
     mixed = {**schema, "properties": {name: properties[name] for name in names}, "required": required}
     return Example(
-        example.source, example.request, spec_of(example.tool.name, example.tool.full, mixed), example.arguments,
+        example.source, example.request, tool_spec(example.tool.name, example.tool.full, mixed), example.arguments,
         example.spans, example.weight,
     )  # fmt: skip

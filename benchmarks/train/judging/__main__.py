@@ -1,4 +1,4 @@
-"""`python -m benchmarks.train.judging DATA --base MODEL`: trains the judge's encoder, exports it, calibrates it.
+"""`python -m benchmarks.train.judging DATA --base MODEL`: trains the judge's encoder, exports it, weighs it.
 
 Needs torch, transformers, onnx and onnxscript beside the project. MODEL is a folder with MiniLM's weights and
 vocabulary. What was read and what was reached is printed as it goes, as JSON.
@@ -8,14 +8,13 @@ import argparse
 import shutil
 from pathlib import Path
 
-from benchmarks.train.judging.calibrating import calibrate
 from deciders.judge.judge import WEIGHTS
 
-STAGES = ("train", "export", "calibrate")
+STAGES = ("train", "export", "fit")
 
 
 def main() -> None:
-    """Train, export, calibrate: all of it, or the stages that are named."""
+    """Train, export, fit: all of it, or the stages that are named."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.train.judging", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -24,15 +23,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/judge"), help="where training keeps its weights")
     parser.add_argument("--minutes", type=float, default=40, help="how long to train at most")
     parser.add_argument("--share", type=float, default=1, help="of the examples, for a trial")
-    parser.add_argument("--resume", type=int, default=0, metavar="N", help="go on after so many examples")
+    parser.add_argument("--resume", type=int, metavar="N", help="go on from the weights in --out, after N examples")
+    parser.add_argument("--shipped", action="store_true", help="put the weights that are shipped there first")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
     given = parser.parse_args()
     if given.base is None and {"train", "export"} & {*given.stages}:
         parser.error("--base is needed to train and to export")
     given.out.mkdir(parents=True, exist_ok=True)
     if "train" in given.stages:
-        from benchmarks.train.judging.training import train
+        from benchmarks.train.judging.export import restored
+        from benchmarks.train.judging.training import save, train
 
+        if given.shipped:
+            save(restored(given.base, WEIGHTS / "judge.onnx"), given.out)
         train(given.data, given.base, given.out, given.minutes, given.share, resume=given.resume)
     if "export" in given.stages:
         from benchmarks.train.judging.export import export
@@ -40,8 +43,10 @@ def main() -> None:
         WEIGHTS.mkdir(exist_ok=True)
         export(given.base, given.out / "judge.pt", WEIGHTS / "judge.onnx")
         shutil.copy(given.base / "tokenizer.json", WEIGHTS / "tokenizer.json")
-    if "calibrate" in given.stages:
-        calibrate(given.data)
+    if "fit" in given.stages:
+        from benchmarks.train.judging.fitting import fit
+
+        fit(given.data)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from typing import Any
 
 from benchmarks.train.data import held_out, rows
 from benchmarks.train.judging.intents import INTENTS, SLOTS, SNIPS
+from benchmarks.train.own import catalogues
+from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of
 
 Span = tuple[int, int] | None
@@ -33,6 +35,11 @@ class Tool:
         required = tuple(name for name in schema.get("required", ()) if name in properties)
         home = (row.get("server") or "") if server else ""
         return cls(row["name"], row.get("description") or "", home, properties, required)
+
+    @classmethod
+    def said_by(cls, spec: ToolSpec) -> "Tool":
+        """Return a tool as it is read of a catalogue."""
+        return cls(spec.upstream_name, spec.full, spec.server, spec.parameters, spec.required)
 
     def varied(self, rng: random.Random) -> "Tool":
         """Return it with its parameters in another order, some optional ones gone, its server told or not."""
@@ -190,6 +197,19 @@ def _once(request: str, value: str, taken: set[str]) -> Span:
         at = request.find(value, at + 1)
     taken.add(value)
     return (at, at + len(value)) if at >= 0 else None
+
+
+def of_own(rng: random.Random) -> Iterator[Example]:
+    """Yield the requests of our own, each with the tool that serves it and with some beside it that do not."""
+    for one in catalogues():
+        tools = {name: Tool.said_by(spec) for name, spec in one.tools.items()}
+        for asked in one.requests:
+            if asked.tool:
+                tool = tools[asked.tool].varied(rng)
+                yield Example("own", asked.text, tool, 1.0, spans_of(asked.text, asked.arguments, tool))
+            others = [name for name in tools if name != asked.tool]
+            for name in rng.sample(others, min(len(others), 3)):
+                yield Example("own", asked.text, tools[name].varied(rng), 0.0)
 
 
 def of_awareness(data: Path, tools: Mapping[str, Tool], rng: random.Random) -> Iterator[Example]:

@@ -1,4 +1,4 @@
-"""Training, calibration and export of the judge's encoder. Needs torch, transformers and onnxscript."""
+"""Training of the judge's encoder. Needs torch, transformers and onnxscript."""
 
 import json
 import pickle
@@ -16,7 +16,7 @@ from torch import nn
 from transformers import AutoModel
 
 from benchmarks.train.data import rows
-from benchmarks.train.judging.examples import Example, Tool, labelled, of_awareness, of_sealtools, of_snips
+from benchmarks.train.judging.examples import Example, Tool, labelled, of_awareness, of_own, of_sealtools, of_snips
 from benchmarks.train.judging.mining import Embedder, mined
 from benchmarks.train.judging.synthesis import synthesised
 from deciders.judge.encoding import encode_request, encode_tool, joined
@@ -32,6 +32,8 @@ FOREIGN = 1500
 """Tools of the unlabelled catalogue among which wrong ones are sought for other sources."""
 SNIPS_UTTERANCES = 5000
 SYNTHESISED = 18_000
+OWN_TIMES = 4
+"""How often each request of our own is read, every time beside other tools."""
 LONGEST = 192
 """Tokens of an example; longer ones are left out."""
 
@@ -89,6 +91,8 @@ def examples(data: Path, base: Path, rng: random.Random, share: float = 1.0) -> 
     for _ in range(2):
         called = list(of_sealtools(data))
         found += [one for one in called if rng.random() < share]
+    for _ in range(OWN_TIMES):
+        found += of_own(rng)
     spoken = list(of_snips(data, rng))
     found += rng.sample(spoken, int(share * min(len(spoken), 1.8 * SNIPS_UTTERANCES)))
     found += synthesised(catalogue, int(share * SYNTHESISED * 0.65), rng)
@@ -149,7 +153,7 @@ def _padded(values: Sequence[int], size: int, fill: int = 0) -> list[int]:
 
 def losses(model: Judge, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return (loss of serving, loss of pointing)."""
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         serves, begin, end = model(batch["ids"], batch["mask"], batch["segments"], batch["markers"])
     serving = nn.functional.binary_cross_entropy_with_logits(serves.float(), batch["fits"], batch["weight"])
     outside = torch.arange(begin.shape[-1])[None, None] >= batch["request"][:, None, None]
@@ -181,17 +185,17 @@ def prepared(data: Path, base: Path, out: Path, rng: random.Random, share: float
     return pool
 
 
-def train(data: Path, base: Path, out: Path, minutes: float, share: float = 1.0, *, resume: int = 0) -> None:
+def train(data: Path, base: Path, out: Path, minutes: float, share: float = 1.0, *, resume: int | None = None) -> None:
     """Train for so many minutes, or until every example was read once; keep the weights as it goes.
 
-    `resume` goes on from the weights that are kept, after so many examples.
+    With `resume` it goes on from the weights that are kept, after so many examples.
     """
     torch.manual_seed(SEED)
     torch.set_num_threads(2)
     rng = random.Random(SEED)
-    pool = prepared(data, base, out, rng, share)[resume:]
+    pool = prepared(data, base, out, rng, share)[resume or 0 :]
     model = Judge(base).train()
-    if resume:
+    if resume is not None:
         model.load_state_dict(torch.load(out / "judge.pt", weights_only=True))
     optimizer = torch.optim.AdamW(
         [
@@ -224,10 +228,15 @@ def train(data: Path, base: Path, out: Path, minutes: float, share: float = 1.0,
             _say({"step": steps, "of": total, "done": round(done, 3), **told_of, "examples/s": pace})
             told, sums = now, [0.0, 0.0, 0]
         if now - kept > CHECKPOINT_SECONDS:
-            torch.save(model.state_dict(), out / "judge.pt")
+            save(model, out)
             kept = now
-    torch.save(model.state_dict(), out / "judge.pt")
+    save(model, out)
     _say({"steps": steps, "minutes": round((time.monotonic() - started) / 60, 1)})
+
+
+def save(model: Judge, out: Path) -> None:
+    """Keep the weights in a folder."""
+    torch.save(model.state_dict(), out / "judge.pt")
 
 
 def _say(figures: dict[str, Any]) -> None:

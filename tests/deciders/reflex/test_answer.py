@@ -122,9 +122,17 @@ async def test_what_needs_no_tool_is_not_greeted():
     assert (await answer(asking("What is love?"))).startswith("No tool here is made for that")
 
 
+async def test_words_that_no_tool_knows_and_the_nearest_tools_are_told():
+    text = await answer(asking("Convert the photographs in the directory"))
+    assert 'No tool knows "photographs".' in text
+    assert 'files.list_directory (knows "directory")' in text
+    assert 'clock.convert_time (knows "convert")' in text
+
+
 async def test_without_any_tools():
     assert "files" not in await answer(asking("Hello"), Catalogue())
+    assert (await answer(asking("Read a.txt"), Catalogue())).startswith("No tools are connected.")
 
 
 async def test_a_pass_that_came_to_nothing():
-    assert await answer(packet("Sing")) == "No tool here fits that request."
+    assert 'No tool knows "sing".' in await answer(packet("Sing"))

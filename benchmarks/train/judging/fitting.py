@@ -1,0 +1,215 @@
+"""Fits what each signal of a tool's serving counts, and how sure a call is, on sources that nothing was trained on.
+
+The weights are drawn to those that stand in `serving.json` already: what few requests show does not move them.
+"""
+
+import json
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from benchmarks.selection.figures import auroc, same
+from benchmarks.train.data import Source, sources
+from benchmarks.train.filling.examples import sealtools
+from benchmarks.train.own import catalogues
+from deciders.reflex.fit import Fit, fits_of
+from deciders.reflex.reading import parts_in
+from deciders.reflex.review import likelihoods, log_probability
+from deciders.reflex.serving import FITTED, Fitted, Signals, Sureness, load_fitted, log_odds, shares
+from tools.catalogue.catalogue import Catalogue
+
+SEED = 3
+NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
+REQUESTS = 24
+"""Taken of each public source."""
+BESIDE = 15
+"""Tools beside the right one."""
+FURTHER = 60
+"""Ranks from whose second half half of those are drawn: of the field, and not the same tool again."""
+DRAWN = 0.35
+"""How hard the weights are drawn to what they were: one over the variance, for each request of the mean source."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, its candidates' signals, and which of them serve; none where the list is empty."""
+
+    source: str
+    signals: tuple[Signals, ...]
+    right: tuple[int, ...]
+    arguments: float = 0.0
+    """Log probability of the arguments of the likeliest."""
+    left: int = 0
+    exact: bool | None = None
+    """Whether the likeliest is right, with its arguments; None: they are not known."""
+
+
+def fit(data: Path) -> None:
+    """Print how each source does when it is left out, and write the weights of all."""
+    asked = [*_asked(data)]
+    before = load_fitted()
+    for left_out in dict.fromkeys(one.source for one in asked):
+        fitted = _fitted([one for one in asked if one.source != left_out], before)
+        tested = [one for one in asked if one.source == left_out]
+        print(json.dumps({"left out": left_out, "requests": len(tested), **_figures(tested, fitted)}), flush=True)
+    fitted = _fitted(asked, before)
+    print(json.dumps({"all": len(asked), **_figures(asked, fitted)}))
+    kept = {
+        part: {name: round(value, 3) for name, value in one._asdict().items()} for part, one in fitted._asdict().items()
+    }
+    FITTED.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+
+
+def _asked(data: Path) -> Iterator[Asked]:
+    rng = random.Random(SEED)
+    for source in sources(data, "choose"):
+        yield from _of_source(source, rng)
+    for one in catalogues(held_out=True):
+        known = Catalogue(one.tools.values())
+        for request in one.requests:
+            right = frozenset({request.tool} if request.tool else ())
+            yield _one(f"own {one.name}", request.text, known, right, request.arguments)
+    calls = [one for one in sealtools(data, held=True) if one.weight == 1]
+    tools = {one.tool.name: one.tool for one in calls}
+    for call in rng.sample(calls, min(REQUESTS, len(calls))):
+        beside = rng.sample([spec for name, spec in tools.items() if name != call.tool.name], 4)
+        known = Catalogue([call.tool, *beside])
+        yield _one("sealtools, tools held out", call.request, known, frozenset({call.tool.name}), call.arguments)
+
+
+def _of_source(source: Source, rng: random.Random) -> Iterator[Asked]:
+    """Yield a sample of a source's requests; every second one lacks the tool that serves it."""
+    ranking, names = Catalogue(source.tools.values()).ranking, sorted(source.tools)
+    for number, query in enumerate(rng.sample([*source.queries], min(REQUESTS, len(source.queries)))):
+        right = frozenset(name for group in query.wanted for name in group)
+        further = [hit.name for hit in ranking.by_words(query.text, FURTHER)][FURTHER // 2 :]
+        drawn = [*rng.sample(further, min(BESIDE // 2, len(further))), *rng.sample(names, min(BESIDE, len(names)))]
+        beside = [name for name in dict.fromkeys(drawn) if name not in right][:BESIDE]
+        held = [*beside, *(sorted(right & source.tools.keys())[:1] if number % 2 else [])]
+        yield _one(source.name, query.text, Catalogue(source.tools[name] for name in held), right)
+
+
+def _one(source: str, text: str, known: Catalogue, right: frozenset[str], arguments: Any = None) -> Asked:
+    part = max(parts_in(text), key=len)
+    fits = fits_of(part, known, NOW)
+    best = fits[0] if fits else None
+    return Asked(
+        source,
+        tuple(one.signals for one in fits),
+        tuple(at for at, one in enumerate(fits) if one.spec.name in right),
+        log_probability(likelihoods(best.fillings[0].params, best.fillings[0])) if best else 0.0,
+        int(best.signals.left) if best else 0,
+        None if arguments is None or best is None or best.missing else _is_exact(best, right, arguments),
+    )
+
+
+def _is_exact(best: Fit, right: frozenset[str], arguments: Any) -> bool:
+    return best.spec.name in right and len(best.fillings) == 1 and same(best.fillings[0].params, arguments)
+
+
+def _weights(asked: Sequence[Asked]) -> list[float]:
+    """Return what each request counts: every source alike."""
+    sizes = {name: sum(one.source == name for one in asked) for name in {one.source for one in asked}}
+    return [len(asked) / len(sizes) / sizes[one.source] for one in asked]
+
+
+def _fitted(asked: Sequence[Asked], before: Fitted) -> Fitted:
+    serving = _least(_of_serving(asked), np.array(before.serving))
+    fitted = before._replace(serving=Signals(*serving))
+    sureness = _least(_of_sureness(asked, fitted), np.array(before.sureness))
+    return fitted._replace(sureness=Sureness(*sureness))
+
+
+def _least(loss: Any, drawn_to: NDArray[np.float64]) -> list[float]:
+    """Return the weights of the least loss, which stay near to what they are drawn to."""
+
+    def whole(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, slope = loss(weights)
+        away = weights - drawn_to
+        return value + DRAWN * float(away @ away), slope + 2 * DRAWN * away
+
+    return [float(one) for one in minimize(whole, drawn_to, jac=True, method="L-BFGS-B").x]
+
+
+def _of_serving(asked: Sequence[Asked]) -> Any:
+    """Return the loss: of each request, the log of the share that the right ones, or none, do not get."""
+    told = [(np.array(one.signals), one.right, share) for one, share in zip(asked, _weights(asked), strict=True)]
+    told = [(table, right, share) for table, right, share in told if len(table)]
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, slope = 0.0, np.zeros_like(weights)
+        for table, right, share in told:
+            scores = np.append(table @ weights, 0.0)
+            powers = np.exp(scores - scores.max())
+            likely = powers / powers.sum()
+            wanted = np.zeros_like(likely)
+            places = list(right) or [-1]
+            wanted[places] = likely[places] / likely[places].sum()
+            value -= share * float(np.log(likely[places].sum()))
+            slope += share * table.T @ (likely - wanted)[:-1]
+        return value, slope
+
+    return loss
+
+
+def _of_sureness(asked: Sequence[Asked], fitted: Fitted) -> Any:
+    """Return the loss of what tells how probably a call is right, over those that are made."""
+    pairs = [(one, share) for one, share in zip(asked, _weights(asked), strict=True) if one.exact is not None]
+    table = np.array([_told(one, fitted) for one, _ in pairs])
+    right, counts = np.array([one.exact for one, _ in pairs]), np.array([share for _, share in pairs])
+    made = np.array([sum(shares(one.signals, fitted)) for one, _ in pairs]) >= 0.3
+    table, right, counts = table[made], right[made], counts[made]
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        scores = table @ weights
+        likely = 1 / (1 + np.exp(-scores))
+        value = float((counts * (np.logaddexp(0, scores) - right * scores)).sum())
+        return value, table.T @ (counts * (likely - right))
+
+    return loss
+
+
+def _told(one: Asked, fitted: Fitted) -> Sureness:
+    return Sureness(1.0, log_odds(max(shares(one.signals, fitted))), one.arguments, one.left)
+
+
+def _figures(asked: Sequence[Asked], fitted: Fitted) -> dict[str, Any]:
+    likely = [sum(shares(one.signals, fitted)) for one in asked]
+    needed = [value for value, one in zip(likely, asked, strict=True) if one.right]
+    unneeded = [value for value, one in zip(likely, asked, strict=True) if not one.right]
+    first = [_first(one, fitted) in one.right for one in asked if one.right]
+    sure = [
+        (1 / (1 + math.exp(-float(np.dot(_told(one, fitted), fitted.sureness)))), one.exact)
+        for one, value in zip(asked, likely, strict=True)
+        if one.exact is not None and value >= 0.5
+    ]
+    passed = [right for value, right in sure if value >= 0.7]
+    return {
+        "auroc": _rounded(auroc(needed, unneeded)),
+        "declined wrongly": _rounded(float(np.mean([value < 0.5 for value in needed])) if needed else None),
+        "called wrongly": _rounded(float(np.mean([value >= 0.5 for value in unneeded])) if unneeded else None),
+        "the right one first": _rounded(float(np.mean(first)) if first else None),
+        "exact": _rounded(float(np.mean([right for _, right in sure])) if sure else None),
+        "passed": len(passed),
+        "of those right": _rounded(float(np.mean(passed)) if passed else None),
+    }
+
+
+def _first(one: Asked, fitted: Fitted) -> int:
+    return int(np.argmax(shares(one.signals, fitted))) if one.signals else -1
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _rounded_all(weights: Signals | Sureness) -> dict[str, float]:
+    return {name: round(value, 3) for name, value in weights._asdict().items()}

@@ -1,0 +1,184 @@
+"""How each tool fits one part of a request: what speaks for it, how probably it serves, and its arguments."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import lru_cache
+
+from deciders.judge.judge import judge
+from deciders.reflex.reading import access_of, asks_advice, is_question, mentions_in, senses_of, verbs_in
+from deciders.reflex.serving import Signals, Sureness, log_odds, shares, sure
+from deciders.values.filling import Filling, fill_each, takes_path
+from deciders.values.mentions import Span
+from state.sections import Access
+from tools.catalogue.catalogue import Catalogue
+from tools.palette.subject import documents
+from tools.ranking.bm25 import Ranked
+from tools.spec.tool_spec import ToolSpec
+from tools.text.words import query_terms, words_of
+
+ENOUGH = 0.5
+"""Probability that some tool serves from which one is called."""
+CANDIDATES = 12
+"""Tools, of those ranked best, that are looked at."""
+FILLED = 6
+"""Of those, the ones that fit best, whose arguments are looked for."""
+MOST = 3
+"""What is missing or left over beyond this makes nothing worse."""
+LEAST = 1e-3
+"""Probability of arguments below which nothing gets worse."""
+_VALUES = frozenset({"quoted", "code", "url", "email", "path", "number"})
+"""Kinds of mentions that stand for nothing else than a value; numbers only in digits."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a tool fits."""
+
+    spec: ToolSpec
+    signals: Signals
+    fillings: tuple[Filling, ...] = field(default=(), repr=False)
+    """Its arguments; more than one where it is to be called once for each of several files."""
+    share: float = 0.0
+    """Probability that it is the one that serves."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What it needs and the request does not hold."""
+        return next((one.missing for one in self.fillings if one.missing), ())
+
+    def sureness(self, arguments: float, left: int) -> float:
+        """Return how probably a call of it is right in tool and arguments.
+
+        Args:
+            arguments: Log probability of the arguments.
+            left: How many values of the request none of them takes.
+        """
+        return sure(Sureness(1.0, log_odds(self.share), arguments, min(MOST, left)))
+
+    @property
+    def why(self) -> str:
+        """What speaks for it, in words."""
+        told = self.signals
+        reasons = {
+            "named outright": told.outright,
+            "its name says what is asked": told.verb or told.named > 0.5,
+            "it takes the path named": told.path,
+            "it documents what is asked about": told.documents,
+            "its description shares the request's words": told.known,
+            "it reads as what is asked for": told.judged > 0,
+        }
+        return f"{self.spec.name}: {', '.join(why for why, holds in reasons.items() if holds) or 'it is the nearest'}"
+
+
+def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> list[Fit]:
+    """Return how the likeliest tools fit a part of a request, best first. Blocking.
+
+    Args:
+        text: The part.
+        catalogue: What there is.
+        now: What "tomorrow" is reckoned from.
+        also: A tool that is looked at, however unlikely it is.
+    """
+    ranked = catalogue.ranking.rank(text, limit=CANDIDATES)
+    hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
+    specs = [catalogue[name] for name in dict.fromkeys([*hits, *_beside(text, catalogue), also]) if name in catalogue]
+    judged = {one.tool_name: one.fits for one in judge(text, specs)}
+    best = ranked[0].score if ranked else 0.0
+    outright = catalogue.named_in(text)
+    seen = [
+        Fit(spec, _seen(spec, text, hits.get(spec.name), best, judged[spec.name], outright=spec.name in outright))
+        for spec in specs
+    ]
+    ordered = sorted(_shared(seen), key=_first)
+    first = [*ordered[:FILLED], *(one for one in ordered[FILLED:] if one.spec.name == also)]
+    return sorted(_shared([_with_arguments(one, text, now) for one in first]), key=_first)
+
+
+def needed(fits: Sequence[Fit]) -> float:
+    """Return the probability that one of them serves."""
+    return sum(fit.share for fit in fits)
+
+
+def left_over(text: str, fillings: Sequence[Filling]) -> list[str]:
+    """Return what a request names that must be a value, and no argument of any of the calls takes."""
+    unused = [{span.text: None for span in one.unused if _is_value(span, text)} for one in fillings]
+    return [said for said in unused[0] if all(said in one for one in unused)] if unused else []
+
+
+def without_name(text: str, spec: ToolSpec) -> str:
+    """Return the text without the name of the tool, which would read as a path."""
+    return text.replace(spec.name, " ")
+
+
+def _first(fit: Fit) -> tuple[float, str]:
+    return -fit.share, fit.spec.name
+
+
+def _shared(fits: Sequence[Fit]) -> list[Fit]:
+    found = shares([fit.signals for fit in fits])
+    return [replace(fit, share=share) for fit, share in zip(fits, found, strict=True)]
+
+
+def _beside(text: str, catalogue: Catalogue) -> Iterator[str]:
+    """Yield tools to be looked at however they rank: those called by name, and for a file what takes one."""
+    yield from catalogue.named_in(text)
+    if mentions_in(text).paths:
+        yield from [name for name in catalogue.samples if takes_path(catalogue[name])][:FILLED]
+
+
+def _seen(
+    spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, best: float, judged: float, *, outright: bool
+) -> Signals:
+    """Return what is seen of a tool before its arguments are looked for."""
+    bare = without_name(text, spec)
+    place, hit = ranked or (CANDIDATES, None)
+    names_path, asked = bool(mentions_in(bare).paths), access_of(text)
+    verbs, senses, words = verbs_in(text), senses_of(verbs_in(text)), words_of(spec.upstream_name)
+    verb = bool({*senses} & {*words, *senses_of(words)} or {*verbs} & {*words})
+    terms = query_terms(bare)
+    return Signals(
+        judged=log_odds(judged),
+        known=len(hit.terms) / len(terms) if hit and terms else 0.0,
+        named=min(1.0, len(hit.name_terms) / len(words)) if hit and words else 0.0,
+        place=1 / (1 + place),
+        behind=min(3.0, best - hit.score) if hit else 3.0,
+        verb=float(verb),
+        outright=float(outright),
+        path=float(names_path and takes_path(spec)),
+        no_path=float(names_path and not takes_path(spec)),
+        implied=float(names_path and not senses and "read" in words),
+        documents=float(is_question(bare) and hit is not None and documents(spec, hit, bare)),
+        above=float(spec.risk.severity > max(risk.severity for risk in asked.risks)),
+        otherwise=float(asked is not Access.READ and not verb),
+        deprecated=float("deprecated" in spec.full.lower()),
+        advice=float(asks_advice(text)),
+    )
+
+
+def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
+    """Return the fit with its arguments, and what they say of it."""
+    fillings = fillings_of(fit.spec, text, now)
+    signals = fit.signals._replace(
+        lacking=min(MOST, max(len(one.missing) for one in fillings)),
+        certain=min(map(certain, fillings)),
+        left=min(MOST, len(left_over(text, fillings))),
+    )
+    return replace(fit, fillings=fillings, signals=signals)
+
+
+@lru_cache(maxsize=256)
+def fillings_of(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]:
+    """Return a tool's arguments for a part of a request, once for each file where several are named. Blocking."""
+    return tuple(fill_each(spec, without_name(text, spec), now=now))
+
+
+def certain(filling: Filling) -> float:
+    """Return the log probability of a filling's arguments, a mean where there are several."""
+    return math.log(max(LEAST, filling.probability)) / max(1, len(filling.arguments))
+
+
+def _is_value(span: Span, text: str) -> bool:
+    """Whether a mention must be a value; a number in a question may be what is asked about."""
+    return span.kind in _VALUES and (span.kind != "number" or (span.text[:1].isdigit() and not is_question(text)))

@@ -1,0 +1,105 @@
+"""How probably a tool serves a request: signals about each candidate, weighed as learned from requests and tools.
+
+The candidates and "none of them" share one probability. `serving.json` holds the weights; benchmarks/train fits them.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+FITTED = Path(__file__).with_name("serving.json")
+
+
+class Signals(NamedTuple):
+    """What speaks for and against a tool; each is weighed by the number of the same name."""
+
+    always: float = 1.0
+    judged: float = 0.0
+    """Log odds that the encoder gives it."""
+    known: float = 0.0
+    """Share of the request's telling words that the tool knows."""
+    named: float = 0.0
+    """Share of the words of its name that the request holds."""
+    place: float = 0.0
+    """1 for the best ranked, 1/2 for the second, and so on."""
+    behind: float = 0.0
+    """How far the score of its ranking is below the best."""
+    verb: float = 0.0
+    """Its name says what the request's verb may stand for."""
+    outright: float = 0.0
+    """It is called by its name."""
+    path: float = 0.0
+    """A file is named, and it takes one."""
+    no_path: float = 0.0
+    """A file is named, and it takes none."""
+    implied: float = 0.0
+    """Nothing but a file is named, and it reads."""
+    documents: float = 0.0
+    """A question is about what it documents."""
+    above: float = 0.0
+    """It does more than the request asks for: it writes, say, where only reading is asked for."""
+    otherwise: float = 0.0
+    """The request asks for a change, and the tool's name does not say that one."""
+    deprecated: float = 0.0
+    lacking: float = 0.0
+    """Arguments that it needs and the request does not hold; at most 3."""
+    certain: float = 0.0
+    """Mean log probability of its arguments."""
+    left: float = 0.0
+    """Files, addresses, numbers and quoted texts that no argument takes; at most 3."""
+    advice: float = 0.0
+    """The request asks how or why, for nothing to be done."""
+
+
+class Sureness(NamedTuple):
+    """What tells how probably a chosen call is right in tool and arguments, and what each counts."""
+
+    always: float = 1.0
+    serves: float = 0.0
+    """Log odds that the tool serves."""
+    arguments: float = 0.0
+    """Log probability of its arguments."""
+    left: float = 0.0
+    """As among the signals."""
+
+
+class Fitted(NamedTuple):
+    """The weights."""
+
+    serving: Signals
+    sureness: Sureness
+
+
+def shares(candidates: Sequence[Signals], fitted: Fitted | None = None) -> list[float]:
+    """Return the probability that each is the one that serves; what is left to 1 is that none does."""
+    weights = (fitted or load_fitted()).serving
+    scores = [_product(one, weights) for one in candidates]
+    most = max([0.0, *scores])
+    powers = [math.exp(score - most) for score in scores]
+    total = math.exp(-most) + sum(powers)
+    return [power / total for power in powers]
+
+
+def sure(told: Sureness, fitted: Fitted | None = None) -> float:
+    """Return the probability that a call is right in tool and arguments."""
+    weights = (fitted or load_fitted()).sureness
+    return 1 / (1 + math.exp(-_product(told, weights)))
+
+
+def _product(signals: Sequence[float], weights: Sequence[float]) -> float:
+    return sum(signal * weight for signal, weight in zip(signals, weights, strict=True))
+
+
+def log_odds(probability: float) -> float:
+    """Return the log odds of a probability, which are kept within 7 of even."""
+    return max(-7.0, min(7.0, math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))))
+
+
+@cache
+def load_fitted() -> Fitted:
+    """Return the weights that are shipped."""
+    held = json.loads(FITTED.read_text(encoding="utf-8"))
+    return Fitted(Signals(**held["serving"]), Sureness(**held["sureness"]))
