@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from benchmarks.selection.cases import Case, Expected
+from tools.usage.reliability import calibration_error, reliability
 
 GATE = 0.7
-BINS = 10
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 Figures = dict[str, float | int | None]
@@ -57,7 +57,7 @@ def summary(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> Figures:
         "exact_match": _mean(is_right(case, one) for case, one in judged),
         "asked_where_something_is_missing": _mean(one.action == "clarify" for one in asking),
         "called_where_none_serves": _mean(one.action == "call" for one in unserved),
-        "ece": calibration_error(called),
+        "ece": calibration_error(reliability(called)) if called else None,
         "gate_precision": _mean(passed),
         "gate_coverage": len(passed) / sum(map(_judged, cases)) if any(map(_judged, cases)) else None,
     }
@@ -88,17 +88,6 @@ def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
     for score in positive:
         wins += (_below(order, score) + _below(order, score, including=True)) / 2
     return wins / (len(positive) * len(negative))
-
-
-def calibration_error(called: Sequence[tuple[float, bool]]) -> float | None:
-    """Return the expected calibration error over ten equal bins of confidence."""
-    if not called:
-        return None
-    bins: dict[int, list[tuple[float, bool]]] = {}
-    for confidence, right in called:
-        bins.setdefault(min(int(confidence * BINS), BINS - 1), []).append((confidence, right))
-    apart = (abs(sum(c for c, _ in held) - sum(r for _, r in held)) for held in bins.values())
-    return sum(apart) / len(called)
 
 
 def _judged(case: Case) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from deciders.judge.encoding import encode_request, encode_tool, joined
 from deciders.judge.judgement import Judgement
 from deciders.judge.pointing import pointed, slots
+from tools.learned import session_of, tokenizer_of
 from tools.spec.tool_spec import ToolSpec
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 WEIGHTS = Path(__file__).parent / "weights"
-THREADS = 2
 REMEMBERED = 64
 """Requests whose judgements are kept at hand."""
 
@@ -67,17 +67,12 @@ def _known(request: str) -> dict[ToolSpec, Judgement]:
 
 @lru_cache(maxsize=2)
 def load_encoder(folder: Path) -> Encoder:
-    """Return the encoder whose files are in a folder, read once."""
-    from onnxruntime import InferenceSession, SessionOptions
-    from tokenizers import Tokenizer
+    """Return the encoder whose files are in a folder, read once.
 
-    options = SessionOptions()
-    options.intra_op_num_threads = THREADS
-    session = InferenceSession(str(folder / "judge.onnx"), options, providers=["CPUExecutionProvider"])
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return Encoder(session, tokenizer)
+    Raises:
+        WeightsError: they are missing or broken.
+    """
+    return Encoder(session_of(folder / "judge.onnx"), tokenizer_of(folder / "tokenizer.json"))
 
 
 def _batch(pairs: Sequence[tuple[list[int], list[int], list[int]]]) -> dict[str, Any]:

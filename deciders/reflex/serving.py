@@ -3,12 +3,13 @@
 The candidates and "none of them" share one probability. `serving.json` holds the weights; benchmarks/train fits them.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from tools.learned import json_of
 
 FITTED = Path(__file__).with_name("serving.json")
 
@@ -100,6 +101,10 @@ def log_odds(probability: float) -> float:
 
 @cache
 def load_fitted() -> Fitted:
-    """Return the weights that are shipped."""
-    held = json.loads(FITTED.read_text(encoding="utf-8"))
+    """Return the weights that are shipped.
+
+    Raises:
+        WeightsError: their file is missing or broken.
+    """
+    held = json_of(FITTED)
     return Fitted(Signals(**held["serving"]), Sureness(**held["sureness"]))

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from deciders.values.conversion import COMMANDS, convert, number_as, split_command, stems_in, valid
-from deciders.values.dates import moment_of, seconds_of, written
+from deciders.values.dates import has_clock, moment_of, seconds_of, written
 from deciders.values.mentions import EDGES, Reading, Span, unit_of
 from deciders.values.schema import Parameter
 from tools.text.words import words_of
@@ -108,25 +108,31 @@ def _strings(reading: Reading, parameter: Parameter, now: datetime | None) -> It
     examples = {tuple(stems_in(example)): example for example in parameter.examples}
     for span in reading.spans:
         hinted = examples.get(tuple(stems_in(span.text))) if examples and span.last - span.first <= 4 else None
+        if span.kind in {"date", "time"} or (span.kind == "quoted" and _DIGITAL.search(span.text)):
+            yield from _moments(reading, span, parameter, now)
         yield Candidate(span.text, "written", span, float(hinted is not None))
         if hinted is not None and hinted != span.text:
             yield Candidate(hinted, "hinted", span, 1.0)
-        if span.kind in {"date", "time"} or (span.kind == "quoted" and _DIGITAL.search(span.text)):
-            yield from _moments(span, parameter, now)
 
 
-def _moments(span: Span, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
+def _moments(reading: Reading, span: Span, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
+    """Yield a date or a time in the format that is asked for, if it holds all that the format tells."""
+    wanted = parameter.time_format or ("HH:MM" if span.kind == "time" else "YYYY-MM-DD")
+    of_day, of_date, named = "HH" in wanted, "DD" in wanted or "MM-" in wanted, {one.kind for one in reading.mentions}
+    if of_day and not has_clock(span.text) and (not of_date or "time" in named):
+        return
+    if of_date and span.kind == "time" and ("date" in named or now is None):
+        return
     moment = moment_of(span.text, now)
     if moment is None:
         return
-    wanted = parameter.time_format or ("HH:MM" if span.kind == "time" else "YYYY-MM-DD")
     yield Candidate(written(moment, wanted), "moment", span, float(bool(parameter.time_format)))
 
 
 def _numbers(reading: Reading, parameter: Parameter, *, whole: bool) -> Iterator[Candidate]:
     said = {*parameter.words, *parameter.about}
     for span in reading.mentions:
-        if span.kind == "duration":
+        if span.kind in {"duration", "date"}:
             yield from _lengths(span, said, whole)
         if span.kind == "date":
             year = re.search(r"(?<!\d)(\d{4})(?!\d)", span.text)

@@ -34,7 +34,7 @@ _WHEN = re.compile(
     r"|(?P<chinese>\d{4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|\d{1,2}月\d{1,2}日|今天|明天|后天|昨天|前天)",
     re.IGNORECASE,
 )
-_WORDY = re.compile(r"[^\W\d_]")
+_TIME_OF_DAY = re.compile(rf"(?<![\w/.-])(?:{_CLOCK})|T\d{{2}}:\d{{2}}", re.IGNORECASE)
 _MAY = re.compile(r"may|mar|mars|sun|hier", re.IGNORECASE)
 
 
@@ -45,6 +45,11 @@ def times_in(text: str) -> Iterator[tuple[int, int, str]]:
         kind = "date" if kind in {"relative", "chinese"} else kind
         if not _MAY.fullmatch(match.group()):
             yield match.start(), match.end(), kind
+
+
+def has_clock(text: str) -> bool:
+    """Whether a time of day stands in a text."""
+    return bool(_TIME_OF_DAY.search(text))
 
 
 @lru_cache(maxsize=2_000)

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deciders.values.candidates import WAYS, Candidate
+from deciders.values.meaning import Meaning
 from deciders.values.mentions import EDGES, KINDS, TYPED, Reading, Span, sense_of
 from deciders.values.schema import Parameter
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import STOP_WORDS, stem_of, words_of
 
-VERSION = 1
+VERSION = 2
 """Of what the features mean: a model of another version is of no use."""
 
 Matrix = NDArray[np.float32]
@@ -75,6 +76,7 @@ _PAIR_NAMES = [
     "name left", "name right", "name inside", "name matched left", "about left", "about right", "about inside",
     "other left", "other right", "other inside", "nearest is own", "nearest right is own", "from", "to",
     "of kind", "order of kind", "order gap", "in tool name", "in tool text",
+    "name near", "about near", "other near", "nearer than other", "name below best", "about below best",
 ]  # fmt: skip
 NAMES = tuple(_SPAN_NAMES + _PARAMETER_NAMES + _PAIR_NAMES)
 _FROM = frozenset("from between von de desde".split())
@@ -107,6 +109,7 @@ class Scene:
         self._tool_text = _near(reading, frozenset(said))
         self._names = [_near(reading, frozenset(one.words)) for one in parameters]
         self._about = [_near(reading, one.about) for one in parameters]
+        self._meaning = Meaning(reading, parameters)
         self._places: dict[str, list[tuple[int, int]]] = {}
         for span in reading.mentions:
             self._places.setdefault(span.kind, []).append((span.first, span.last))
@@ -187,6 +190,9 @@ class Scene:
         rank = self._kin(parameter).index(parameter)
         shapes, words = _examples(parameter.examples)
         default = parameter.schema.get("default", parameter)
+        names, abouts = self._meaning.near(first, last)
+        near_name, near_about = names[:, index], abouts[:, index]
+        near_other = np.delete(abouts, index, axis=1).max(axis=1) if len(self.parameters) > 1 else 0 * far
         return np.array(
             [
                 [one.strength for one in found],
@@ -214,6 +220,12 @@ class Scene:
                 [abs(at - rank) if at >= 0 else 9 for at in place],
                 self._tool_name.inside(first, last),
                 self._tool_text.inside(first, last),
+                near_name,
+                near_about,
+                near_other,
+                near_about - near_other,
+                near_name - near_name.max(),
+                near_about - near_about.max(),
             ],
             dtype=np.float32,
         ).T

@@ -1,6 +1,5 @@
 """The learned scorer: small trees over `features`; the scores of one parameter's candidates are compared."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deciders.values.features import NAMES, VERSION, Matrix
+from tools.learned import json_of
 
 TREES = Path(__file__).with_name("trees.json")
 
@@ -58,5 +58,9 @@ class Model:
 
 @cache
 def model() -> Model:
-    """Return the model that is shipped."""
-    return Model.of(json.loads(TREES.read_text("utf-8")))
+    """Return the model that is shipped.
+
+    Raises:
+        WeightsError: its file is missing or broken.
+    """
+    return Model.of(json_of(TREES))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.selection.cases import Case, as_json_schema, read_cases
-from benchmarks.selection.figures import Call, Outcome, auroc, calibration_error, is_right, same, summary
+from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same, summary
 from state.errors import InputError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -76,7 +76,7 @@ def test_figures():
 
 def test_measures_of_nothing():
     assert auroc([], [0.1]) is None
-    assert calibration_error([]) is None
+    assert summary([case()], [NOTHING])["ece"] is None
 
 
 def test_schemas_of_other_dialects():

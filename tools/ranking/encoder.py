@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from state.errors import WeightsError
+from tools.learned import arrays_of, session_of, tokenizer_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -23,7 +24,6 @@ Floats = NDArray[np.float32]
 WEIGHTS = Path(__file__).with_name("weights")
 TOKENS = 72
 """Of a text, that are read."""
-THREADS = 2
 
 
 class Encoder(Protocol):
@@ -72,7 +72,7 @@ class SentenceEncoder:
     def _parts(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
-                self._loaded = _session(self._folder / "encoder.onnx"), _tokenizer(self._folder)
+                self._loaded = session_of(self._folder / "encoder.onnx"), _tokenizer(self._folder)
         loaded: tuple[Any, Any] = self._loaded
         return loaded
 
@@ -149,51 +149,11 @@ def static_encoder(folder: Path = WEIGHTS) -> StaticEncoder:
     return StaticEncoder(folder)
 
 
-def arrays_of(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a file.
-
-    Raises:
-        WeightsError: it is missing or broken.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as read:
-            return dict(read)
-    except Exception as error:  # whatever numpy and zipfile make of a broken file
-        raise _broken(path, error) from error
-
-
 def _of_length_one(rows: Floats) -> Floats:
     lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
     unit: Floats = (rows / lengths).astype(np.float32)
     return unit
 
 
-def _session(path: Path) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = THREADS
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads leave the cores to others
-    options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its errors share no other class
-        raise _broken(path, error) from error
-
-
 def _tokenizer(folder: Path) -> Any:
-    from tokenizers import Tokenizer
-
-    path = folder / "tokenizer.json"
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # it raises nothing more specific
-        raise _broken(path, error) from error
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(TOKENS)
-    return tokenizer
-
-
-def _broken(path: Path, error: Exception) -> WeightsError:
-    return WeightsError(f"{path}: these weights are missing or broken; install Packetgate anew: {error}")
+    return tokenizer_of(folder / "tokenizer.json", TOKENS)

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tools.learned import arrays_of
 from tools.ranking.asked import Asked
 from tools.ranking.bm25 import Lexical
-from tools.ranking.encoder import WEIGHTS, Encoder, Floats, arrays_of, sentence_encoder, static_encoder
+from tools.ranking.encoder import WEIGHTS, Encoder, Floats, sentence_encoder, static_encoder
 from tools.ranking.features import NAMES, Cosines, features
 from tools.ranking.trees import Trees
 from tools.ranking.vectors import Vectors

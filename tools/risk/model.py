@@ -1,12 +1,12 @@
 """The linear model: its weights, and what a tool's text comes to by them."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import exp
 from pathlib import Path
 
+from tools.learned import json_of
 from tools.risk.features import VERSION
 
 WEIGHTS = Path(__file__).with_name("weights.json")
@@ -42,9 +42,10 @@ def model() -> Model:
     """Return the model that is shipped.
 
     Raises:
+        WeightsError: its file is missing or broken.
         ValueError: its weights are of other features than this version sees.
     """
-    loaded = Model(**json.loads(WEIGHTS.read_text("utf-8")))
+    loaded = Model(**json_of(WEIGHTS))
     if loaded.version != VERSION:
         raise ValueError(f"{WEIGHTS.name} is of features {loaded.version}, not {VERSION}: train it anew")
     return loaded

@@ -30,7 +30,8 @@ _STEPS = 300
 _LEAST_SLOPE = 0.05
 """A surer review never counts for less."""
 _EDGE = 1e-3
-_WRONG = {ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED}
+CHANGED = {ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED}
+"""What a person did to a call that was not right as it was put."""
 
 
 class Answered(NamedTuple):
@@ -95,10 +96,10 @@ def kind_of(decided_by: DecidedBy, source: ConfidenceSource) -> str:
 def answered(records: Iterable[UsageRecord]) -> list[Answered]:
     """Return the calls that a person decided, oldest first."""
     return [
-        Answered(call.review_kind, call.review_score, call.approval not in _WRONG)
+        Answered(call.review_kind, call.review_score, call.approval not in CHANGED)
         for record in records
         for call in record.calls
-        if call.review_score is not None and call.approval in {*_WRONG, ApprovalOutcome.APPROVED}
+        if call.review_score is not None and call.approval in {*CHANGED, ApprovalOutcome.APPROVED}
     ]
 
 

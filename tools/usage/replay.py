@@ -11,7 +11,7 @@ from typing import Literal
 from state.routing import Risk
 from state.sections import ApprovalOutcome
 from tools.policy.rules import Effect, Rule, ruling
-from tools.usage.calibration import Calibration
+from tools.usage.calibration import CHANGED, Calibration
 from tools.usage.record import CallRecord, UsageRecord
 
 End = Literal["run unasked", "asked about", "denied by a rule"]
@@ -40,13 +40,12 @@ def replayed(
     """Return what a threshold, a calibration and rules would have made of reviewed calls."""
     calls = [call for record in records for call in record.calls if call.review_score is not None]
     ends = [(call, _end(call, calibration, threshold, rules)) for call in calls]
-    changed = {ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED}
     return Replayed(
         turns=len(records),
         calls=len(calls),
         then=_counted("asked about" if call.approval is not None else "run unasked" for call in calls),
         now=_counted(end for _, end in ends),
-        denied_and_run=sum(end == "run unasked" and call.approval in changed for call, end in ends),
+        denied_and_run=sum(end == "run unasked" and call.approval in CHANGED for call, end in ends),
         approved_and_asked=sum(
             end == "asked about" and call.approval is ApprovalOutcome.APPROVED for call, end in ends
         ),

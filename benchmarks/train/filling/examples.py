@@ -44,7 +44,7 @@ def own() -> Iterator[Example]:
     for catalogue in catalogues():
         for asked in catalogue.requests:
             if asked.tool:
-                yield Example("own", asked.text, catalogue.tools[asked.tool], asked.arguments, weight=2.0)
+                yield Example("own", asked.text, catalogue.tools[asked.tool], asked.arguments, weight=3.0)
 
 
 def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:

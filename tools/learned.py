@@ -1,0 +1,83 @@
+"""Reading what is learned and shipped with Packetgate: as it should be, or one clear error."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from state.errors import WeightsError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+THREADS = 2
+"""Of one encoder."""
+
+
+def session_of(path: Path) -> Any:
+    """Return an encoder, ready to run in ONNX Runtime.
+
+    Raises:
+        WeightsError: it is missing or broken.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads leave the cores to others
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors share no other class
+        raise _broken(path, error) from error
+
+
+def tokenizer_of(path: Path, most: int | None = None) -> Any:
+    """Return a tokenizer that cuts a text after `most` tokens, if that is given, and pads none.
+
+    Raises:
+        WeightsError: it is missing or broken.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # it raises nothing more specific
+        raise _broken(path, error) from error
+    tokenizer.no_padding()
+    if most is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(most)
+    return tokenizer
+
+
+def arrays_of(path: Path) -> "dict[str, NDArray[Any]]":
+    """Return the arrays of a file.
+
+    Raises:
+        WeightsError: it is missing or broken.
+    """
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as read:
+            return dict(read)
+    except Exception as error:  # whatever numpy and zipfile make of a broken file
+        raise _broken(path, error) from error
+
+
+def json_of(path: Path) -> Any:
+    """Return what a file of JSON holds.
+
+    Raises:
+        WeightsError: it is missing or broken.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _broken(path, error) from error
+
+
+def _broken(path: Path, error: Exception) -> WeightsError:
+    return WeightsError(f"{path}: these weights are missing or broken; install Packetgate anew: {error}")
