@@ -1,14 +1,16 @@
 """Reading what is learned and shipped with Packetgate: as it should be, or one clear error."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from state.errors import WeightsError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Form = TypeVar("Form")
 THREADS = 2
 """Of one encoder."""
 
@@ -67,15 +69,15 @@ def arrays_of(path: Path) -> "dict[str, NDArray[Any]]":
         raise _broken(path, error) from error
 
 
-def json_of(path: Path) -> Any:
-    """Return what a file of JSON holds.
+def json_of(path: Path, form: Callable[[Any], Form]) -> Form:
+    """Return what `form` makes of a file of JSON.
 
     Raises:
-        WeightsError: it is missing or broken.
+        WeightsError: it is missing or broken, or of another form.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return form(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise _broken(path, error) from error
 
 

@@ -106,5 +106,4 @@ def load_fitted() -> Fitted:
     Raises:
         WeightsError: their file is missing or broken.
     """
-    held = json_of(FITTED)
-    return Fitted(Signals(**held["serving"]), Sureness(**held["sureness"]))
+    return json_of(FITTED, lambda held: Fitted(Signals(**held["serving"]), Sureness(**held["sureness"])))

@@ -63,4 +63,4 @@ def model() -> Model:
     Raises:
         WeightsError: its file is missing or broken.
     """
-    return Model.of(json_of(TREES))
+    return json_of(TREES, Model.of)

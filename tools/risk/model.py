@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import exp
 from pathlib import Path
+from typing import Any
 
 from tools.learned import json_of
 from tools.risk.features import VERSION
@@ -42,10 +43,13 @@ def model() -> Model:
     """Return the model that is shipped.
 
     Raises:
-        WeightsError: its file is missing or broken.
-        ValueError: its weights are of other features than this version sees.
+        WeightsError: its file is missing or broken, or its weights are of other features than this version sees.
     """
-    loaded = Model(**json_of(WEIGHTS))
+    return json_of(WEIGHTS, _of_this_version)
+
+
+def _of_this_version(held: Mapping[str, Any]) -> Model:
+    loaded = Model(**held)
     if loaded.version != VERSION:
-        raise ValueError(f"{WEIGHTS.name} is of features {loaded.version}, not {VERSION}: train it anew")
+        raise ValueError(f"features {loaded.version}, not {VERSION}: train it anew")
     return loaded

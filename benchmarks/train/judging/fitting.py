@@ -1,6 +1,6 @@
 """Fits what each signal of a tool's serving counts, and how sure a call is, on sources that nothing was trained on.
 
-The weights are drawn to those that stand in `serving.json` already: what few requests show does not move them.
+The weights are drawn to `PRIOR`, what one would guess of them: what few requests show does not move them far.
 """
 
 import json
@@ -23,19 +23,43 @@ from benchmarks.train.own import catalogues
 from deciders.reflex.fit import Fit, fits_of
 from deciders.reflex.reading import parts_in
 from deciders.reflex.review import likelihoods, log_probability
-from deciders.reflex.serving import FITTED, Fitted, Signals, Sureness, load_fitted, log_odds, shares
+from deciders.reflex.serving import FITTED, Fitted, Signals, Sureness, log_odds, shares
 from tools.catalogue.catalogue import Catalogue
 
 SEED = 3
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
-REQUESTS = 24
+REQUESTS = 60
 """Taken of each public source."""
 BESIDE = 15
 """Tools beside the right one."""
 FURTHER = 60
 """Ranks from whose second half half of those are drawn: of the field, and not the same tool again."""
 DRAWN = 0.35
-"""How hard the weights are drawn to what they were: one over the variance, for each request of the mean source."""
+"""How hard the weights are drawn to their prior, in requests."""
+PRIOR = Fitted(
+    Signals(
+        always=-2.5,
+        judged=0.8,
+        known=2.5,
+        named=2,
+        place=0.7,
+        behind=-1,
+        verb=0.5,
+        outright=5,
+        path=1.5,
+        no_path=-0.6,
+        implied=2,
+        documents=1,
+        above=-3,
+        otherwise=-1,
+        deprecated=-0.8,
+        lacking=-1,
+        certain=0.3,
+        left=-1,
+        advice=-2.5,
+    ),
+    Sureness(always=0, serves=0.8, arguments=0.8, left=-1),
+)
 
 
 @dataclass(frozen=True)
@@ -55,12 +79,11 @@ class Asked:
 def fit(data: Path) -> None:
     """Print how each source does when it is left out, and write the weights of all."""
     asked = [*_asked(data)]
-    before = load_fitted()
     for left_out in dict.fromkeys(one.source for one in asked):
-        fitted = _fitted([one for one in asked if one.source != left_out], before)
+        fitted = _fitted([one for one in asked if one.source != left_out])
         tested = [one for one in asked if one.source == left_out]
         print(json.dumps({"left out": left_out, "requests": len(tested), **_figures(tested, fitted)}), flush=True)
-    fitted = _fitted(asked, before)
+    fitted = _fitted(asked)
     print(json.dumps({"all": len(asked), **_figures(asked, fitted)}))
     kept = {
         part: {name: round(value, 3) for name, value in one._asdict().items()} for part, one in fitted._asdict().items()
@@ -121,10 +144,10 @@ def _weights(asked: Sequence[Asked]) -> list[float]:
     return [len(asked) / len(sizes) / sizes[one.source] for one in asked]
 
 
-def _fitted(asked: Sequence[Asked], before: Fitted) -> Fitted:
-    serving = _least(_of_serving(asked), np.array(before.serving))
-    fitted = before._replace(serving=Signals(*serving))
-    sureness = _least(_of_sureness(asked, fitted), np.array(before.sureness))
+def _fitted(asked: Sequence[Asked]) -> Fitted:
+    serving = _least(_of_serving(asked), np.array(PRIOR.serving))
+    fitted = PRIOR._replace(serving=Signals(*serving))
+    sureness = _least(_of_sureness(asked, fitted), np.array(PRIOR.sureness))
     return fitted._replace(sureness=Sureness(*sureness))
 
 
@@ -209,7 +232,3 @@ def _first(one: Asked, fitted: Fitted) -> int:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
-
-
-def _rounded_all(weights: Signals | Sureness) -> dict[str, float]:
-    return {name: round(value, 3) for name, value in weights._asdict().items()}

@@ -1,0 +1,45 @@
+"""Reading what is learned and shipped: missing or broken, it is one clear error that names the file."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deciders.judge import judge
+from deciders.reflex import serving
+from state.errors import WeightsError
+from tools.learned import arrays_of, json_of, session_of, tokenizer_of
+
+
+@pytest.mark.parametrize("content", [None, b"", b"broken", b"\xff\xfe{"])
+@pytest.mark.parametrize("read", [session_of, tokenizer_of, arrays_of, lambda path: json_of(path, dict)])
+def test_missing_or_broken_weights_are_one_clear_error(
+    read: Callable[[Path], Any], content: bytes | None, tmp_path: Path
+):
+    path = tmp_path / "learned"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(WeightsError, match="learned: these weights are missing or broken; install Packetgate anew"):
+        read(path)
+
+
+def test_no_array_is_unpickled(tmp_path: Path):
+    np.savez(tmp_path / "learned.npz", evil=np.array([{}], dtype=object))
+    with pytest.raises(WeightsError):
+        arrays_of(tmp_path / "learned.npz")
+
+
+def test_what_is_shipped_is_whole():
+    judge.load_encoder(judge.WEIGHTS)
+    serving.load_fitted()
+
+
+@pytest.mark.parametrize("held", ["{}", "[]", '{"serving": {"foreign": 1}, "sureness": {}}'])
+def test_weights_of_another_form_are_the_same_error(held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "serving.json"
+    path.write_text(held)
+    monkeypatch.setattr(serving, "FITTED", path)
+    with pytest.raises(WeightsError, match=r"serving\.json"):
+        serving.load_fitted.__wrapped__()
