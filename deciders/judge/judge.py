@@ -1,4 +1,4 @@
-"""Judging candidates for a request: one batch through the encoder, each tool with the request before it."""
+"""How probably each of some tools serves a request: one batch through the encoder, each after the request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deciders.judge.encoding import encode_request, encode_tool, joined
-from deciders.judge.judgement import Judgement
-from deciders.judge.pointing import pointed, slots
 from tools.learned import session_of, tokenizer_of
 from tools.spec.tool_spec import ToolSpec
 
@@ -30,29 +28,18 @@ class Encoder:
     session: "InferenceSession"
     tokenizer: "Tokenizer"
 
-    def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[Judgement]:
-        """Judge each of the tools, in their order. Blocking."""
+    def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[float]:
+        """Return the probability that each tool serves the request, in their order. Blocking."""
         if not specs:
             return []
         asked = encode_request(request, self.tokenizer)
-        tools = [encode_tool(spec, self.tokenizer) for spec in specs]
-        serves, begin, end = self.session.run(None, _batch([joined(asked, tool) for tool in tools]))
-        seen = len(asked.ids) + 1
-        judged = []
-        for at, (spec, tool) in enumerate(zip(specs, tools, strict=True)):
-            found = {
-                name: pointed(begin[at, place, :seen], end[at, place, :seen])
-                for place, name in enumerate(tool.parameters)
-                if asked.ids
-            }
-            fits = float(1 / (1 + np.exp(-serves[at])))
-            filled = slots(request, asked.offsets, found, spec.required, tuple(spec.parameters))
-            judged.append(Judgement(spec.name, fits, filled))
-        return judged
+        pairs = [joined(asked, encode_tool(spec, self.tokenizer)) for spec in specs]
+        (serves,) = self.session.run(["serves"], _batch(pairs))
+        return [float(1 / (1 + np.exp(-score))) for score in serves]
 
 
-def judge(request: str, specs: Sequence[ToolSpec]) -> list[Judgement]:
-    """Say of each tool whether it serves the request and which words fill its parameters. Blocking when new."""
+def judge(request: str, specs: Sequence[ToolSpec]) -> list[float]:
+    """Return the probability that each tool serves the request, or part of it, in their order. Blocking when new."""
     known = _known(request)
     new = [spec for spec in specs if spec not in known]
     known |= zip(new, load_encoder(WEIGHTS).judge(request, new), strict=True)
@@ -60,7 +47,7 @@ def judge(request: str, specs: Sequence[ToolSpec]) -> list[Judgement]:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _known(request: str) -> dict[ToolSpec, Judgement]:
+def _known(request: str) -> dict[ToolSpec, float]:
     """Return what was judged for a request so far: intent, selection and review ask the same."""
     return {}
 
@@ -76,7 +63,7 @@ def load_encoder(folder: Path) -> Encoder:
 
 
 def _batch(pairs: Sequence[tuple[list[int], list[int], list[int]]]) -> dict[str, Any]:
-    """Return the pairs as arrays; a tool without parameters has one marker that nobody reads."""
+    """Return the pairs as arrays; where no tool has parameters, it has one marker."""
     longest = max(len(ids) for ids, _, _ in pairs)
     most = max([1, *(len(markers) for _, _, markers in pairs)])
     arrays = {name: np.zeros((len(pairs), longest), dtype=np.int64) for name in ("ids", "mask", "segments")}

@@ -84,7 +84,7 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
     ranked = catalogue.ranking.rank(text, limit=CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
     specs = [catalogue[name] for name in dict.fromkeys([*hits, *_beside(text, catalogue), also]) if name in catalogue]
-    judged = {one.tool_name: one.fits for one in judge(text, specs)}
+    judged = dict(zip([spec.name for spec in specs], judge(text, specs), strict=True))
     best = ranked[0].score if ranked else 0.0
     outright = catalogue.named_in(text)
     seen = [

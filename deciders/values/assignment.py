@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +17,6 @@ TWICE = 6.0
 """What it costs, in log odds, that two parameters take the same words."""
 SWAPPED = 0.7
 """That two of a kind stand the other way round than their parameters in the schema."""
-SLOT_WEIGHT = 0.7
-"""How much an encoder's word counts beside the trees'."""
-_LEAST = 0.02
-
-
-class Slot(Protocol):
-    """What an encoder that read request and tool says of one parameter."""
-
-    @property
-    def state(self) -> str: ...  # noqa: D102
-    @property
-    def start(self) -> int: ...  # noqa: D102
-    @property
-    def end(self) -> int: ...  # noqa: D102
-    @property
-    def probability(self) -> float: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -55,21 +39,6 @@ def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probabilities that scores of alternatives come to."""
     exponents = np.exp(scores - scores.max())
     return np.asarray(exponents / exponents.sum(), dtype=np.float64)
-
-
-def with_slot(scores: NDArray[np.float64], found: Sequence[Candidate], slot: Slot) -> NDArray[np.float64]:
-    """Return the scores with what an encoder says of the words that fill the parameter."""
-    said = np.array([_agrees(one, slot) for one in found])
-    rest = max(1, int((~said).sum()))
-    apart = max(_LEAST / rest, (1 - slot.probability) / rest)
-    share = max(_LEAST, slot.probability) / max(1, int(said.sum()))
-    return scores + SLOT_WEIGHT * np.log(np.where(said, share, apart))
-
-
-def _agrees(one: Candidate, slot: Slot) -> bool:
-    if slot.state != "filled":
-        return one.way == "none"
-    return one.span is not None and abs(one.span.start - slot.start) <= 1 and abs(one.span.end - slot.end) <= 1
 
 
 def assign(ranked: Sequence[Ranked]) -> list[Chosen]:

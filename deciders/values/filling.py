@@ -1,6 +1,6 @@
 """Filling a tool's parameters from a request: values, where each was read, how probably, and what was left over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from deciders.values.assignment import Chosen, Ranked, Slot, assign, softmax, with_slot
+from deciders.values.assignment import Chosen, Ranked, assign, softmax
 from deciders.values.candidates import NONE, Candidate, candidates, keyed_in, whole
 from deciders.values.features import Scene
 from deciders.values.mentions import Reading, Span, read
@@ -66,14 +66,13 @@ class Filling:
         return float(np.prod([one.probability for one in self.arguments])) if self.arguments else 1.0
 
 
-def fill(spec: ToolSpec, text: str, *, now: datetime | None = None, slots: Mapping[str, Slot] | None = None) -> Filling:
+def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
     """Fill a tool's parameters from `text`.
 
     Args:
         spec: The tool.
         text: The request.
         now: What "tomorrow" is reckoned from; without it such a date stays as it is written.
-        slots: What an encoder says of parameters, by name.
     """
     parameters = parameters_of(spec)
     reading = read(text)
@@ -90,8 +89,7 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None, slots: Mappi
         scores = model().scores(scene.rows(index, found)) + _outright(found)
         if takes_path(spec):
             scores = scores + _of_paths(found, is_path=bool({*parameter.words} & PATHS))
-        slot = (slots or {}).get(parameter.path[0]) if len(parameter.path) == 1 else None
-        ranked.append(Ranked(parameter, found, softmax(scores if slot is None else with_slot(scores, found, slot))))
+        ranked.append(Ranked(parameter, found, softmax(scores)))
     return _filling(spec, reading, [*zip(parameters, assign(ranked), strict=True)])
 
 

@@ -20,6 +20,8 @@ from deciders.values.model import TREES, Model
 from deciders.values.schema import Parameter, parameters_of
 
 UTTERANCES, MADE = 500, 2_500
+UNDESCRIBED = 0.15
+"""Share of the examples that nothing but names and types is known of."""
 
 
 def main() -> None:
@@ -59,7 +61,8 @@ def main() -> None:
 
 def _trained(examples: Sequence[Example], strangers: list[Parameter], rng: random.Random) -> dict[str, Any]:
     mixed = [known.with_strangers(one, strangers, rng) if rng.random() < 0.3 else one for one in examples]
-    return fit(groups(mixed, rng))
+    bare = [known.undescribed(one) if rng.random() < UNDESCRIBED else one for one in mixed]
+    return fit(groups(bare, rng))
 
 
 def _report(title: str, found: Sequence[tuple[Example, dict[str, Any]]], errors: int) -> None:

@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,14 @@ def with_strangers(example: Example, others: list[Parameter], rng: random.Random
     if rng.random() < 0.3:
         rng.shuffle(names)
     mixed = {**schema, "properties": {name: properties[name] for name in names}, "required": required}
-    return Example(
-        example.source, example.request, tool_spec(example.tool.name, example.tool.full, mixed), example.arguments,
-        example.spans, example.weight,
-    )  # fmt: skip
+    return replace(example, tool=tool_spec(example.tool.name, example.tool.full, mixed))
+
+
+def undescribed(example: Example) -> Example:
+    """Return an example of whose tool there is nothing but names and types, as many servers list theirs."""
+    schema = example.tool.input_schema
+    properties = {
+        name: {key: value for key, value in one.items() if key != "description"} if isinstance(one, dict) else one
+        for name, one in schema.get("properties", {}).items()
+    }
+    return replace(example, tool=tool_spec(example.tool.name, "", {**schema, "properties": properties}))

@@ -19,43 +19,25 @@ PAINT = tool("studio.mix_paint", "colours", description="Mix paints of several c
 
 def test_the_tool_that_serves_is_likelier():
     served, other = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
-    assert (served.tool_name, other.tool_name) == (TRAIN.name, PAINT.name)
-    assert served.fits > 0.5 > other.fits
-
-
-def test_words_for_each_parameter():
-    (judgement,) = judge("Find trains from Basel to Verona", [TRAIN])
-    assert [(one.name, one.state, one.text) for one in judgement.slots] == [
-        ("origin", "filled", "Basel"),
-        ("destination", "filled", "Verona"),
-        ("day", "default", ""),
-    ]
-    assert judgement.missing == ()
-
-
-def test_what_is_missing_is_named():
-    (judgement,) = judge("Find trains", [TRAIN])
-    assert judgement.missing == ("origin", "destination")
+    assert served > 0.5 > other
 
 
 @pytest.mark.parametrize("request_", ["", " ", "?" * 5000, "火车从北京到上海", "\x00\ud83d"])
 def test_any_request_is_judged(request_: str):
     text = request_.encode("utf-8", "replace").decode()
-    (judgement,) = judge(text, [TRAIN])
-    assert 0 <= judgement.fits <= 1
-    assert all(text[one.start : one.end] == one.text for one in judgement.slots)
+    (likely,) = judge(text, [TRAIN])
+    assert 0 <= likely <= 1
 
 
 def test_no_tools_and_no_parameters():
     assert judge("Hello", []) == []
-    (judgement,) = judge("Hello", [tool("x.ping")])
-    assert judgement.slots == ()
+    assert len(judge("Hello", [tool("x.ping")])) == 1
 
 
 def test_one_by_one_as_together():
     together = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
     alone = [judge("Find trains from Basel to Verona", [one])[0] for one in (TRAIN, PAINT)]
-    assert [one.fits for one in together] == pytest.approx([one.fits for one in alone], abs=0.1)
+    assert together == pytest.approx(alone, abs=0.1)
 
 
 def test_threads_share_it():
@@ -75,5 +57,4 @@ def test_what_is_too_long_is_cut():
     assert len(read.ids) <= MAX_TOOL + 1
     assert len(ids) == len(segments) <= 512
     assert len(markers) == len(read.parameters)
-    (judgement,) = judge("word", [large])
-    assert len(judgement.slots) == 60
+    assert len(judge("word", [large])) == 1

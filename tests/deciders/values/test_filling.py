@@ -1,6 +1,5 @@
 """Filling parameters from a request, by the tool's schema: nothing is made up."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -179,23 +178,6 @@ def test_a_parameter_of_which_nothing_is_said_is_missing_or_left_out():
 def test_what_no_argument_used_is_left_over():
     left = fill(READ, "Read a.txt for Anna and 'the boss', 12 times").unused
     assert [span.text for span in left] == ["Anna", "the boss", "12"]
-
-
-@dataclass(frozen=True)
-class Pointed:
-    """What an encoder says of a parameter."""
-
-    state: str
-    start: int
-    end: int
-    probability: float
-
-
-def test_an_encoder_may_say_which_words_fill_a_parameter():
-    text = "Add a note on the roof garden"
-    note = tool("n.note", "about", about="string")
-    slot = Pointed("filled", text.index("roof"), len(text), 0.99)
-    assert fill(note, text, slots={"about": slot}).params == {"about": "roof garden"}
 
 
 @pytest.mark.parametrize(
