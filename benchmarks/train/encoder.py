@@ -20,6 +20,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
+from benchmarks.train.precision import mixed
 from tools.ranking.text import text_of
 from tools.spec.tool_spec import ToolSpec
 
@@ -63,7 +64,7 @@ class Encoder(nn.Module):  # type: ignore[misc]
         """Return a row a text; texts of like length go together."""
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         rows = np.zeros((len(texts), self.body.config.hidden_size), np.float32)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with mixed():
             for start in range(0, len(order), 128):
                 part = order[start : start + 128]
                 rows[part] = self([texts[at] for at in part], length).float().numpy()

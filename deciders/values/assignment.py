@@ -17,6 +17,8 @@ TWICE = 6.0
 """What it costs, in log odds, that two parameters take the same words."""
 SWAPPED = 0.7
 """That two of a kind stand the other way round than their parameters in the schema."""
+SKIPPED = 2.0
+"""That a required parameter gets nothing, and a later one of its type does."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def _doubled(
     for at, index in zip(before, taken, strict=True):
         old = ranked[at].found[index]
         if old.span is None or new.span is None:
-            cost += SWAPPED * _skips(ranked[at].parameter, parameter, old, new)
+            cost += SKIPPED * _skips(ranked[at].parameter, parameter, old, new)
             continue
         if old.span.first < new.span.last and new.span.first < old.span.last:
             light = {old.way, new.way} & {"yes", "no", "choice", "hinted"}
@@ -85,8 +87,8 @@ def _doubled(
 
 
 def _skips(one: Parameter, other: Parameter, old: Candidate, new: Candidate) -> bool:
-    """Whether a required number goes to the later of two parameters, and the earlier gets none."""
-    if one.type != other.type or one.type not in {"integer", "number"} or not (one.required and other.required):
+    """Whether what a required parameter might take goes to a later one of its type."""
+    if one.type != other.type or not (one.required and other.required):
         return False
     earlier, later = (old, new) if one.order < other.order else (new, old)
     return earlier.way == "none" and later.way != "none"

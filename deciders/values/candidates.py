@@ -10,8 +10,11 @@ from deciders.values.conversion import COMMANDS, convert, number_as, split_comma
 from deciders.values.dates import has_clock, moment_of, seconds_of, written
 from deciders.values.mentions import EDGES, Reading, Span, unit_of
 from deciders.values.schema import Parameter
+from tools.text.verbs import EXECUTE_VERBS
 from tools.text.words import words_of
 
+LEADING = EDGES | EXECUTE_VERBS | {"off", "up", "command", "program"}
+"""Words that a command stands after."""
 WAYS = tuple(
     "none written moment number share unit duration choice hinted yes no list each literal keyed command given".split()
 )
@@ -276,11 +279,18 @@ def _literals(reading: Reading, kind: type) -> Iterator[Candidate]:
                 yield Candidate(value, "literal", reading.span(inside[0], inside[-1] + 1, "rest"))
 
 
+def _begins(reading: Reading, span: Span) -> bool:
+    """Whether a command may begin there: it is set off, or follows a word that leads to it, never a part of itself."""
+    before = reading.words[span.first - 1] if span.first else ""
+    return span.kind in {"quoted", "code"} or not before or reading.breaks[span.first] or before in LEADING
+
+
 def _arrays(reading: Reading, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
     yield from _literals(reading, list)
     if {*parameter.words} & COMMANDS and parameter.items.type in {"string", "any"}:
-        for span in reading.spans:
-            yield Candidate(split_command(span.text), "command", span)
+        yield from (
+            Candidate(split_command(span.text), "command", span) for span in reading.spans if _begins(reading, span)
+        )
         return
     items = parameter.items
     if items.type in {"array", "object"}:

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 from transformers import AutoModel
 
 from benchmarks.train.judging.examples import Example, Labelled, Tool
+from benchmarks.train.precision import mixed
 
 NEAREST = 14
 ALIKE = 0.7
@@ -34,7 +35,7 @@ class Embedder:
         """Return one unit vector a text."""
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         found = np.zeros((len(texts), 384), dtype=np.float32)
-        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.inference_mode(), mixed():
             for start in range(0, len(order), 128):
                 part = order[start : start + 128]
                 encoded = self._tokenizer.encode_batch([texts[at] for at in part])

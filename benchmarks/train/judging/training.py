@@ -19,6 +19,7 @@ from benchmarks.train.data import rows
 from benchmarks.train.judging.examples import Example, Tool, labelled, of_awareness, of_own, of_sealtools, of_snips
 from benchmarks.train.judging.mining import Embedder, mined
 from benchmarks.train.judging.synthesis import synthesised
+from benchmarks.train.precision import mixed
 from deciders.judge.encoding import encode_request, encode_tool, joined
 
 SEED = 20
@@ -153,7 +154,7 @@ def _padded(values: Sequence[int], size: int, fill: int = 0) -> list[int]:
 
 def losses(model: Judge, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return (loss of serving, loss of pointing)."""
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+    with mixed():
         serves, begin, end = model(batch["ids"], batch["mask"], batch["segments"], batch["markers"])
     serving = nn.functional.binary_cross_entropy_with_logits(serves.float(), batch["fits"], batch["weight"])
     outside = torch.arange(begin.shape[-1])[None, None] >= batch["request"][:, None, None]

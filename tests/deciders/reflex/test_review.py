@@ -1,4 +1,4 @@
-"""Review by checks: what does not hold lowers the confidence, and is said."""
+"""Review without a model: how surely a call fits, and what does not hold, which lowers that and is said."""
 
 import pytest
 from support.origins import origins
@@ -7,9 +7,12 @@ from support.packets import CONTEXT, FILES, done, needs, packet
 from deciders.gate import gated
 from deciders.protocols import CallReview
 from deciders.reflex.review import review_by_reflex
+from state.base import ConfidenceSource
 from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
+
+THRESHOLD = CONTEXT.confidence_threshold
 
 
 async def judge(request: str, call: ToolCall, catalogue: Catalogue = FILES) -> CallReview:
@@ -34,20 +37,23 @@ READ = done("files.read_file", ToolExecutionStatus.PENDING, path="a.txt").model_
 )
 async def test_approved(request_: str, call: ToolCall):
     review = await judge(request_, call)
-    assert (review.approved, review.confidence) == (True, 0.95)
+    assert review.approved
+    assert review.confidence >= THRESHOLD
+    assert review.confidence_source is ConfidenceSource.MEASURED
 
 
 @pytest.mark.parametrize(
-    ("request_", "call", "confidence", "says"),
+    ("request_", "call", "most", "says"),
     [
         ("Read a.txt", done("files.gone", path="a.txt"), 0.0, "the tool is gone"),
         ("Read a.txt", done("files.delete_file", path="a.txt"), 0.3, "does not ask for write access"),
         ("Delete a.txt", done("shell.run_command", command=["rm"]), 0.3, "does not ask for execute access"),
     ],
 )
-async def test_not_approved(request_: str, call: ToolCall, confidence: float, says: str):
+async def test_not_approved(request_: str, call: ToolCall, most: float, says: str):
     review = await judge(request_, call)
-    assert (review.approved, review.confidence) == (False, confidence)
+    assert not review.approved
+    assert review.confidence <= most
     assert says in review.reasoning
 
 
@@ -57,20 +63,22 @@ async def test_not_approved(request_: str, call: ToolCall, confidence: float, sa
 )
 async def test_ungrounded(origin: str, told: str):
     review = await judge("Read a.txt", READ.model_copy(update={"provenance": origins(path=origin)}))
-    assert (review.approved, review.confidence) == (False, 0.4)
+    assert not review.approved
+    assert review.confidence <= 0.4
     assert f"not in your words: `path` (from {told})" in review.reasoning
 
 
 async def test_off_topic_is_doubted_not_refused():
     review = await judge("Delete x", done("files.read_file", path="x"))
-    assert (review.approved, review.confidence) == (True, 0.6)
-    assert "share no word" in review.reasoning
+    assert review.approved
+    assert review.confidence < THRESHOLD
+    assert "it may not be what you asked for" in review.reasoning or "fits nearly as well" in review.reasoning
 
 
 async def test_worst_finding_counts_and_all_are_told():
     call = done("files.delete_file", path="b").model_copy(update={"provenance": origins(path="nobody")})
     review = await judge("Read a.txt", call)
-    assert review.confidence == 0.3
+    assert review.confidence <= 0.3
     for told in ("write access", "not in your words"):
         assert told in review.reasoning
 
@@ -78,7 +86,7 @@ async def test_worst_finding_counts_and_all_are_told():
 async def test_each_call_on_its_own():
     both = packet("Read a.txt", READ, done("files.delete_file", ToolExecutionStatus.PENDING, path="a.txt"))
     review = await review_by_reflex(both, FILES, CONTEXT)
-    assert [(one.approved, one.confidence) for one in review.reviews] == [(True, 0.95), (False, 0.3)]
+    assert [one.approved for one in review.reviews] == [True, False]
     first, second = gated(both.routing.calls, review, CONTEXT, needs(both.routing.calls, CONTEXT), can_ask=True)
-    assert (first.review_confidence, second.review_confidence) == (0.95, 0.3)
+    assert first.review_confidence >= THRESHOLD > 0.3 >= second.review_confidence
     assert second.risk is Risk.WRITE

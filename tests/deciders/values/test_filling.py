@@ -26,7 +26,13 @@ TIME = tool(
 ADD = tool("m.add", "a", "b", a="number", b="number")
 HEAD = tool("f.head", "path", path="string", lines="integer", recursive="boolean")
 FETCH = tool("w.fetch", "url", url={"type": "string", "format": "uri"})
-FORECAST = tool("w.forecast", "city", city="string", days={"anyOf": [{"type": "integer"}, {"type": "null"}]})
+FORECAST = tool(
+    "w.forecast",
+    "city",
+    description="The weather of the coming days.",
+    city="string",
+    days={"anyOf": [{"type": "integer"}, {"type": "null"}]},
+)
 NOTE = tool(
     "n.add_note", "title", "body", title="string", body="string", tags={"type": "array", "items": {"type": "string"}}
 )
