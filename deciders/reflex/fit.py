@@ -10,18 +10,23 @@ from deciders.judge.judge import judge
 from deciders.reflex.reading import access_of, asks_advice, is_question, mentions_in, senses_of, verbs_in
 from deciders.reflex.serving import Signals, Sureness, log_odds, shares, sure
 from deciders.values.filling import Filling, fill_each, takes_path
-from deciders.values.mentions import Span
+from deciders.values.mentions import EDGES, Span
+from deciders.values.tokens import tokens_of
 from state.sections import Access
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.subject import documents
 from tools.ranking.bm25 import Ranked
+from tools.ranking.encoder import vector_of
+from tools.ranking.text import text_of
 from tools.spec.tool_spec import ToolSpec
-from tools.text.words import query_terms, words_of
+from tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
 
 ENOUGH = 0.5
 """Probability that some tool serves from which one is called."""
 CANDIDATES = 12
 """Tools, of those ranked best, that are looked at."""
+READ = 2_000
+"""Characters of a request that are compared with a tool."""
 FILLED = 6
 """Of those, the ones that fit best, whose arguments are looked for."""
 MOST = 3
@@ -42,6 +47,8 @@ class Fit:
     """Its arguments; more than one where it is to be called once for each of several files."""
     share: float = 0.0
     """Probability that it is the one that serves."""
+    unexplained: float = 0.0
+    """Share of the request's telling words that neither the tool knows nor an argument takes."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -55,7 +62,7 @@ class Fit:
             arguments: Log probability of the arguments.
             left: How many values of the request none of them takes.
         """
-        return sure(Sureness(1.0, log_odds(self.share), arguments, min(MOST, left)))
+        return self.share * sure(Sureness(1.0, arguments, min(MOST, left), self.unexplained))
 
     @property
     def why(self) -> str:
@@ -140,6 +147,7 @@ def _seen(
     terms = query_terms(bare)
     return Signals(
         judged=log_odds(judged),
+        near=float(vector_of(text[:READ]) @ vector_of(text_of(spec))),
         known=len(hit.terms) / len(terms) if hit and terms else 0.0,
         named=min(1.0, len(hit.name_terms) / len(words)) if hit and words else 0.0,
         place=1 / (1 + place),
@@ -153,19 +161,42 @@ def _seen(
         above=float(spec.risk.severity > max(risk.severity for risk in asked.risks)),
         otherwise=float(asked is not Access.READ and not verb),
         deprecated=float("deprecated" in spec.full.lower()),
-        advice=float(asks_advice(text)),
     )
 
 
 def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
     """Return the fit with its arguments, and what they say of it."""
     fillings = fillings_of(fit.spec, text, now)
+    lacking = max(len(one.missing) for one in fillings)
     signals = fit.signals._replace(
-        lacking=min(MOST, max(len(one.missing) for one in fillings)),
+        lacking=min(MOST, lacking),
         certain=min(map(certain, fillings)),
         left=min(MOST, len(left_over(text, fillings))),
+        advice=float(lacking > 0 and asks_advice(text)),
     )
-    return replace(fit, fillings=fillings, signals=signals)
+    return replace(fit, fillings=fillings, signals=signals, unexplained=_unexplained(fit.spec, text, fillings))
+
+
+def _unexplained(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> float:
+    bare, known = without_name(text, spec), _known(spec)
+    taken = [(one.start, one.end) for filling in fillings for one in filling.arguments if one.state == "filled"]
+    telling = [token for token in tokens_of(bare) if token.text.lower() not in EDGES | STOP_WORDS]
+    named = {*senses_of(words_of(spec.upstream_name)), *words_of(spec.upstream_name)}
+    strange = [
+        token
+        for token in telling
+        if stem_of(token.text.lower()) not in known
+        and not named & {*senses_of([token.text.lower()])}
+        and not any(start <= token.start < end for start, end in taken)
+    ]
+    return len(strange) / max(1, len(telling))
+
+
+@lru_cache(maxsize=1_024)
+def _known(spec: ToolSpec) -> frozenset[str]:
+    """Return the stems of all that a tool says of itself."""
+    said = [spec.name, spec.full, *spec.parameters, *(str(one.get("description")) for one in spec.parameters.values())]
+    return frozenset(stem_of(word) for text in said for word in words_in(text))
 
 
 @lru_cache(maxsize=256)

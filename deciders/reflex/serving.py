@@ -20,6 +20,8 @@ class Signals(NamedTuple):
     always: float = 1.0
     judged: float = 0.0
     """Log odds that the encoder gives it."""
+    near: float = 0.0
+    """Cosine between the request and the tool."""
     known: float = 0.0
     """Share of the request's telling words that the tool knows."""
     named: float = 0.0
@@ -52,19 +54,19 @@ class Signals(NamedTuple):
     left: float = 0.0
     """Files, addresses, numbers and quoted texts that no argument takes; at most 3."""
     advice: float = 0.0
-    """The request asks how or why, for nothing to be done."""
+    """The request asks how or why, and does not hold what the tool needs."""
 
 
 class Sureness(NamedTuple):
-    """What tells how probably a chosen call is right in tool and arguments, and what each counts."""
+    """What tells how probably the arguments of a tool that serves are right, and what each counts."""
 
     always: float = 1.0
-    serves: float = 0.0
-    """Log odds that the tool serves."""
     arguments: float = 0.0
     """Log probability of its arguments."""
     left: float = 0.0
     """As among the signals."""
+    unexplained: float = 0.0
+    """Share of the telling words that neither the tool knows nor an argument takes."""
 
 
 class Fitted(NamedTuple):
@@ -85,7 +87,7 @@ def shares(candidates: Sequence[Signals], fitted: Fitted | None = None) -> list[
 
 
 def sure(told: Sureness, fitted: Fitted | None = None) -> float:
-    """Return the probability that a call is right in tool and arguments."""
+    """Return the probability that the arguments of a tool that serves are right."""
     weights = (fitted or load_fitted()).sureness
     return 1 / (1 + math.exp(-_product(told, weights)))
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deciders.values.candidates import Candidate
+from deciders.values.mentions import Span
 from deciders.values.schema import Parameter
 
 KEPT = 6
@@ -17,6 +18,8 @@ TWICE = 6.0
 """What it costs, in log odds, that two parameters take the same words."""
 SWAPPED = 0.7
 """That two of a kind stand the other way round than their parameters in the schema."""
+UNUSED = 0.5
+"""That nothing takes words that stand for nothing but a value."""
 SKIPPED = 2.0
 """That a required parameter gets nothing, and a later one of its type does."""
 
@@ -43,8 +46,13 @@ def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(exponents / exponents.sum(), dtype=np.float64)
 
 
-def assign(ranked: Sequence[Ranked]) -> list[Chosen]:
-    """Return what fills each parameter: the most probable choice of all of them together."""
+def assign(ranked: Sequence[Ranked], values: Sequence[Span] = ()) -> list[Chosen]:
+    """Return what fills each parameter: the most probable choice of all of them together.
+
+    Args:
+        ranked: The parameters.
+        values: Words that are there to be taken.
+    """
     order = sorted(range(len(ranked)), key=lambda at: -float(ranked[at].probabilities.max()))
     beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     for depth, at in enumerate(order):
@@ -62,8 +70,15 @@ def assign(ranked: Sequence[Ranked]) -> list[Chosen]:
             for one in best
         ]
         beam = sorted(grown, key=lambda state: -state[0])[:BEAM]
-    choice = dict(zip(order, beam[0][1], strict=True))
+    _, best = max(beam, key=lambda state: state[0] - UNUSED * _unused(ranked, order, state[1], values))
+    choice = dict(zip(order, best, strict=True))
     return [Chosen(one.found[choice[at]], float(one.probabilities[choice[at]])) for at, one in enumerate(ranked)]
+
+
+def _unused(ranked: Sequence[Ranked], order: Sequence[int], taken: Sequence[int], values: Sequence[Span]) -> int:
+    """Return how many values none of the choices takes."""
+    spans = [ranked[at].found[index].span for at, index in zip(order, taken, strict=True)]
+    return sum(not any(one and one.first < value.last and value.first < one.last for one in spans) for value in values)
 
 
 def _doubled(

@@ -21,6 +21,10 @@ State = Literal["filled", "missing", "default"]
 TOLD = frozenset("quoted code url email path number date time duration identifier name".split())
 """Kinds of mentions that a request names for a purpose: one that no argument used is a doubt."""
 
+VALUES = frozenset("quoted code url email path".split())
+"""Those that stand for nothing but a value."""
+MOST_VALUES = 20
+
 PATHS = frozenset(
     stem_of(word) for word in "path file filename filepath dir directory folder root source destination uri".split()
 )
@@ -90,7 +94,8 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
         if takes_path(spec):
             scores = scores + _of_paths(found, is_path=bool({*parameter.words} & PATHS))
         ranked.append(Ranked(parameter, found, softmax(scores)))
-    return _filling(spec, reading, [*zip(parameters, assign(ranked), strict=True)])
+    values = [span for span in reading.mentions if span.kind in VALUES][:MOST_VALUES]
+    return _filling(spec, reading, [*zip(parameters, assign(ranked, values), strict=True)])
 
 
 def _outright(found: Sequence[Candidate]) -> NDArray[np.float64]:

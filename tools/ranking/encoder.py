@@ -5,7 +5,7 @@ must not depend on its neighbours.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -157,3 +157,13 @@ def _of_length_one(rows: Floats) -> Floats:
 
 def _tokenizer(folder: Path) -> Any:
     return tokenizer_of(folder / "tokenizer.json", TOKENS)
+
+
+@lru_cache(maxsize=4_096)
+def vector_of(text: str) -> Floats:
+    """Return a text's vector by the encoder that is shipped; those asked for lately are kept. Blocking.
+
+    Raises:
+        WeightsError: its files are missing or broken.
+    """
+    return sentence_encoder().vectors([text])[0]

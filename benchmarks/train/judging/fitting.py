@@ -4,7 +4,6 @@ The weights are drawn to `PRIOR`, what one would guess of them: what few request
 """
 
 import json
-import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,12 +22,12 @@ from benchmarks.train.own import catalogues
 from deciders.reflex.fit import Fit, fits_of
 from deciders.reflex.reading import parts_in
 from deciders.reflex.review import likelihoods, log_probability
-from deciders.reflex.serving import FITTED, Fitted, Signals, Sureness, log_odds, shares
+from deciders.reflex.serving import FITTED, Fitted, Signals, Sureness, shares, sure
 from tools.catalogue.catalogue import Catalogue
 
 SEED = 3
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
-REQUESTS = 60
+REQUESTS = 100
 """Taken of each public source."""
 BESIDE = 15
 """Tools beside the right one."""
@@ -40,6 +39,7 @@ PRIOR = Fitted(
     Signals(
         always=-2.5,
         judged=0.8,
+        near=2,
         known=2.5,
         named=2,
         place=0.7,
@@ -56,9 +56,9 @@ PRIOR = Fitted(
         lacking=-1,
         certain=0.3,
         left=-1,
-        advice=-2.5,
+        advice=-5,
     ),
-    Sureness(always=0, serves=0.8, arguments=0.8, left=-1),
+    Sureness(always=0.5, arguments=0.8, left=-1, unexplained=-1),
 )
 
 
@@ -72,8 +72,19 @@ class Asked:
     arguments: float = 0.0
     """Log probability of the arguments of the likeliest."""
     left: int = 0
+    unexplained: float = 0.0
     exact: bool | None = None
     """Whether the likeliest is right, with its arguments; None: they are not known."""
+
+    @property
+    def told(self) -> Sureness:
+        """What tells how probably the arguments are right."""
+        return Sureness(1.0, self.arguments, self.left, self.unexplained)
+
+    @property
+    def serves(self) -> bool:
+        """Whether the likeliest is right, and its arguments are known."""
+        return self.exact is not None and 0 in self.right
 
 
 def fit(data: Path) -> None:
@@ -130,6 +141,7 @@ def _one(source: str, text: str, known: Catalogue, right: frozenset[str], argume
         tuple(at for at, one in enumerate(fits) if one.spec.name in right),
         log_probability(likelihoods(best.fillings[0].params, best.fillings[0])) if best else 0.0,
         int(best.signals.left) if best else 0,
+        best.unexplained if best else 0.0,
         None if arguments is None or best is None or best.missing else _is_exact(best, right, arguments),
     )
 
@@ -147,7 +159,7 @@ def _weights(asked: Sequence[Asked]) -> list[float]:
 def _fitted(asked: Sequence[Asked]) -> Fitted:
     serving = _least(_of_serving(asked), np.array(PRIOR.serving))
     fitted = PRIOR._replace(serving=Signals(*serving))
-    sureness = _least(_of_sureness(asked, fitted), np.array(PRIOR.sureness))
+    sureness = _least(_of_sureness(asked), np.array(PRIOR.sureness))
     return fitted._replace(sureness=Sureness(*sureness))
 
 
@@ -183,13 +195,11 @@ def _of_serving(asked: Sequence[Asked]) -> Any:
     return loss
 
 
-def _of_sureness(asked: Sequence[Asked], fitted: Fitted) -> Any:
-    """Return the loss of what tells how probably a call is right, over those that are made."""
-    pairs = [(one, share) for one, share in zip(asked, _weights(asked), strict=True) if one.exact is not None]
-    table = np.array([_told(one, fitted) for one, _ in pairs])
+def _of_sureness(asked: Sequence[Asked]) -> Any:
+    """Return the loss of what tells how probably arguments are right, over the calls of tools that serve."""
+    pairs = [(one, share) for one, share in zip(asked, _weights(asked), strict=True) if one.serves]
+    table = np.array([one.told for one, _ in pairs])
     right, counts = np.array([one.exact for one, _ in pairs]), np.array([share for _, share in pairs])
-    made = np.array([sum(shares(one.signals, fitted)) for one, _ in pairs]) >= 0.3
-    table, right, counts = table[made], right[made], counts[made]
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         scores = table @ weights
@@ -200,27 +210,23 @@ def _of_sureness(asked: Sequence[Asked], fitted: Fitted) -> Any:
     return loss
 
 
-def _told(one: Asked, fitted: Fitted) -> Sureness:
-    return Sureness(1.0, log_odds(max(shares(one.signals, fitted))), one.arguments, one.left)
-
-
 def _figures(asked: Sequence[Asked], fitted: Fitted) -> dict[str, Any]:
     likely = [sum(shares(one.signals, fitted)) for one in asked]
     needed = [value for value, one in zip(likely, asked, strict=True) if one.right]
     unneeded = [value for value, one in zip(likely, asked, strict=True) if not one.right]
     first = [_first(one, fitted) in one.right for one in asked if one.right]
-    sure = [
-        (1 / (1 + math.exp(-float(np.dot(_told(one, fitted), fitted.sureness)))), one.exact)
+    surely = [
+        (max(shares(one.signals, fitted)) * sure(one.told, fitted), one.exact)
         for one, value in zip(asked, likely, strict=True)
         if one.exact is not None and value >= 0.5
     ]
-    passed = [right for value, right in sure if value >= 0.7]
+    passed = [right for value, right in surely if value >= 0.7]
     return {
         "auroc": _rounded(auroc(needed, unneeded)),
         "declined wrongly": _rounded(float(np.mean([value < 0.5 for value in needed])) if needed else None),
         "called wrongly": _rounded(float(np.mean([value >= 0.5 for value in unneeded])) if unneeded else None),
         "the right one first": _rounded(float(np.mean(first)) if first else None),
-        "exact": _rounded(float(np.mean([right for _, right in sure])) if sure else None),
+        "exact": _rounded(float(np.mean([right for _, right in surely])) if surely else None),
         "passed": len(passed),
         "of those right": _rounded(float(np.mean(passed)) if passed else None),
     }
