@@ -1,16 +1,17 @@
 """How each tool fits one part of a request: what speaks for it, how probably it serves, and its arguments."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from deciders.judge.judge import judge
 from deciders.reflex.reading import access_of, asks_advice, is_question, mentions_in, senses_of, verbs_in
 from deciders.reflex.serving import Signals, Sureness, log_odds, shares, sure
-from deciders.values.filling import Filling, fill_each, takes_path
-from deciders.values.mentions import EDGES, Span
+from deciders.values.filling import TOLD, Filling, fill_each, takes_path
+from deciders.values.mentions import EDGES, Span, read
 from deciders.values.tokens import tokens_of
 from state.sections import Access
 from tools.catalogue.catalogue import Catalogue
@@ -48,7 +49,7 @@ class Fit:
     share: float = 0.0
     """Probability that it is the one that serves."""
     unexplained: float = 0.0
-    """Share of the request's telling words that neither the tool knows nor an argument takes."""
+    """Share of the request's telling words that neither the tool knows nor an argument takes, where one might."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -161,23 +162,25 @@ def _seen(
         above=float(spec.risk.severity > max(risk.severity for risk in asked.risks)),
         otherwise=float(asked is not Access.READ and not verb),
         deprecated=float("deprecated" in spec.full.lower()),
+        advice=float(asks_advice(bare) and not any(one.kind in TOLD for one in read(bare).mentions)),
     )
 
 
 def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
     """Return the fit with its arguments, and what they say of it."""
     fillings = fillings_of(fit.spec, text, now)
-    lacking = max(len(one.missing) for one in fillings)
     signals = fit.signals._replace(
-        lacking=min(MOST, lacking),
+        lacking=min(MOST, max(len(one.missing) for one in fillings)),
         certain=min(map(certain, fillings)),
         left=min(MOST, len(left_over(text, fillings))),
-        advice=float(lacking > 0 and asks_advice(text)),
     )
     return replace(fit, fillings=fillings, signals=signals, unexplained=_unexplained(fit.spec, text, fillings))
 
 
 def _unexplained(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> float:
+    filled = {name for filling in fillings for name in filling.params}
+    if not any(_takes_words(schema) for name, schema in spec.parameters.items() if name not in filled):
+        return 0.0
     bare, known = without_name(text, spec), _known(spec)
     taken = [(one.start, one.end) for filling in fillings for one in filling.arguments if one.state == "filled"]
     telling = [token for token in tokens_of(bare) if token.text.lower() not in EDGES | STOP_WORDS]
@@ -190,6 +193,10 @@ def _unexplained(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> floa
         and not any(start <= token.start < end for start, end in taken)
     ]
     return len(strange) / max(1, len(telling))
+
+
+def _takes_words(schema: Mapping[str, Any]) -> bool:
+    return "enum" not in schema and schema.get("type", "string") in ("string", "array")
 
 
 @lru_cache(maxsize=1_024)

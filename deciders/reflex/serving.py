@@ -54,7 +54,7 @@ class Signals(NamedTuple):
     left: float = 0.0
     """Files, addresses, numbers and quoted texts that no argument takes; at most 3."""
     advice: float = 0.0
-    """The request asks how or why, and does not hold what the tool needs."""
+    """The request asks how or why, and names nothing to do it with."""
 
 
 class Sureness(NamedTuple):
@@ -66,7 +66,7 @@ class Sureness(NamedTuple):
     left: float = 0.0
     """As among the signals."""
     unexplained: float = 0.0
-    """Share of the telling words that neither the tool knows nor an argument takes."""
+    """Share of the telling words that neither the tool knows nor an argument takes, where one might."""
 
 
 class Fitted(NamedTuple):

@@ -70,8 +70,8 @@ def assign(ranked: Sequence[Ranked], values: Sequence[Span] = ()) -> list[Chosen
             for one in best
         ]
         beam = sorted(grown, key=lambda state: -state[0])[:BEAM]
-    _, best = max(beam, key=lambda state: state[0] - UNUSED * _unused(ranked, order, state[1], values))
-    choice = dict(zip(order, best, strict=True))
+    _, chosen = max(beam, key=lambda state: state[0] - UNUSED * _unused(ranked, order, state[1], values))
+    choice = dict(zip(order, chosen, strict=True))
     return [Chosen(one.found[choice[at]], float(one.probabilities[choice[at]])) for at, one in enumerate(ranked)]
 
 

@@ -166,4 +166,5 @@ def vector_of(text: str) -> Floats:
     Raises:
         WeightsError: its files are missing or broken.
     """
-    return sentence_encoder().vectors([text])[0]
+    vector: Floats = sentence_encoder().vectors([text])[0]
+    return vector

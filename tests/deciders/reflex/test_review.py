@@ -10,13 +10,12 @@ from deciders.reflex.review import review_by_reflex
 from state.base import ConfidenceSource
 from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus
-from tools.catalogue.catalogue import Catalogue
 
 THRESHOLD = CONTEXT.confidence_threshold
 
 
-async def judge(request: str, call: ToolCall, catalogue: Catalogue = FILES) -> CallReview:
-    (review,) = (await review_by_reflex(packet(request, call), catalogue, CONTEXT)).reviews
+async def judge(request: str, call: ToolCall, step: int = 0) -> CallReview:
+    (review,) = (await review_by_reflex(packet(request, call, step=step), FILES, CONTEXT)).reviews
     assert review.call_id == call.call_id
     return review
 
@@ -32,7 +31,6 @@ READ = done("files.read_file", ToolExecutionStatus.PENDING, path="a.txt").model_
         ("Read a.txt", READ),
         ("Delete a.txt", done("files.delete_file", path="a.txt")),
         ("Run `ls`", done("shell.run_command", command=["ls"])),
-        ("Read b.txt then delete a.txt", done("files.delete_file", path="a.txt")),
     ],
 )
 async def test_approved(request_: str, call: ToolCall):
@@ -40,6 +38,12 @@ async def test_approved(request_: str, call: ToolCall):
     assert review.approved
     assert review.confidence >= THRESHOLD
     assert review.confidence_source is ConfidenceSource.MEASURED
+
+
+async def test_a_call_is_reviewed_for_its_step():
+    call = done("files.delete_file", path="a.txt")
+    assert (await judge("Read b.txt then delete a.txt", call, step=1)).confidence >= THRESHOLD
+    assert (await judge("Read b.txt then delete a.txt", call, step=0)).confidence < THRESHOLD
 
 
 @pytest.mark.parametrize(
