@@ -157,12 +157,12 @@ def _seen(
         outright=float(outright),
         path=float(names_path and takes_path(spec)),
         no_path=float(names_path and not takes_path(spec)),
-        implied=float(names_path and not senses and "read" in words),
+        implied=float(names_path and asked is Access.READ and (not senses or "read" in senses) and "read" in words),
         documents=float(is_question(bare) and hit is not None and documents(spec, hit, bare)),
         above=float(spec.risk.severity > max(risk.severity for risk in asked.risks)),
         otherwise=float(asked is not Access.READ and not verb),
         deprecated=float("deprecated" in spec.full.lower()),
-        advice=float(asks_advice(bare) and not any(one.kind in TOLD for one in read(bare).mentions)),
+        advice=float(asks_advice(bare) and not any(_is_told(one) for one in read(bare).mentions)),
     )
 
 
@@ -215,6 +215,10 @@ def fillings_of(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]
 def certain(filling: Filling) -> float:
     """Return the log probability of a filling's arguments, a mean where there are several."""
     return math.log(max(LEAST, filling.probability)) / max(1, len(filling.arguments))
+
+
+def _is_told(span: Span) -> bool:
+    return span.kind in TOLD and span.text.lower() not in EDGES
 
 
 def _is_value(span: Span, text: str) -> bool:

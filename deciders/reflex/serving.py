@@ -39,7 +39,7 @@ class Signals(NamedTuple):
     no_path: float = 0.0
     """A file is named, and it takes none."""
     implied: float = 0.0
-    """Nothing but a file is named, and it reads."""
+    """A file is named and no more asked for than to read it, and the tool's name says that it reads."""
     documents: float = 0.0
     """A question is about what it documents."""
     above: float = 0.0

@@ -34,7 +34,12 @@ FILES = Catalogue(
         tool("files.search_files", "query", query="string", description="Search the files for words."),
         tool("files.write_file", "path", "content", path="string", content="string", description="Write a text file."),
         tool("files.delete_file", "path", path="string", description="Delete a file."),
-        tool("shell.run_command", "command", command={"type": "array", "items": {"type": "string"}}),
+        tool(
+            "shell.run_command",
+            "command",
+            description="Run a program.",
+            command={"type": "array", "items": {"type": "string"}},
+        ),
         tool("clock.convert_time", "time", "zone", time="string", zone="string", description="Convert a time."),
     ]
 )

@@ -29,7 +29,6 @@ async def test_small_talk_needs_no_tool_and_waits_for_no_server(words: str):
         ("Read README.md", Access.READ),
         ("What does pyproject.toml say?", Access.READ),
         ("hello, show me /etc/hosts", Access.READ),
-        ("Open https://example.com", Access.READ),
         ("Run `ls`", Access.EXECUTE),
         ("Delete old.txt", Access.WRITE),
         ("Write 'x' to a.txt and run `b`", Access.MIXED),
@@ -48,6 +47,7 @@ async def test_needs_a_tool(request_: str, access: Access):
     "request_",
     [
         "What is the meaning of life?",
+        "Book a flight to Rome",
         "How do I write a file?",
         "Why do people delete files?",
         "What is a directory?",

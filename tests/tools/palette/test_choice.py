@@ -66,22 +66,23 @@ def test_every_kind_of_claim_in_its_order():
     request = wanted(
         described=["files.write_file"],
         missed=["runCommand", "nothing.like_it"],
-        recent=["gone.tool", "notes.read_note_10"],
+        recent=["gone.tool", "mail.send_letter"],
         context_type="editing",
         size=9,
     )
-    pools = {"editing": ["notes.*_29"]}
-    catalogue = Catalogue(SPECS, preferences=Preferences(permanent=["notes.*_20"], pools=pools))
+    others = [a_tool(name, "", path=PATH) for name in ("clock.tell_time", "mail.send_letter", "maps.find_route")]
+    pools = {"editing": ["maps.*"]}
+    catalogue = Catalogue([*SPECS, *others], preferences=Preferences(permanent=["clock.*"], pools=pools))
     chosen = chosen_by(request, catalogue)
     assert [(one.tool_name, one.reason) for one in chosen[:4]] == [
         ("files.write_file", "described"),
         ("shell.run_command", "widened"),
-        ("notes.read_note_20", "permanent"),
-        ("notes.read_note_10", "recent"),
+        ("clock.tell_time", "permanent"),
+        ("mail.send_letter", "recent"),
     ]
     assert [one.reason for one in chosen[4:]] == ["ranked"] * 4 + ["default"]
     assert {one.shown for one in chosen[:4]} == {"full"}
-    assert chosen[-1].tool_name == "notes.read_note_29"
+    assert chosen[-1].tool_name == "maps.find_route"
 
 
 def test_at_most_six_recent_tools():
