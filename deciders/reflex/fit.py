@@ -13,6 +13,7 @@ from deciders.reflex.serving import Signals, Sureness, log_odds, shares, sure
 from deciders.values.filling import TOLD, Filling, fill_each, takes_path
 from deciders.values.mentions import EDGES, Span, read
 from deciders.values.tokens import tokens_of
+from state.routing import Risk
 from state.sections import Access
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.subject import documents
@@ -160,6 +161,7 @@ def _seen(
         implied=float(names_path and asked is Access.READ and (not senses or "read" in senses) and "read" in words),
         documents=float(is_question(bare) and hit is not None and documents(spec, hit, bare)),
         above=float(spec.risk.severity > max(risk.severity for risk in asked.risks)),
+        below=float(asked is Access.WRITE and spec.risk is Risk.READ and not verb),
         otherwise=float(asked is not Access.READ and not verb),
         deprecated=float("deprecated" in spec.full.lower()),
         advice=float(asks_advice(bare) and not any(_is_told(one) for one in read(bare).mentions)),

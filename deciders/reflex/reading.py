@@ -39,9 +39,7 @@ _WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["delete"]) - SENSES["read"] - 
 
 _QUESTIONS = frozenset("how what what's when where which who who's whose why".split())
 
-_ADVICE = re.compile(
-    r"^\s*(?:how\s+(?:do|can|could|should|would|to)\b|why\b|what\s+(?:is|are)\s+(?:a|an)\b)", re.IGNORECASE
-)
+_ADVICE = re.compile(r"^\s*(?:how\s+(?:do|should|would|to)\b|why\b|what\s+(?:is|are)\s+(?:a|an)\b)", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|(?<!\w)'([^'\n]+)'(?!\w)")
 _TICKED = re.compile(r"`([^`\n]+)`")
 _URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")

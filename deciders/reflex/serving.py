@@ -44,6 +44,8 @@ class Signals(NamedTuple):
     """A question is about what it documents."""
     above: float = 0.0
     """It does more than the request asks for: it writes, say, where only reading is asked for."""
+    below: float = 0.0
+    """It only reads, where the request asks for a change that its name does not say."""
     otherwise: float = 0.0
     """The request asks for a change, and the tool's name does not say that one."""
     deprecated: float = 0.0

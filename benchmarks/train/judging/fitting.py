@@ -51,6 +51,7 @@ PRIOR = Fitted(
         implied=2,
         documents=1,
         above=-3,
+        below=-4,
         otherwise=-1,
         deprecated=-0.8,
         lacking=-1,

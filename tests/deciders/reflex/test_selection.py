@@ -1,5 +1,6 @@
 """Choosing a tool by words, the verb, and what the request holds."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,10 +8,13 @@ from support.packets import CONTEXT, FILES, packet, tool
 
 from deciders.protocols import Selection
 from deciders.reflex.selection import select_by_reflex
+from graph.composition import make_hub
+from graph.settings import Settings
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.sections import Approval, ApprovalOutcome
 from tools.catalogue.catalogue import Catalogue
+from tools.servers.config import McpConfig
 from tools.spec.tool_spec import ToolSpec
 
 Calls = list[tuple[str, dict[str, Any]]]
@@ -33,9 +37,6 @@ def made(selection: Selection) -> Calls:
         ("What is in the directory src/?", [("files.list_directory", {"path": "src/"})]),
         ("Search the files for 'licence'", [("files.search_files", {"query": "licence"})]),
         ("Write 'x' to a.txt", [("files.write_file", {"path": "a.txt", "content": "x"})]),
-        ("What packages does pyproject.toml depend on?", [("files.read_file", {"path": "pyproject.toml"})]),
-        ("pyproject.toml", [("files.read_file", {"path": "pyproject.toml"})]),
-        ("Summarise a.txt and tell me who wrote it", [("files.read_file", {"path": "a.txt"})]),
         ("Run ls -l", [("shell.run_command", {"command": ["ls", "-l"]})]),
         ("Find the files that mention taxes", [("files.search_files", {"query": "taxes"})]),
         ("Delete a.txt", [("files.delete_file", {"path": "a.txt"})]),
@@ -55,6 +56,23 @@ async def test_call(request_: str, calls: Calls):
     assert (selection.action, made(selection)) == ("call", calls)
     assert selection.decided_by == "reflex"
     assert not selection.is_fallback
+
+
+@pytest.mark.parametrize(
+    ("request_", "path"),
+    [
+        ("What packages does pyproject.toml depend on?", "pyproject.toml"),
+        ("What does README.md say about the gate?", "README.md"),
+        ("pyproject.toml", "pyproject.toml"),
+        ("Summarise a.txt and tell me who wrote it", "a.txt"),
+        ("hello, show me /etc/hosts", "/etc/hosts"),
+    ],
+)
+async def test_a_file_that_is_only_named_is_read_by_the_built_in_tool(request_: str, path: str, tmp_path: Path):
+    settings = Settings(home=tmp_path / "home", root=tmp_path)
+    async with await make_hub(settings, McpConfig((), builtin=True)) as hub:
+        builtin = await hub.catalogue()
+        assert made(await select(packet(request_, catalogue=builtin), builtin)) == [("ai.read", {"path": path})]
 
 
 async def test_second_step_on_the_second_pass():
