@@ -20,6 +20,7 @@ COMMANDS = {
     "trace": "connectors.trace.command:trace",
     "discord": "connectors.discord.command:discord",
     "studio": "connectors.studio:studio",
+    "proxy": "connectors.proxy.command:proxy",
 }
 """Each command's name, and the function whose parameters are its options, in the order in which help lists them.
 

@@ -1,7 +1,5 @@
 """Ask the user, and take their word. Nothing else happens here: a resumed node runs again from its start."""
 
-import asyncio
-
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
@@ -10,18 +8,14 @@ from state.errors import RequestError
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import PacketState, Question, Reflection, Status
 from state.transitions import ToolExecutionStatus
-from tools.approval.decisions import apply_reply, changed_since, expired, reopened
+from tools.approval.answering import CHANGED, TAKEN, decision_of, taken
+from tools.approval.decisions import expired, reopened
 from tools.approval.questions import payload
-from tools.approval.remembering import grants_of
 from tools.approval.waiting import asking
 from tools.catalogue.toolbox import Toolbox
-from tools.execution.grants import Grants
 from tools.execution.journal import Journal
 
 STAGE = "ask_user"
-
-CHANGED = "the tool, its server or the call is not what it was when you were asked"
-TAKEN = "an answer to this was taken already, and an answer counts once"
 
 
 async def ask_user(
@@ -38,24 +32,19 @@ async def ask_user(
             return _told(packet, expired(packet), "the question lapsed unanswered")
         try:
             catalogue = await toolbox.catalogue()
-            update = await asyncio.to_thread(apply_reply, packet, reply, catalogue)
-            grants = grants_of(update, question, packet, catalogue)
+            decision = await decision_of(reply, question, packet, catalogue)
             break
         except RequestError as error:
             problem, typed = str(error), ""
-    changed = changed_since(question, packet, update, catalogue)
-    if changed:
-        names = ", ".join(sorted({call.tool_name for call in changed}))
-        return _anew(packet, reopened(packet, catalogue), question.again(f"{names}: {CHANGED}"))
-    if not await journal.claim(question.question_id):
+    if decision.changed:
+        return _anew(packet, reopened(packet, catalogue), question.again(f"{', '.join(decision.changed)}: {CHANGED}"))
+    if not await taken(decision, question, packet, journal):
         # Of two who answer at once, the later ends here, and leaves no trace in the thread. In a fork or a replay
         # LangGraph hands the answer back that was taken, and here the new one, which nobody gave to a new question.
         if not typed:
             interrupt(payload(packet, question, TAKEN))
         return _anew(packet, {}, question.again(TAKEN))
-    for grant in grants:
-        await Grants(journal).give(grant, packet)
-    return _told(packet, update, "the user answered" if packet.routing.question else "the user decided")
+    return _told(packet, decision.update, "the user answered" if packet.routing.question else "the user decided")
 
 
 def _anew(packet: CognitionPacket, update: PacketUpdate, question: Question) -> PacketUpdate:

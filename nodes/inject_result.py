@@ -7,6 +7,7 @@ from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall
 from state.sections import DataField, LedgerEntry, Reflection, Sketch
 from state.transitions import ToolExecutionStatus
+from tools.execution.telling import result_text
 from tools.palette.choice import with_recent
 from tools.provenance.evidence import address_fields
 
@@ -20,7 +21,7 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     served = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
     ledger = tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
     sketches = tuple(
-        Sketch(slot=f"result_{call.call_id[:8]}", content=_result_text(call), content_type="tool_output")
+        Sketch(slot=f"result_{call.call_id[:8]}", content=result_text(call), content_type="tool_output")
         for call in routing.calls
     )
     return {
@@ -50,21 +51,11 @@ def _data_field(call: ToolCall) -> DataField:
             "status": call.status.value,
             "success": executed,
             "output": result.output if result and executed else None,
-            "error": None if executed else _result_text(call),
+            "error": None if executed else result_text(call),
             **({"handle": result.handle} if result and result.handle else {}),
             **({"attachments": result.model_dump(mode="json")["attachments"]} if result and result.attachments else {}),
         },
     )
-
-
-def _result_text(call: ToolCall) -> str:
-    """Say what happened in so many words, so that no result can be made up for a call that has none."""
-    if call.result is not None and call.status is ToolExecutionStatus.EXECUTED:
-        return call.result.output
-    if call.result is not None and call.result.dry_run:
-        return f"{call.tool_name} was NOT run (dry run only): {call.result.output}"
-    error = call.result.error if call.result and call.result.error else call.review_reasoning
-    return f"{call.tool_name} has no result: it is {call.status.replace('_', ' ')}. {error}".strip()
 
 
 def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
@@ -73,6 +64,6 @@ def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
         tool_name=call.tool_name,
         params=call.params,
         status=call.status.value,
-        summary=" ".join(_result_text(call).split())[:SUMMARY_CHARS],
+        summary=" ".join(result_text(call).split())[:SUMMARY_CHARS],
         fields=address_fields(call),
     )

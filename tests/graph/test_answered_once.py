@@ -20,7 +20,7 @@ from connectors.sessions import Sessions
 from connectors.turn import Asked, Finished
 from graph.journal.opening import journal_in
 from graph.settings import Settings
-from nodes.ask_user import TAKEN
+from tools.approval.answering import TAKEN
 from state.base import now
 from state.transitions import ToolExecutionStatus
 from tools.execution.call_log import STARTED, CallLog

@@ -9,11 +9,9 @@ from tools.catalogue.catalogue import Catalogue
 from tools.palette.subject import subject_of
 from tools.ranking.bm25 import Ranked
 from tools.text.tokens import ESTIMATE, TokenCounter
-from tools.usage.learning import Learned, sharpened
+from tools.usage.learning import GENERAL, Learned, sharpened
 
 RECENT_TOOLS = 6
-GENERAL = "general"
-"""The type of a conversation on nothing in particular."""
 
 Reason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
 

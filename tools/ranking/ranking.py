@@ -11,9 +11,10 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from tools.ranking.asked import asked_of
-from tools.ranking.bm25 import Lexical, Ranked
+from tools.ranking.bm25 import Lexical, Ranked, words_by_stem
 from tools.ranking.text import text_of
 from tools.spec.tool_spec import ToolSpec
+from tools.text.words import query_terms
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -76,6 +77,12 @@ class Ranking:
         scores = space.scores(asked, self._lexical) if space else asked.scores
         best = heapq.nsmallest(limit, scores, key=lambda name: (-scores[name], name))
         return [self._lexical.ranked(name, scores[name], asked.words) for name in best]
+
+    def unknown_words(self, request: str) -> tuple[str, ...]:
+        """Return the request's words that no tool knows in any form, in order."""
+        words = words_by_stem(request)
+        unknown = words.keys() - {*self._lexical.known(words)}
+        return tuple(word for word in query_terms(request) if any(word in words[stem] for stem in unknown))
 
     def by_words(self, request: str, limit: int = 20) -> list[Ranked]:
         """Return the tools that share a word with the request, by BM25 alone, best first."""

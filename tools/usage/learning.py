@@ -12,8 +12,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from state.base import Section, now
+from state.origins import OriginKind
 from state.packet import CognitionPacket
-from state.sections import ApprovalOutcome
+from state.routing import ToolCall
+from state.sections import ApprovalOutcome, Header, PaletteEntry
 from state.transitions import ToolExecutionStatus
 from tools.ranking.bm25 import Ranked
 from tools.text.words import query_terms, stem_of
@@ -27,6 +29,8 @@ ELSEWHERE = 0.5
 """What a use counts in a conversation of another type."""
 USES_A_TOOL = 20
 """The newest uses of a tool that count."""
+GENERAL = "general"
+"""The type of a conversation on nothing in particular."""
 SECOND = 0.5
 """What the second-nearest use of a tool adds to the nearest."""
 WEIGHT = 1.0
@@ -61,6 +65,29 @@ def confirmed_uses(packet: CognitionPacket) -> Iterator[ConfirmedUse]:
                 at=packet.header.created_at,
                 weight=missing * (1.0 if call.call_id in approved else UNASKED),
             )
+
+
+def shown_use(
+    call: ToolCall, asked: str, palette: Sequence[PaletteEntry], counts: float, header: Header
+) -> ConfirmedUse | None:
+    """Return what a call teaches that an outside agent made; None where that is nothing.
+
+    Its model words the arguments, so that they are nobody's; one that takes what a text said still teaches nothing.
+    `counts` is how telling it is that this tool was chosen, by the way to it.
+    """
+    scores = {entry.tool_name: entry.score for entry in palette}
+    missing = surprise(scores.get(call.tool_name, 0.0), max(scores.values(), default=0.0))
+    led = any(origin.kind is OriginKind.TEXT for origin in call.provenance.values())
+    if not asked or call.status is not ToolExecutionStatus.EXECUTED or led or call.is_loud or not missing:
+        return None
+    return ConfirmedUse(
+        tool=call.tool_name,
+        asked=asked[:ASKED_CHARS],
+        context_type=GENERAL,
+        session_id=header.session_id,
+        at=header.created_at,
+        weight=missing * counts,
+    )
 
 
 def surprise(score: float, most: float) -> float:

@@ -1,0 +1,103 @@
+"""How a client's person is asked: by elicitation, or by a result that wants input; what nobody can be asked is told."""
+
+import json
+from collections import OrderedDict
+from typing import Any, Literal
+
+import mcp_types
+from fastmcp import Context
+from fastmcp.tools.base import InputRequiredToolResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from state.packet import CognitionPacket
+from state.printing import fenced
+from tools.approval.questions import payload
+
+Way = Literal["elicitation", "input_required", "nobody"]
+
+ANSWER = "answer"
+MOST_PENDING = 1_000
+
+
+def is_modern(ctx: Context) -> bool:
+    """Whether the request is of a protocol without sessions."""
+    request = ctx.request_context
+    return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def way_to_ask(ctx: Context) -> Way:
+    """Return how a person can be asked in the middle of this request."""
+    offered = ctx.session.client_capabilities
+    form = offered.elicitation if offered else None
+    if form is None or (form.url is not None and form.form is None):
+        return "nobody"
+    return "input_required" if is_modern(ctx) else "elicitation"
+
+
+def question_text(packet: CognitionPacket) -> str:
+    """Return the question about a packet's call in Markdown: the whole call, and what is known of it."""
+    question = packet.governance.question
+    asked = payload(packet, question)["action_requests"] if question else []
+    return "\n\n".join(
+        f"Allow {one['name']}?\n\n{fenced(json.dumps(one['args'], indent=1, ensure_ascii=False), 'json')}\n\n"
+        f"{one['description']}"
+        for one in asked
+    )
+
+
+def choices(packet: CognitionPacket) -> list[str]:
+    """Return what may be answered."""
+    question = packet.governance.question
+    remembered = [word for one in question.calls for word in one.remember] if question else []
+    return ["yes", "no", *dict.fromkeys(remembered)]
+
+
+async def elicited(ctx: Context, packet: CognitionPacket) -> str:
+    """Return what the client's person says, asked now."""
+    result = await ctx.session.elicit(
+        message=question_text(packet), requested_schema=_schema(packet), related_request_id=ctx.request_id
+    )
+    return reply_in(result, packet)
+
+
+def asking_result(packet: CognitionPacket, state: str) -> InputRequiredToolResult:
+    """Return the result that wants a person's answer; FastMCP seals the state, and binds it to this very request."""
+    asked = mcp_types.ElicitRequest(
+        params=mcp_types.ElicitRequestFormParams(message=question_text(packet), requested_schema=_schema(packet))
+    )
+    return InputRequiredToolResult(mcp_types.InputRequiredResult(input_requests={ANSWER: asked}, request_state=state))
+
+
+def reply_in(result: Any, packet: CognitionPacket) -> str:
+    """Return the reply in an elicitation's result: what is no plain answer to the question lets nothing run."""
+    if not isinstance(result, mcp_types.ElicitResult) or result.action == "cancel":
+        return "skip"
+    if result.action == "decline":
+        return "no"
+    said = (result.content or {}).get(ANSWER)
+    return said if isinstance(said, str) and said in choices(packet) else "skip"
+
+
+def _schema(packet: CognitionPacket) -> dict[str, Any]:
+    answer = {"type": "string", "title": "Answer", "enum": choices(packet)}
+    return {"type": "object", "properties": {ANSWER: answer}, "required": [ANSWER]}
+
+
+class PendingCalls:
+    """Calls that wait for an answer in a request of its own, by their question's id. Each is given out once."""
+
+    def __init__(self) -> None:
+        self._packets: OrderedDict[str, CognitionPacket] = OrderedDict()
+
+    def put(self, packet: CognitionPacket) -> str:
+        """Keep a packet, and return the state by which its client finds it again."""
+        question = packet.governance.question
+        state = question.question_id if question else ""
+        self._packets[state] = packet
+        while len(self._packets) > MOST_PENDING:
+            self._packets.popitem(last=False)
+        return state
+
+    def take(self, state: str | None) -> CognitionPacket | None:
+        """Return the packet of that state; None where there is none, or where it was taken."""
+        return self._packets.pop(state, None) if state else None

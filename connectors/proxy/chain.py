@@ -1,0 +1,157 @@
+"""The one way of every call through the proxy: the stages of a turn, without a graph around them.
+
+A call is a packet of its own. What the client said in `set_context` is all that the user said; the outputs of the
+session's earlier calls are where other values may come from.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.runtime import ExecutionInfo, Runtime
+from langgraph.store.base import BaseStore
+
+from connectors.proxy.listing import entry_of
+from connectors.proxy.sessions import CHANNEL, ProxySession
+from deciders.protocols import CallReview, Review
+from graph.records.trail import trail
+from nodes.execute_tool import execute_tool
+from nodes.review_selection import reviewed
+from state.context import RoutingContext
+from state.errors import CallRefusedError
+from state.packet import CognitionPacket, PacketUpdate
+from state.routing import Risk, ToolCall, ToolRouting
+from state.sections import PacketState, Status
+from tools.approval.answering import CHANGED, TAKEN, decision_of, taken
+from tools.approval.decisions import expired
+from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.toolbox import AllowedTools, Toolbox
+from tools.checks.checking import CheckedCall, objected, repair
+from tools.execution.journal import Journal
+from tools.provenance.evidence import evidence_of
+from tools.provenance.judging import origins_of
+from tools.risk.call import rated
+
+CHOSEN = "chosen by the client, whose reasons are not known here"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A call as a client wants it."""
+
+    name: str
+    params: Mapping[str, Any]
+    only_reads: bool = False
+    """Whether it came as one that changes nothing."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What calls go through."""
+
+    hub: Toolbox
+    journal: Journal
+    store: BaseStore | None = None
+
+    def toolbox(self, settings: RoutingContext) -> AllowedTools:
+        """Return the tools as a client may use them: of no other does it hear, and no other is called."""
+        return AllowedTools(self.hub, settings, CHANNEL)
+
+    async def proposed(self, wanted: Wanted, session: ProxySession, *, can_ask: bool) -> CognitionPacket:
+        """Return the packet of a call that is checked and judged, and written down as such: it may wait for an answer.
+
+        Raises:
+            CallRefusedError: there is no such tool, its arguments are not valid, or it does not only read.
+        """
+        toolbox = self.toolbox(session.settings)
+        catalogue = await toolbox.catalogue()
+        packet, proposal = await asyncio.to_thread(_proposal, wanted, session, catalogue)
+        runtime = self._runtime(packet, can_ask=can_ask)
+        review = Review(reviews=tuple(map(_as_chosen, packet.routing.calls)), decided_by="reflex")
+        judged = await reviewed(packet, runtime, review, toolbox=toolbox, journal=self.journal)
+        await self.journal.record(
+            *trail("open_packet", CognitionPacket(), proposal), *trail("review_selection", packet, judged)
+        )
+        return packet.merged(judged)
+
+    async def answered(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
+        """Return the packet with the user's word on its call, which counts once.
+
+        Raises:
+            RequestError: the reply cannot be read.
+            CallRefusedError: the call is not what they were asked about, or was answered before.
+        """
+        question = packet.governance.question
+        if question is None:
+            return packet
+        if question.has_lapsed:
+            update = expired(packet)
+        else:
+            catalogue = await self.toolbox(packet.governance.settings).catalogue()
+            decision = await decision_of(reply, question, packet, catalogue)
+            if decision.changed:
+                raise CallRefusedError(f"{', '.join(decision.changed)}: {CHANGED}; call it again to be asked anew")
+            if not await taken(decision, question, packet, self.journal):
+                raise CallRefusedError(TAKEN)
+            update = decision.update
+        governance = (update.get("governance") or packet.governance).asking(None)
+        update = {**update, "governance": governance}
+        await self.journal.record(*trail("ask_user", packet, update))
+        return packet.merged(update)
+
+    async def executed(self, packet: CognitionPacket) -> CognitionPacket:
+        """Return the packet with its call run, if it may run."""
+        toolbox = self.toolbox(packet.governance.settings)
+        runtime = self._runtime(packet, can_ask=False)
+        update = await execute_tool(packet, runtime, toolbox=toolbox, journal=self.journal)
+        await self.journal.record(*trail("execute_tool", packet, update))
+        return packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
+
+    def _runtime(self, packet: CognitionPacket, *, can_ask: bool) -> Runtime[RoutingContext]:
+        thread = packet.header.session_id if can_ask else None
+        asking = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=thread)
+        return Runtime(context=packet.governance.settings, store=self.store, execution_info=asking)
+
+
+def _proposal(wanted: Wanted, session: ProxySession, catalogue: Catalogue) -> tuple[CognitionPacket, PacketUpdate]:
+    """Return a packet with the call on it, and what of that is new. Blocking."""
+    checked = repair(wanted.name, wanted.params, catalogue)
+    if checked.tool_name not in catalogue:
+        raise CallRefusedError(_no_such_tool(wanted.name, catalogue))
+    checked = objected(checked, frozenset({checked.tool_name}), catalogue)
+    if checked.problems:
+        raise CallRefusedError(" ".join(problem.message for problem in checked.problems))
+    call = _traced(checked, session, catalogue)
+    if wanted.only_reads and call.risk is not Risk.READ:
+        why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
+        raise CallRefusedError(f"{call.tool_name} may {call.risk}{why}. Call it by call_changing_tool.")
+    packet = session.opened(entry_of(catalogue[call.tool_name], "ranked"))
+    routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)
+    proposal: PacketUpdate = {"header": packet.header, "content": packet.content, "tool_routing": routing}
+    return packet.merged(proposal), proposal
+
+
+def _traced(checked: CheckedCall, session: ProxySession, catalogue: Catalogue) -> ToolCall:
+    spec = catalogue[checked.tool_name]
+    known = CognitionPacket(tool_routing=ToolRouting(past_calls=session.calls))
+    evidence = evidence_of(
+        known.merged({"content": known.content.model_copy(update={"original_prompt": session.query})})
+    )
+    call = ToolCall(
+        tool_name=checked.tool_name,
+        params=checked.params,
+        provenance=origins_of(checked.params, spec, evidence),
+        selection_reasoning=CHOSEN,
+    )
+    return rated(call, spec)
+
+
+def _as_chosen(call: ToolCall) -> CallReview:
+    return CallReview(call_id=call.call_id, approved=True, confidence=1.0, reasoning=CHOSEN)
+
+
+def _no_such_tool(name: str, catalogue: Catalogue) -> str:
+    nearest = ", ".join(catalogue.nearest(name))
+    hint = f"the nearest are {nearest}" if nearest else "no tool is there at all"
+    return f"there is no tool {name!r} here: {hint}; search_tools finds more"

@@ -1,0 +1,119 @@
+"""How a tool stands on a client's list: in full, in brief, or by its name with the names of its arguments."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mcp_types
+from fastmcp.tools.base import Tool, ToolResult
+
+from state.routing import Risk
+from state.sections import PaletteEntry, Shown
+from tools.catalogue.catalogue import Catalogue
+from tools.spec.tool_spec import ToolSpec
+from tools.text.tokens import ESTIMATE
+
+WHOLE_TOKENS = 4_000
+"""A catalogue that takes no more is listed whole: choosing from it would save little."""
+NAMED_CHARS = 100
+"""Of the description of a tool that is listed by name."""
+
+_TEXTS = {"description", "title", "examples"}
+
+Run = Callable[[str, dict[str, Any]], Any]
+
+
+class ListedTool(Tool):
+    """A tool of a server behind the proxy, under its canonical name."""
+
+    called: Run
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Call it, by the way of all calls."""
+        result: ToolResult = await self.called(self.name, arguments)
+        return result
+
+
+def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
+    """Return a tool as it stands on a list. What it may do is said as Packetgate judges it, not as its server does."""
+    return ListedTool(
+        name=spec.name,
+        title=spec.name,
+        description=_description(spec, shown),
+        parameters=_schema(spec, shown),
+        annotations=annotations(spec),
+        called=called,
+    )
+
+
+def annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
+    """Return what a tool may do, as clients read it."""
+    reads = spec.risk is Risk.READ
+    return mcp_types.ToolAnnotations(
+        read_only_hint=reads, destructive_hint=not reads, open_world_hint=spec.is_external or spec.reaches_outside
+    )
+
+
+def is_small(catalogue: Catalogue, most: int) -> bool:
+    """Whether a catalogue is listed whole. Blocking, when its texts were not counted lately."""
+    if len(catalogue) > most:
+        return False
+    spent = 0
+    for spec in catalogue.values():
+        spent += ESTIMATE.count(spec.in_full)
+        if spent > WHOLE_TOKENS:
+            return False
+    return True
+
+
+def whole(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
+    """Return a palette of all tools in full."""
+    return tuple(entry_of(spec, "permanent") for spec in catalogue.values())
+
+
+def permanent(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
+    """Return a palette of the tools that stand on every palette."""
+    return tuple(entry_of(catalogue[name], "permanent") for name in catalogue.permanent)
+
+
+def entry_of(spec: ToolSpec, reason: Any) -> PaletteEntry:
+    """Return a tool's entry on a palette, in full."""
+    return PaletteEntry(tool_name=spec.name, shown="full", reason=reason, risk=spec.risk)
+
+
+def in_order(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
+    """Return what changes least first, then the best first, as far as they are shown at all."""
+    levels = {"full": 0, "brief": 1, "name": 2}
+    return sorted(entries, key=lambda entry: (entry.reason != "permanent", levels[entry.shown], entry.tool_name))
+
+
+def _description(spec: ToolSpec, shown: Shown) -> str:
+    if shown == "full":
+        return spec.full
+    if shown == "brief":
+        return spec.brief
+    return spec.brief if len(spec.brief) <= NAMED_CHARS else f"{spec.brief[: NAMED_CHARS - 1]}…"
+
+
+def _schema(spec: ToolSpec, shown: Shown) -> dict[str, Any]:
+    """Return the schema of the arguments; of a tool that is not shown in full, no more than it takes to fill it in."""
+    if shown == "full":
+        return spec.input_schema
+    if shown == "brief":
+        return {name: _without_texts(part) for name, part in spec.input_schema.items()}
+    return {
+        "type": "object",
+        "properties": {name: {} for name in spec.parameters},
+        **({"required": list(spec.required)} if spec.required else {}),
+    }
+
+
+def _without_texts(schema: Any) -> Any:
+    """Return a part of a schema without descriptions, titles and examples; a parameter of such a name stays."""
+    match schema:
+        case {"type": _} | {"$ref": _} | {"anyOf": _}:
+            return {name: _without_texts(part) for name, part in schema.items() if name not in _TEXTS}
+        case dict():
+            return {name: _without_texts(part) for name, part in schema.items()}
+        case list():
+            return [_without_texts(part) for part in schema]
+    return schema

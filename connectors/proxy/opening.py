@@ -1,0 +1,51 @@
+"""Opening what the proxy stands on: servers, journal, store, and the threads that its packets are kept in."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from connectors.proxy.chain import Chain
+from connectors.proxy.config import LOCAL, ProxyConfig
+from connectors.proxy.gateway import Gateway
+from connectors.proxy.recording import Recorder
+from connectors.sessions import Sessions
+from deciders.choosing import reflex_deciders
+from graph.building import build_graph
+from graph.composition import open_tools
+from graph.journal.opening import journal_in
+from graph.settings import Settings
+from graph.storage import open_checkpointer, open_store
+from state.context import RoutingContext
+from tools.text.kept import KeptResults
+from tools.usage.learned_store import ROOT as LEARNED
+from tools.usage.store import prune
+
+
+@asynccontextmanager
+async def open_gateway(
+    settings: Settings, config: ProxyConfig, started: RoutingContext, client: str = LOCAL
+) -> AsyncIterator[Gateway]:
+    """Open a gateway; on leaving, what has ended is recorded, and everything is closed.
+
+    Raises:
+        ConfigError, ModelError: something in the settings cannot be used.
+    """
+    async with (
+        open_tools(settings) as hub,
+        open_checkpointer(settings) as checkpointer,
+        open_store(settings) as store,
+    ):
+        if settings.usage_days:
+            await prune(store, settings.usage_days)
+            await prune(store, settings.usage_days, root=LEARNED)
+        journal, kept = journal_in(settings), KeptResults(settings.kept_path)
+        graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
+        used = store if settings.usage_days else None
+        async with Recorder(Sessions(graph), used) as recorder:
+            yield Gateway(
+                chain=Chain(hub, journal, used),
+                config=config,
+                started=started,
+                recorder=recorder,
+                file_of=kept.file,
+                client=client,
+            )

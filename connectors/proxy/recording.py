@@ -1,0 +1,86 @@
+"""What is kept of a call that has ended: its packet, for `packetgate trace`; its record; and what it teaches.
+
+That is written after the client has its answer. A store that fails costs the record, never a call; what must be known
+before anything follows from a call stands in the journal.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.store.base import BaseStore
+
+from connectors.sessions import Sessions
+from graph.building import LAST
+from state.packet import CognitionPacket
+from tools.usage.learned_store import keep_use
+from tools.usage.learning import ConfirmedUse
+from tools.usage.record import record_of
+from tools.usage.store import keep
+
+log = logging.getLogger(__name__)
+
+MOST_WAITING = 1_000
+
+
+@dataclass(frozen=True)
+class _Ended:
+    packet: CognitionPacket
+    use: ConfirmedUse | None
+
+
+class Recorder:
+    """Writes what has ended, one after the other; of too many that wait, the next is left out."""
+
+    def __init__(self, sessions: Sessions, store: BaseStore | None) -> None:
+        """Without a store, only packets are kept."""
+        self._sessions = sessions
+        self._store = store
+        self._waiting: asyncio.Queue[_Ended] = asyncio.Queue(MOST_WAITING)
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "Recorder":
+        self._task = asyncio.create_task(self._run(), name="records of proxied calls")
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.written()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def ended(self, packet: CognitionPacket, use: ConfirmedUse | None) -> None:
+        """Have the packet of a call kept, and what it teaches."""
+        try:
+            self._waiting.put_nowait(_Ended(packet, use))
+        except asyncio.QueueFull:
+            log.warning("packet %s is not recorded: too many calls at once", packet.header.packet_id)
+
+    async def written(self) -> None:
+        """Wait until all is written."""
+        await self._waiting.join()
+
+    async def _run(self) -> None:
+        while True:
+            one = await self._waiting.get()
+            try:
+                await self._write(one)
+            except Exception:
+                log.exception("packet %s could not be recorded", one.packet.header.packet_id)
+            finally:
+                self._waiting.task_done()
+
+    async def _write(self, one: _Ended) -> None:
+        header = one.packet.header
+        if self._store is not None:
+            await keep(self._store, record_of(one.packet))
+            if one.use is not None:
+                await keep_use(self._store, header, f"{header.packet_id}-0", one.use)
+        config = self._sessions.config(header.session_id)
+        await self._sessions.graph.aupdate_state(config, _sections(one.packet), as_node=LAST)
+
+
+def _sections(packet: CognitionPacket) -> dict[str, Any]:
+    """Return a packet as an update of a thread."""
+    return {name: getattr(packet, name) for name in type(packet).model_fields if name != "messages"}

@@ -1,0 +1,93 @@
+"""What a call came to, as its client reads it."""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import mcp_types
+from fastmcp.tools.base import ToolResult
+from pydantic import BaseModel
+
+from state.packet import CognitionPacket
+from state.routing import ToolCall
+from state.transitions import ToolExecutionStatus
+from tools.execution.telling import result_text
+
+FileOf = Callable[[str, str], Path | None]
+"""Returns the file of what a session keeps under a handle."""
+
+
+class CallOutcome(BaseModel):
+    """What a call by a meta-tool came to."""
+
+    tool: str
+    status: str
+    """`executed`, `failed`, `skipped` (a dry run, or nobody could be asked), `user_denied` or `unknown`."""
+    text: str
+    """What the tool returned; of a call that was not run, why, and the way out."""
+    structured: dict[str, Any] | None = None
+    corrections: list[str] = []
+    """What was mended in the call."""
+
+
+def outcome_of(packet: CognitionPacket, file_of: FileOf) -> tuple[CallOutcome, list[mcp_types.ContentBlock]]:
+    """Return what a packet's call came to, and its content. Blocking: attachments are read from their files."""
+    call, routing = packet.routing.calls[0], packet.routing
+    corrections = [one.message for one in routing.corrections if one.mended]
+    text = result_text(call) + way_out(call, packet)
+    content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(text=text)]
+    content += _attached(call, packet.header.session_id, file_of)
+    structured = call.result.structured if call.result else None
+    told = CallOutcome(
+        tool=call.tool_name, status=call.status.value, text=text, structured=structured, corrections=corrections
+    )
+    return told, content
+
+
+def way_out(call: ToolCall, packet: CognitionPacket) -> str:
+    """Return how a call that was not run can be allowed; empty for one that was, or that its user turned down."""
+    settings, client = packet.governance.settings, packet.header.person
+    if call.status is not ToolExecutionStatus.SKIPPED:
+        return ""
+    if not settings.allows(call.risk):
+        option = "--allow-commands" if call.risk == "execute" else "--allow-writes"
+        setting = "allow_commands" if call.risk == "execute" else "allow_writes"
+        return (
+            f"\nTo allow it: start the proxy with {option}, or set {setting} = true under [proxy.clients.{client}] in "
+            "packetgate.toml. A call is then asked about before it runs."
+        )
+    if packet.governance.approvals:
+        return ""
+    return (
+        "\nTo allow it: use a client that offers elicitation, or add to packetgate.toml\n"
+        f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'
+    )
+
+
+def direct(packet: CognitionPacket, file_of: FileOf) -> ToolResult:
+    """Return what a call of a listed tool came to, as the tool itself would say it. Blocking."""
+    told, content = outcome_of(packet, file_of)
+    return ToolResult(content=content, structured_content=told.structured, is_error=told.status != "executed")
+
+
+def by_meta_tool(packet: CognitionPacket, file_of: FileOf) -> ToolResult:
+    """Return what a call by a meta-tool came to, in the form of its output schema. Blocking."""
+    told, content = outcome_of(packet, file_of)
+    return ToolResult(content=content, structured_content=told.model_dump(), is_error=told.status != "executed")
+
+
+def _attached(call: ToolCall, session_id: str, file_of: FileOf) -> Iterator[mcp_types.ContentBlock]:
+    """Yield what a tool returned besides text, as it was sent: what is not what it says it is stays told in words."""
+    for one in call.result.attachments if call.result else ():
+        file = file_of(one.handle, session_id) if one.handle else None
+        if file is None or one.kind == "binary":
+            continue
+        data = b64encode(file.read_bytes()).decode()
+        if one.kind == "image":
+            yield mcp_types.ImageContent(data=data, mime_type=one.mime_type)
+        elif one.kind == "audio":
+            yield mcp_types.AudioContent(data=data, mime_type=one.mime_type)
+        else:
+            blob = mcp_types.BlobResourceContents(uri=f"{one.handle}/{one.name}", mime_type=one.mime_type, blob=data)
+            yield mcp_types.EmbeddedResource(resource=blob)

@@ -1,0 +1,70 @@
+"""The proxy as an MCP server: FastMCP's, with lists of its own."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from fastmcp import FastMCP
+from fastmcp.server.auth import AuthProvider
+from fastmcp.server.dependencies import get_context
+from fastmcp.server.providers.base import Provider
+from fastmcp.tools.base import Tool, ToolResult
+from fastmcp.utilities.components import FastMCPComponent
+from fastmcp.utilities.versions import VersionSpec
+
+from connectors.proxy.gateway import Gateway
+from connectors.proxy.listing import in_order, listed
+from connectors.proxy.meta import add_meta_tools
+
+PAGE = 100
+"""Tools on a page of a list."""
+FRESH_S = 300
+"""How long a client may take a list for fresh: what stands on it without a context changes with the servers alone."""
+INSTRUCTIONS = (
+    "A proxy in front of several MCP servers. Call set_context first, with what you are trying to accomplish: relevant "
+    "tools are then listed, or returned. Any other tool is found by search_tools, read by fetch_tool_description, and "
+    "called by call_read_tool or call_changing_tool."
+)
+
+
+class PaletteProvider(Provider):
+    """The tools of all servers behind, as far as the session that asks has them on its list."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__()
+        self._gateway = gateway
+
+    async def _list_tools(self) -> Sequence[Tool]:
+        session = self._gateway.session_of(get_context())
+        catalogue = await self._gateway.catalogue(session)
+        entries = in_order(await self._gateway.listed(session, catalogue))
+        return [listed(catalogue[entry.tool_name], entry.shown, self._called) for entry in entries]
+
+    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
+        session = self._gateway.session_of(get_context())
+        spec = (await self._gateway.catalogue(session)).get(name)
+        return listed(spec, "full", self._called) if spec else None
+
+    async def get_tasks(self) -> Sequence[FastMCPComponent]:
+        """Return what may run in the background: nothing, as what is asked about waits for its client."""
+        return []
+
+    async def _called(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        return await self._gateway.call_listed(get_context(), name, arguments)
+
+
+def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[Any]:
+    """Return the server of a gateway."""
+    server: FastMCP[Any] = FastMCP(
+        "packetgate",
+        instructions=INSTRUCTIONS,
+        version=version("packetgate"),
+        auth=auth,
+        providers=[PaletteProvider(gateway)],
+        mask_error_details=True,
+        list_page_size=PAGE,
+        cache_ttl=FRESH_S,
+        cache_scope="private",
+    )
+    add_meta_tools(server, gateway)
+    return server

@@ -1,0 +1,123 @@
+"""What the proxy knows of each client's session: its context, its list, what it used and read. Nothing crosses."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from secrets import token_urlsafe
+
+from state.base import new_id
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import ToolCall
+from state.sections import Content, Context, Governance, Header, PacketState, PaletteEntry, Status
+from state.transitions import ToolExecutionStatus
+from tools.palette.choice import with_recent
+
+CHANNEL = "proxy"
+MAX_SESSIONS = 1_000
+MAX_CALLS = 20
+"""Earlier calls whose outputs a session knows, for where later values come from."""
+MAX_OUTPUT_CHARS = 200_000
+"""Of these outputs together."""
+
+
+@dataclass
+class ProxySession:
+    """One client's session, or one context of a client whose protocol has no sessions."""
+
+    client: str
+    settings: RoutingContext
+    session_id: str = field(default_factory=lambda: f"proxy-{new_id()[:12]}")
+    query: str = ""
+    """What the client said it is about: of all that it sends, this alone counts as the user's words."""
+    palette: tuple[PaletteEntry, ...] = ()
+    """Chosen for that; empty without a context."""
+    is_fixed: bool = False
+    """Whether its list stays what it is: the address that its client uses names the context."""
+    searched: set[str] = field(default_factory=set)
+    """Tools that a search or a description has shown."""
+    recent: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    """The newest that have a result, oldest first."""
+    parent: str | None = None
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """The tools that its client was shown, by whatever way."""
+        return frozenset({entry.tool_name for entry in self.palette} | self.searched)
+
+    def chose(self, query: str, palette: tuple[PaletteEntry, ...]) -> None:
+        """Take another context in place of the last."""
+        self.query, self.palette = query, palette
+
+    def opened(self, entry: PaletteEntry) -> CognitionPacket:
+        """Return the packet of one more call: its palette is the one tool that it is of."""
+        return CognitionPacket(
+            header=Header(session_id=self.session_id, parent_packet_id=self.parent, origin=CHANNEL, person=self.client),
+            context=Context(palette=(entry,), recent_tools=self.recent),
+            content=Content(original_prompt=self.query),
+            governance=Governance(
+                dry_run=not (self.settings.allow_write_tools or self.settings.allow_execute_tools),
+                settings=self.settings,
+            ),
+            status=Status(state=PacketState.PROCESSING),
+        )
+
+    def took(self, packet: CognitionPacket) -> None:
+        """Remember a call that has come to its end."""
+        self.parent = packet.header.packet_id
+        calls = packet.routing.calls
+        used = [call.tool_name for call in calls if call.status is ToolExecutionStatus.EXECUTED]
+        self.recent = with_recent(self.recent, used)
+        ended = [call for call in calls if call.result is not None]
+        self.calls = tuple(reversed([*_within_bounds([*self.calls, *ended])]))
+
+
+def _within_bounds(calls: Sequence[ToolCall]) -> Iterator[ToolCall]:
+    """Yield the newest calls, as many as may be remembered, newest first."""
+    room = MAX_OUTPUT_CHARS
+    for call in list(reversed(calls))[:MAX_CALLS]:
+        room -= len(call.result.output) if call.result else 0
+        if room < 0:
+            return
+        yield call
+
+
+class SessionBook:
+    """The sessions of a process, by key; of too many, the one that was longest unused is forgotten."""
+
+    def __init__(self, most: int = MAX_SESSIONS) -> None:
+        self._most = most
+        self._sessions: OrderedDict[str, ProxySession] = OrderedDict()
+
+    def of(self, key: str, client: str, settings: RoutingContext) -> ProxySession:
+        """Return the session of that key, a new one where there is none."""
+        session = self._sessions.get(key)
+        if session is None or session.client != client:
+            session = ProxySession(client, settings)
+        self._keep(key, session)
+        return session
+
+    def opened(self, client: str, settings: RoutingContext) -> tuple[str, ProxySession]:
+        """Return a new session, and the id by which its client finds it again; nobody else can guess it."""
+        key = f"ctx_{token_urlsafe(18)}"
+        session = ProxySession(client, settings)
+        self._keep(key, session)
+        return key, session
+
+    def found(self, key: str, client: str) -> ProxySession | None:
+        """Return the session of that key if it is the client's own."""
+        session = self._sessions.get(key)
+        if session is None or session.client != client:
+            return None
+        self._keep(key, session)
+        return session
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def _keep(self, key: str, session: ProxySession) -> None:
+        self._sessions[key] = session
+        self._sessions.move_to_end(key)
+        while len(self._sessions) > self._most:
+            self._sessions.popitem(last=False)
