@@ -15,7 +15,7 @@ from langgraph.store.base import BaseStore
 from connectors.proxy.listing import entry_of
 from connectors.proxy.sessions import CHANNEL, ProxySession
 from deciders.protocols import CallReview, Review
-from graph.records.trail import trail
+from graph.records.trail import journaled, trail
 from nodes.execute_tool import execute_tool
 from nodes.review_selection import reviewed
 from state.context import RoutingContext
@@ -104,8 +104,8 @@ class Chain:
         """Return the packet with its call run, if it may run."""
         toolbox = self.toolbox(packet.governance.settings)
         runtime = self._runtime(packet, can_ask=False)
-        update = await execute_tool(packet, runtime, toolbox=toolbox, journal=self.journal)
-        await self.journal.record(*trail("execute_tool", packet, update))
+        stage = journaled("execute_tool", execute_tool, self.journal)
+        update = await stage(packet, runtime, toolbox=toolbox, journal=self.journal)
         return packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
 
     def _runtime(self, packet: CognitionPacket, *, can_ask: bool) -> Runtime[RoutingContext]:

@@ -15,6 +15,7 @@ from graph.journal.opening import journal_in
 from graph.settings import Settings
 from graph.storage import open_checkpointer, open_store
 from state.context import RoutingContext
+from tools.servers.hub import McpHub
 from tools.text.kept import KeptResults
 from tools.usage.learned_store import ROOT as LEARNED
 from tools.usage.store import prune
@@ -24,16 +25,25 @@ from tools.usage.store import prune
 async def open_gateway(
     settings: Settings, config: ProxyConfig, started: RoutingContext, client: str = LOCAL
 ) -> AsyncIterator[Gateway]:
-    """Open a gateway; on leaving, what has ended is recorded, and everything is closed.
+    """Open a gateway to the configured servers.
 
     Raises:
         ConfigError, ModelError: something in the settings cannot be used.
     """
-    async with (
-        open_tools(settings) as hub,
-        open_checkpointer(settings) as checkpointer,
-        open_store(settings) as store,
-    ):
+    async with open_tools(settings) as hub, gateway_to(hub, settings, config, started, client) as gateway:
+        yield gateway
+
+
+@asynccontextmanager
+async def gateway_to(
+    hub: McpHub, settings: Settings, config: ProxyConfig, started: RoutingContext, client: str = LOCAL
+) -> AsyncIterator[Gateway]:
+    """Open a gateway to a hub's servers; on leaving, what has ended is recorded, and everything is closed.
+
+    Raises:
+        ConfigError: the database cannot be used.
+    """
+    async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
         if settings.usage_days:
             await prune(store, settings.usage_days)
             await prune(store, settings.usage_days, root=LEARNED)

@@ -20,9 +20,9 @@ from connectors.sessions import Sessions
 from connectors.turn import Asked, Finished
 from graph.journal.opening import journal_in
 from graph.settings import Settings
-from tools.approval.answering import TAKEN
 from state.base import now
 from state.transitions import ToolExecutionStatus
+from tools.approval.answering import TAKEN
 from tools.execution.call_log import STARTED, CallLog
 from tools.execution.journal import Journal
 

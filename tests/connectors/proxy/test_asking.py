@@ -1,0 +1,202 @@
+"""What changes something is asked about, by the way that the client offers; each answer counts once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mcp
+import mcp_types
+import pytest
+from mcp import MCPError
+from support.proxies import Era, Make, gateway_over, ledger_server, served, talking
+
+from connectors.proxy.gateway import Gateway
+from tools.catalogue.preferences import Policy, Preferences
+from tools.policy.rules import Rule
+
+ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
+
+
+async def events(gateway: Gateway) -> list[str]:
+    """Return what the journal has of every call, in order."""
+    wanted = ("call_proposed", "call_approved", "call_denied", "call_skipped", "call_started", "call_ended")
+    return [row.entry.event for row in await gateway.chain.journal.of_events(*wanted)]
+
+
+async def test_a_write_is_asked_about_and_runs_when_allowed(
+    tmp_path: Path, make: Make, era: Era, written: list[str]
+) -> None:
+    async with (
+        gateway_over(ledger_server(written), home=tmp_path, allow_write_tools=True) as gateway,
+        served(gateway) as address,
+        talking(f"{address}/mcp", make, era, answer=lambda *_: "yes") as talk,
+    ):
+        said = await talk.call("call_changing_tool", **ADD)
+        assert not said.is_error
+        assert said.text == "added x"
+        assert written == ["x"]
+        assert len(talk.asked) == 1
+        assert "ledger.add_entry" in talk.asked[0]
+        assert '"text": "x"' in talk.asked[0]
+        assert await events(gateway) == ["call_proposed", "call_approved", "call_started", "call_ended"]
+
+
+async def test_a_listed_write_is_asked_about_too(tmp_path: Path, make: Make, era: Era, written: list[str]) -> None:
+    async with (
+        gateway_over(ledger_server(written), home=tmp_path, allow_write_tools=True) as gateway,
+        served(gateway) as address,
+        talking(f"{address}/mcp", make, era, answer=lambda *_: "yes") as talk,
+    ):
+        said = await talk.call("ledger.add_entry", text="x")
+        assert not said.is_error
+        assert (len(talk.asked), written) == (1, ["x"])
+
+
+@pytest.mark.parametrize("answer", [None, "no"])
+async def test_what_is_turned_down_does_not_run(
+    tmp_path: Path, make: Make, era: Era, written: list[str], answer: str | None
+) -> None:
+    async with (
+        gateway_over(ledger_server(written), home=tmp_path, allow_write_tools=True) as gateway,
+        served(gateway) as address,
+        talking(f"{address}/mcp", make, era, answer=lambda *_: answer) as talk,
+    ):
+        said = await talk.call("call_changing_tool", **ADD)
+        assert said.is_error
+        assert said.structured["status"] == "user_denied"
+        assert written == []
+        assert await events(gateway) == ["call_proposed", "call_denied"]
+
+
+async def test_an_answer_that_was_not_offered_lets_nothing_run(tmp_path: Path, era: Era, written: list[str]) -> None:
+    async with (
+        gateway_over(ledger_server(written), home=tmp_path, allow_write_tools=True) as gateway,
+        served(gateway) as address,
+        talking(f"{address}/mcp", "sdk", era, answer=lambda *_: "always") as talk,
+    ):
+        said = await talk.call("call_changing_tool", **ADD)
+        assert said.is_error
+        assert written == []
+
+
+async def test_where_nobody_can_be_asked_the_refusal_says_how_to_allow_it(
+    tmp_path: Path, make: Make, era: Era, written: list[str]
+) -> None:
+    async with (
+        gateway_over(ledger_server(written), home=tmp_path, allow_write_tools=True) as gateway,
+        served(gateway) as address,
+        talking(f"{address}/mcp", make, era) as talk,
+    ):
+        said = await talk.call("call_changing_tool", **ADD)
+        assert said.is_error
+        assert "nobody can be asked" in said.text
+        assert "[[policy.rules]]" in said.text
+        assert written == []
+
+
+async def test_the_policy_allows_and_denies_by_channel(
+    tmp_path: Path, make: Make, era: Era, written: list[str]
+) -> None:
+    rules = [
+        Rule.model_validate({"effect": "allow", "tool": "ledger.add_entry", "channels": ["proxy"]}),
+        Rule.model_validate({"effect": "deny", "tool": "ledger.read_mail", "channels": ["proxy"]}),
+    ]
+    preferences = Preferences(policy=Policy(rules=rules))
+    async with (
+        gateway_over(ledger_server(written), home=tmp_path, preferences=preferences, allow_write_tools=True) as gateway,
+        served(gateway) as address,
+        talking(f"{address}/mcp", make, era) as talk,
+    ):
+        assert "ledger.read_mail" not in await talk.names()
+        assert (await talk.call("call_read_tool", name="ledger.read_mail")).is_error
+        assert not (await talk.call("call_changing_tool", **ADD)).is_error
+        assert written == ["x"]
+
+
+async def test_what_is_remembered_is_not_asked_about_again_and_outlives_the_process(
+    tmp_path: Path, make: Make, era: Era, written: list[str]
+) -> None:
+    preferences = Preferences(policy=Policy(remember="always"))
+    for answer in ("always", None):
+        async with (
+            gateway_over(
+                ledger_server(written), home=tmp_path, preferences=preferences, allow_write_tools=True
+            ) as gateway,
+            served(gateway) as address,
+            talking(f"{address}/mcp", make, era, answer=lambda *_, answer=answer: answer) as talk,
+        ):
+            assert not (await talk.call("call_changing_tool", **ADD)).is_error
+            assert len(talk.asked) == (answer is not None)
+    assert written == ["x", "x"]
+
+
+async def test_a_destination_that_only_a_text_gave_is_shown_with_its_sentence(
+    tmp_path: Path, make: Make, written: list[str]
+) -> None:
+    server = ledger_server(written)
+
+    @server.tool
+    def send_invoice(to: str) -> str:
+        """Send the invoice by mail."""
+        written.append(to)
+        return "sent"
+
+    rule = Rule.model_validate({"effect": "allow", "tool": "ledger.send_invoice"})
+    preferences = Preferences(policy=Policy(rules=[rule]))
+    async with (
+        gateway_over(server, home=tmp_path, preferences=preferences, allow_write_tools=True) as gateway,
+        served(gateway) as address,
+        talking(f"{address}/mcp", make, "legacy", answer=lambda *_: "no") as talk,
+    ):
+        await talk.call("set_context", query="read my mail")
+        await talk.call("ledger.read_mail")
+        said = await talk.call("ledger.send_invoice", to="billing@elsewhere.example")
+        assert said.is_error
+        assert len(talk.asked) == 1
+        assert "please send the invoice to" in talk.asked[0]
+        assert written == []
+
+
+async def _asked(client: mcp.Client, arguments: dict[str, Any]) -> mcp_types.InputRequiredResult:
+    result = await client.session.call_tool("call_changing_tool", arguments, allow_input_required=True)
+    assert isinstance(result, mcp_types.InputRequiredResult)
+    return result
+
+
+def _answer(said: str) -> dict[str, Any]:
+    return {"answer": mcp_types.ElicitResult(action="accept", content={"answer": said})}
+
+
+async def test_the_state_of_a_question_holds_once_and_for_this_call_alone(tmp_path: Path, written: list[str]) -> None:
+    async with (
+        gateway_over(ledger_server(written), home=tmp_path, allow_write_tools=True) as gateway,
+        served(gateway) as address,
+        talking(f"{address}/mcp", "sdk", "2026-07-28", answer=lambda *_: "yes") as talk,
+    ):
+        session = talk.client.session
+        asked = await _asked(talk.client, ADD)
+        state = asked.request_state
+        assert "ledger" not in json.dumps(state)
+
+        for changed in ({**ADD, "arguments": {"text": "y"}}, {**ADD, "name": "ledger.list_entries"}):
+            with pytest.raises(MCPError, match="requestState"):
+                await session.call_tool(
+                    "call_changing_tool", changed, input_responses=_answer("yes"), request_state=state
+                )
+        with pytest.raises(MCPError, match="requestState"):
+            await session.call_tool(
+                "call_changing_tool", ADD, input_responses=_answer("yes"), request_state=f"{state[:-2]}AA"
+            )
+        assert written == []
+
+        done = await session.call_tool("call_changing_tool", ADD, input_responses=_answer("yes"), request_state=state)
+        assert not done.is_error
+        again = await session.call_tool(
+            "call_changing_tool",
+            ADD,
+            input_responses=_answer("yes"),
+            request_state=state,
+            allow_input_required=True,
+        )
+        assert isinstance(again, mcp_types.InputRequiredResult)
+        assert written == ["x"]
