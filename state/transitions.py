@@ -23,6 +23,11 @@ class ToolExecutionStatus(StrEnum):
         """Whether the call waits for the user's word."""
         return self in {ToolExecutionStatus.AWAITING_CONFIDENCE, ToolExecutionStatus.AWAITING_APPROVAL}
 
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more becomes of the call."""
+        return not STATUSES[self]
+
 
 Outcome = Literal["pending", "call", "none", "clarify", "describe", "miss"]
 """What a pass's last selection came to; a miss is a tool that was not on the palette, or none that would do."""

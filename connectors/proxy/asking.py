@@ -83,21 +83,47 @@ def _schema(packet: CognitionPacket) -> dict[str, Any]:
     return {"type": "object", "properties": {ANSWER: answer}, "required": [ANSWER]}
 
 
+def waits(packet: CognitionPacket) -> str:
+    """Return what is said of a call that waits, as its client cannot ask: why, and how it can be allowed."""
+    call, session = packet.routing.calls[0], packet.header.session_id
+    return (
+        f"{call.tool_name} was NOT run: {call.review_reasoning}, and this client offers no elicitation, so that nobody "
+        f"could be asked. Whoever runs the proxy sees the question with `packetgate answer --session {session}`, and "
+        f"allows it with `packetgate answer --session {session} yes`; then call it again, with the same arguments, for "
+        "its result. To allow all such calls, add to packetgate.toml\n"
+        f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'
+    )
+
+
 class PendingCalls:
-    """Calls that wait for an answer in a request of its own, by their question's id. Each is given out once."""
+    """Calls that wait for an answer; of too many, the oldest is forgotten. Each is given out once."""
 
     def __init__(self) -> None:
-        self._packets: OrderedDict[str, CognitionPacket] = OrderedDict()
+        self._asked: OrderedDict[str, CognitionPacket] = OrderedDict()
+        self._parked: OrderedDict[str, CognitionPacket] = OrderedDict()
 
     def put(self, packet: CognitionPacket) -> str:
-        """Keep a packet, and return the state by which its client finds it again."""
+        """Keep a packet whose client was asked, and return the state by which it finds it again."""
         question = packet.governance.question
         state = question.question_id if question else ""
-        self._packets[state] = packet
-        while len(self._packets) > MOST_PENDING:
-            self._packets.popitem(last=False)
+        _bounded(self._asked)[state] = packet
         return state
 
     def take(self, state: str | None) -> CognitionPacket | None:
         """Return the packet of that state; None where there is none, or where it was taken."""
-        return self._packets.pop(state, None) if state else None
+        return self._asked.pop(state, None) if state else None
+
+    def park(self, key: str, packet: CognitionPacket) -> None:
+        """Keep a packet that is answered beside its client."""
+        _bounded(self._parked)[key] = packet
+
+    def parked(self, key: str) -> CognitionPacket | None:
+        """Return the packet that was parked for such a call."""
+        return self._parked.pop(key, None)
+
+
+def _bounded(packets: OrderedDict[str, CognitionPacket]) -> OrderedDict[str, CognitionPacket]:
+    """Return them with room for one more."""
+    while len(packets) >= MOST_PENDING:
+        packets.popitem(last=False)
+    return packets

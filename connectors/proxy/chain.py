@@ -58,16 +58,18 @@ class Chain:
         """Return the tools as a client may use them: of no other does it hear, and no other is called."""
         return AllowedTools(self.hub, settings, CHANNEL)
 
-    async def proposed(self, wanted: Wanted, session: ProxySession, *, can_ask: bool) -> CognitionPacket:
+    async def proposed(self, wanted: Wanted, session: ProxySession, *, apart: bool = False) -> CognitionPacket:
         """Return the packet of a call that is checked and judged, and written down as such: it may wait for an answer.
+
+        `apart`: nobody can be asked in the middle of the request, so that it waits in a thread of its own.
 
         Raises:
             CallRefusedError: there is no such tool, its arguments are not valid, or it does not only read.
         """
         toolbox = self.toolbox(session.settings)
         catalogue = await toolbox.catalogue()
-        packet, proposal = await asyncio.to_thread(_proposal, wanted, session, catalogue)
-        runtime = self._runtime(packet, can_ask=can_ask)
+        packet, proposal = await asyncio.to_thread(_proposal, wanted, session, catalogue, apart)
+        runtime = self._runtime(packet, can_ask=True)
         review = Review(reviews=tuple(map(_as_chosen, packet.routing.calls)), decided_by="reflex")
         judged = await reviewed(packet, runtime, review, toolbox=toolbox, journal=self.journal)
         await self.journal.record(
@@ -114,7 +116,9 @@ class Chain:
         return Runtime(context=packet.governance.settings, store=self.store, execution_info=asking)
 
 
-def _proposal(wanted: Wanted, session: ProxySession, catalogue: Catalogue) -> tuple[CognitionPacket, PacketUpdate]:
+def _proposal(
+    wanted: Wanted, session: ProxySession, catalogue: Catalogue, apart: bool
+) -> tuple[CognitionPacket, PacketUpdate]:
     """Return a packet with the call on it, and what of that is new. Blocking."""
     checked = repair(wanted.name, wanted.params, catalogue)
     if checked.tool_name not in catalogue:
@@ -126,7 +130,8 @@ def _proposal(wanted: Wanted, session: ProxySession, catalogue: Catalogue) -> tu
     if wanted.only_reads and call.risk is not Risk.READ:
         why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
         raise CallRefusedError(f"{call.tool_name} may {call.risk}{why}. Call it by call_changing_tool.")
-    packet = session.opened(entry_of(catalogue[call.tool_name], "ranked"))
+    may_ask = call.risk is not Risk.READ or call.is_loud or bool(catalogue[call.tool_name].rules)
+    packet = session.opened(entry_of(catalogue[call.tool_name], "ranked"), apart=apart and may_ask)
     routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)
     proposal: PacketUpdate = {"header": packet.header, "content": packet.content, "tool_routing": routing}
     return packet.merged(proposal), proposal

@@ -9,7 +9,16 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
 from fastmcp.tools.base import ToolResult
 
-from connectors.proxy.asking import ANSWER, PendingCalls, asking_result, elicited, is_modern, reply_in, way_to_ask
+from connectors.proxy.asking import (
+    ANSWER,
+    PendingCalls,
+    asking_result,
+    elicited,
+    is_modern,
+    reply_in,
+    waits,
+    way_to_ask,
+)
 from connectors.proxy.chain import Chain, Wanted
 from connectors.proxy.config import LOCAL, ProxyConfig
 from connectors.proxy.listing import is_small, permanent, whole
@@ -18,12 +27,13 @@ from connectors.proxy.results import FileOf, by_meta_tool, direct
 from connectors.proxy.sessions import ProxySession, SessionBook
 from deciders.reflex.reading import access_of
 from state.context import RoutingContext
-from state.errors import PacketgateError
+from state.errors import CallRefusedError, PacketgateError
 from state.packet import CognitionPacket
 from state.sections import Header, PaletteEntry
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
+from tools.spec.tool_spec import digest_of
 from tools.usage.learned_store import read_learned
 from tools.usage.learning import Learned, shown_use
 
@@ -173,7 +183,8 @@ class Gateway:
             packet = await self._decided(ctx, wanted, session)
             if isinstance(packet, ToolResult):
                 return packet
-            packet = await self.chain.executed(packet)
+            if not packet.routing.calls[0].status.is_final:
+                packet = await self.chain.executed(packet)
         except PacketgateError as error:
             raise ToolError(str(error)) from error
         session.took(packet)
@@ -189,12 +200,39 @@ class Gateway:
         if waiting is not None:
             reply = reply_in((ctx.input_responses or {}).get(ANSWER), waiting)
             return await self.chain.answered(waiting, reply)
-        packet = await self.chain.proposed(wanted, session, can_ask=way != "nobody")
+        if way == "nobody":
+            return await self._answered_elsewhere(ctx, wanted, session)
+        packet = await self.chain.proposed(wanted, session)
         if packet.governance.question is None:
             return packet
         if way == "input_required":
             return asking_result(packet, self.pending.put(packet))
         return await self.chain.answered(packet, await elicited(ctx, packet))
+
+    async def _answered_elsewhere(self, ctx: Context, wanted: Wanted, session: ProxySession) -> CognitionPacket:
+        """Return the packet of a call whose client cannot ask; where it needs an answer, it waits beside the client.
+
+        Called again once that is given, the call is the one that it was given for: it was run then.
+
+        Raises:
+            CallRefusedError: it waits for an answer.
+        """
+        stateless = is_modern(ctx) and ctx.transport != "stdio" and not session.query
+        scope = session.client if stateless else session.session_id
+        key = digest_of([scope, wanted.name, dict(wanted.params)])
+        packet = self.pending.parked(key)
+        question = packet.governance.question if packet else None
+        if packet is None or (question is not None and question.has_lapsed):
+            packet = await self.chain.proposed(wanted, session, apart=True)
+            if packet.governance.question is None:
+                return packet
+            await self.recorder.parked(packet)
+        else:
+            packet = await self.recorder.as_it_stands(packet)
+        if not packet.routing.calls[0].status.is_final:
+            self.pending.park(key, packet)
+            raise CallRefusedError(waits(packet))
+        return packet
 
 
 def _context_of_url(ctx: Context) -> str:

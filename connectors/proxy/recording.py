@@ -38,6 +38,8 @@ class Recorder:
         self._sessions = sessions
         self._store = store
         self._waiting: asyncio.Queue[_Ended] = asyncio.Queue(MOST_WAITING)
+        self._parked: set[str] = set()
+        """Packets that whoever answers them goes on with, and records."""
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "Recorder":
@@ -52,10 +54,27 @@ class Recorder:
 
     def ended(self, packet: CognitionPacket, use: ConfirmedUse | None) -> None:
         """Have the packet of a call kept, and what it teaches."""
+        if packet.header.packet_id in self._parked:
+            self._parked.discard(packet.header.packet_id)
+            return
         try:
             self._waiting.put_nowait(_Ended(packet, use))
         except asyncio.QueueFull:
             log.warning("packet %s is not recorded: too many calls at once", packet.header.packet_id)
+
+    async def parked(self, packet: CognitionPacket) -> None:
+        """Keep a call that waits for an answer, in its own thread, where `packetgate answer` finds it."""
+        self._parked.add(packet.header.packet_id)
+        graph, config = self._sessions.graph, self._sessions.config(packet.header.session_id)
+        await graph.aupdate_state(config, _sections(packet), as_node="review_selection")
+        await graph.ainvoke(None, config, context=packet.governance.settings)
+
+    async def as_it_stands(self, packet: CognitionPacket) -> CognitionPacket:
+        """Return a parked packet with what has become of its call since."""
+        state = await self._sessions.state(packet.header.session_id)
+        call_id = packet.routing.calls[0].call_id
+        now = [call for call in state.packet.routing.all_calls if call.call_id == call_id]
+        return packet.merged({"tool_routing": packet.routing.with_calls(tuple(now)) if now else packet.routing})
 
     async def written(self) -> None:
         """Wait until all is written."""

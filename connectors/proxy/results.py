@@ -10,7 +10,7 @@ from fastmcp.tools.base import ToolResult
 from pydantic import BaseModel
 
 from state.packet import CognitionPacket
-from state.routing import ToolCall
+from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus
 from tools.execution.telling import result_text
 
@@ -46,22 +46,14 @@ def outcome_of(packet: CognitionPacket, file_of: FileOf) -> tuple[CallOutcome, l
 
 
 def way_out(call: ToolCall, packet: CognitionPacket) -> str:
-    """Return how a call that was not run can be allowed; empty for one that was, or that its user turned down."""
+    """Return how a call can be allowed that is switched off; empty for any other."""
     settings, client = packet.governance.settings, packet.header.person
-    if call.status is not ToolExecutionStatus.SKIPPED:
+    if call.status is not ToolExecutionStatus.SKIPPED or settings.allows(call.risk):
         return ""
-    if not settings.allows(call.risk):
-        option = "--allow-commands" if call.risk == "execute" else "--allow-writes"
-        setting = "allow_commands" if call.risk == "execute" else "allow_writes"
-        return (
-            f"\nTo allow it: start the proxy with {option}, or set {setting} = true under [proxy.clients.{client}] in "
-            "packetgate.toml. A call is then asked about before it runs."
-        )
-    if packet.governance.approvals:
-        return ""
+    what = "commands" if call.risk is Risk.EXECUTE else "writes"
     return (
-        "\nTo allow it: use a client that offers elicitation, or add to packetgate.toml\n"
-        f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'
+        f"\nTo allow it: start the proxy with --allow-{what}, or set allow_{what} = true under "
+        f"[proxy.clients.{client}] in packetgate.toml. A call is then asked about before it runs."
     )
 
 

@@ -66,5 +66,7 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         cache_ttl=FRESH_S,
         cache_scope="private",
     )
+    # No tool here asks for headers of its own. Without this, every call over HTTP would make the whole list first.
+    server._mcp_server.get_tool_input_schema = lambda _name: None
     add_meta_tools(server, gateway)
     return server

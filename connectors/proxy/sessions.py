@@ -50,10 +50,14 @@ class ProxySession:
         """Take another context in place of the last."""
         self.query, self.palette = query, palette
 
-    def opened(self, entry: PaletteEntry) -> CognitionPacket:
-        """Return the packet of one more call: its palette is the one tool that it is of."""
+    def opened(self, entry: PaletteEntry, *, apart: bool = False) -> CognitionPacket:
+        """Return the packet of one more call: its palette is the one tool that it is of.
+
+        `apart`: in a thread of its own, where it can wait for an answer beside the session's other calls.
+        """
+        session_id = f"{self.session_id}-{new_id()[:6]}" if apart else self.session_id
         return CognitionPacket(
-            header=Header(session_id=self.session_id, parent_packet_id=self.parent, origin=CHANNEL, person=self.client),
+            header=Header(session_id=session_id, parent_packet_id=self.parent, origin=CHANNEL, person=self.client),
             context=Context(palette=(entry,), recent_tools=self.recent),
             content=Content(original_prompt=self.query),
             governance=Governance(

@@ -1,13 +1,19 @@
 """What changes something is asked about, by the way that the client offers; each answer counts once."""
 
+import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import mcp
 import mcp_types
 import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
 from mcp import MCPError
+from support.command_line import CommandLine
+from support.fork_server import COMMAND
 from support.proxies import Era, Make, gateway_over, ledger_server, served, talking
 
 from connectors.proxy.gateway import Gateway
@@ -87,11 +93,38 @@ async def test_where_nobody_can_be_asked_the_refusal_says_how_to_allow_it(
         served(gateway) as address,
         talking(f"{address}/mcp", make, era) as talk,
     ):
-        said = await talk.call("call_changing_tool", **ADD)
-        assert said.is_error
-        assert "nobody can be asked" in said.text
-        assert "[[policy.rules]]" in said.text
+        for _ in range(2):
+            said = await talk.call("call_changing_tool", **ADD)
+            assert said.is_error
+            assert "nobody could be asked" in said.text
+            assert "[[policy.rules]]" in said.text
+            assert "packetgate answer --session" in said.text
         assert written == []
+        assert await events(gateway) == ["call_proposed"]
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+async def test_what_waits_is_answered_beside_the_client_and_its_result_is_fetched_once(
+    cli: CommandLine, answer: str
+) -> None:
+    environment = {**cli.environment, "PACKETGATE_HOME": str(cli.home)}
+    transport = StdioTransport(str(COMMAND), ["proxy", "--allow-writes"], cwd=str(cli.folder), env=environment)
+    call = {"name": "ai.write", "arguments": {"path": "new.txt", "content": "hello", "mode": "overwrite"}}
+    async with Client(transport, mode="legacy") as client:
+        said = await client.call_tool_mcp("call_changing_tool", call)
+        text = said.content[0].text
+        assert said.is_error
+        session = re.search(r"--session (\S+) yes", text)[1]
+        shown = await asyncio.to_thread(cli.run, "answer", "--session", session)
+        assert "new.txt" in shown.out + shown.err
+        done = await asyncio.to_thread(cli.run, "answer", "--session", session, answer)
+        assert done.status in {0, 1}, done.err
+        assert (cli.folder / "new.txt").exists() == (answer == "yes")
+        again = await client.call_tool_mcp("call_changing_tool", call)
+        assert again.is_error == (answer == "no")
+        assert again.structured_content["status"] == ("executed" if answer == "yes" else "user_denied")
+        anew = await client.call_tool_mcp("call_changing_tool", call)
+        assert "packetgate answer" in anew.content[0].text
 
 
 async def test_the_policy_allows_and_denies_by_channel(
