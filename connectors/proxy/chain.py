@@ -26,12 +26,13 @@ from state.sections import PacketState, Status
 from tools.approval.answering import CHANGED, TAKEN, decision_of, taken
 from tools.approval.decisions import expired
 from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.toolbox import AllowedTools, Toolbox
+from tools.catalogue.toolbox import AllowedTools
 from tools.checks.checking import CheckedCall, objected, repair
 from tools.execution.journal import Journal
 from tools.provenance.evidence import evidence_of
 from tools.provenance.judging import origins_of
 from tools.risk.call import rated
+from tools.servers.hub import McpHub
 
 CHOSEN = "chosen by the client, whose reasons are not known here"
 
@@ -50,7 +51,7 @@ class Wanted:
 class Chain:
     """What calls go through."""
 
-    hub: Toolbox
+    hub: McpHub
     journal: Journal
     store: BaseStore | None = None
 

@@ -1,9 +1,12 @@
 """The proxy's own state: who asks, in which session, what they are shown, and their calls."""
 
 import asyncio
+import contextvars
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import anyio
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
@@ -24,7 +27,7 @@ from connectors.proxy.config import LOCAL, ProxyConfig
 from connectors.proxy.listing import is_small, permanent, whole
 from connectors.proxy.recording import Recorder
 from connectors.proxy.results import FileOf, by_meta_tool, direct
-from connectors.proxy.sessions import ProxySession, SessionBook
+from connectors.proxy.sessions import CHANNEL, ProxySession, SessionBook
 from deciders.reflex.reading import access_of
 from state.context import RoutingContext
 from state.errors import CallRefusedError, PacketgateError
@@ -33,6 +36,8 @@ from state.sections import Header, PaletteEntry
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
+from tools.policy.rules import denied_outright
+from tools.servers.relaying import Relay, relayed_to
 from tools.spec.tool_spec import digest_of
 from tools.usage.learned_store import read_learned
 from tools.usage.learning import Learned, shown_use
@@ -40,7 +45,11 @@ from tools.usage.learning import Learned, shown_use
 How = Literal["listed", "searched", "named"]
 COUNTS: dict[How, float] = {"listed": 1.0, "searched": 1.5, "named": 0.5}
 """What a use of a tool teaches, by how its client came to it."""
+FEWEST = 16
+"""Tools that a context may list at least; at most half of a catalogue, so that it is a choice."""
 MOST_FIXED = 100
+PATIENCE_S = 5.0
+"""How long a client that connects waits for what the servers say of themselves, and a cancelled call for its server."""
 PROCESS = "process"
 """The session of a client that started this process for itself, where its protocol has none."""
 
@@ -61,6 +70,7 @@ class Gateway:
     pending: PendingCalls = field(default_factory=PendingCalls)
     _fixed: dict[tuple[str, str], tuple[PaletteEntry, ...]] = field(default_factory=dict)
     """By client and query, the lists that stay."""
+    _opening: set[asyncio.Future[Catalogue]] = field(default_factory=set)
 
     def client_of_request(self) -> str:
         """Return who asks."""
@@ -98,6 +108,25 @@ class Gateway:
         """Return the tools that a client may use."""
         return await self.chain.toolbox(session.settings).catalogue()
 
+    def may_use(self, ctx: Context, server: str) -> bool:
+        """Whether a client may use what a server has beside tools: where it may use all of its tools."""
+        settings = self.config.settings_of(self.client_of_request(), self.started)
+        everything = f"{server}.everything"
+        rules = [rule for rule in self.chain.hub.known.preferences.policy.rules if rule.is_about(everything, server)]
+        return settings.allows_tool(everything) and not denied_outright(rules, CHANNEL)
+
+    async def about(self, ctx: Context | None) -> dict[str, str]:
+        """Return what the servers of a client say of themselves, of those that are there by now."""
+        if ctx is None:
+            return {}
+        settings = self.config.settings_of(self.client_of_request(), self.started)
+        opening = asyncio.ensure_future(self.chain.toolbox(settings).catalogue())
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
+        done, _ = await asyncio.wait([opening], timeout=PATIENCE_S)
+        catalogue = opening.result() if done else Catalogue()
+        return {server: specs[0].server_about for server, specs in catalogue.servers.items() if specs[0].server_about}
+
     async def listed(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return what stands on a session's list."""
         if await asyncio.to_thread(is_small, catalogue, session.settings.palette_size):
@@ -123,7 +152,7 @@ class Gateway:
         store = self.chain.store
         if store is None:
             return None
-        return await read_learned(store, Header(session_id=session.session_id, origin="proxy", person=session.client))
+        return await read_learned(store, Header(session_id=session.session_id, origin=CHANNEL, person=session.client))
 
     async def palette_for(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return the tools for a context, the best first, as a turn's palette is chosen."""
@@ -131,7 +160,7 @@ class Gateway:
         wanted = PaletteRequest(
             words=words,
             access=access_of(words),
-            size=settings.palette_size,
+            size=min(settings.palette_size, max(FEWEST, len(catalogue) // 2)),
             token_budget=settings.palette_token_budget,
             recent=session.recent,
             learned=await self.learned(session),
@@ -184,7 +213,8 @@ class Gateway:
             if isinstance(packet, ToolResult):
                 return packet
             if not packet.routing.calls[0].status.is_final:
-                packet = await self.chain.executed(packet)
+                with relayed_to(_relay_to(ctx)):
+                    packet = await _cancelled_once(self.chain.executed(packet))
         except PacketgateError as error:
             raise ToolError(str(error)) from error
         session.took(packet)
@@ -233,6 +263,37 @@ class Gateway:
             self.pending.park(key, packet)
             raise CallRefusedError(waits(packet))
         return packet
+
+
+async def _cancelled_once(work: Coroutine[Any, Any, CognitionPacket]) -> CognitionPacket:
+    """Return what comes of work that is cancelled once where its request is.
+
+    A request is cancelled again and again until it ends, which would cut off the word to the server behind that it is.
+    """
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([task], timeout=PATIENCE_S)
+        raise
+
+
+def _relay_to(ctx: Context) -> Relay:
+    """Return where what a server tells in the middle of a call goes: to the client that made it.
+
+    It arrives in the task that reads from the server, so the request's own context is taken along.
+    """
+    here = contextvars.copy_context()
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        await asyncio.create_task(ctx.report_progress(done, total, message), context=here.copy())
+
+    async def log(text: str, level: Any, logger: str | None) -> None:
+        await asyncio.create_task(ctx.log(text, level=level, logger_name=logger), context=here.copy())
+
+    return Relay(progress, log)
 
 
 def _context_of_url(ctx: Context) -> str:

@@ -15,6 +15,7 @@ from fastmcp.utilities.versions import VersionSpec
 from connectors.proxy.gateway import Gateway
 from connectors.proxy.listing import in_order, listed
 from connectors.proxy.meta import add_meta_tools
+from connectors.proxy.passing import Passing, behind_all, completing
 
 PAGE = 100
 """Tools on a page of a list."""
@@ -60,7 +61,8 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         instructions=INSTRUCTIONS,
         version=version("packetgate"),
         auth=auth,
-        providers=[PaletteProvider(gateway)],
+        providers=[PaletteProvider(gateway), behind_all(gateway)],
+        middleware=[Passing(gateway)],
         mask_error_details=True,
         list_page_size=PAGE,
         cache_ttl=FRESH_S,
@@ -68,5 +70,6 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
     )
     # No tool here asks for headers of its own. Without this, every call over HTTP would make the whole list first.
     server._mcp_server.get_tool_input_schema = lambda _name: None
+    server.add_completion_handler(completing(gateway))
     add_meta_tools(server, gateway)
     return server

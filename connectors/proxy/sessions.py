@@ -8,7 +8,7 @@ from secrets import token_urlsafe
 from state.base import new_id
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import ToolCall
+from state.routing import Risk, ToolCall, ToolResult
 from state.sections import Content, Context, Governance, Header, PacketState, PaletteEntry, Status
 from state.transitions import ToolExecutionStatus
 from tools.palette.choice import with_recent
@@ -67,14 +67,21 @@ class ProxySession:
             status=Status(state=PacketState.PROCESSING),
         )
 
+    def heard(self, source: str, text: str) -> None:
+        """Remember a text that is no call's result, such as a resource's: later values may come from it."""
+        result = ToolResult(success=True, output=text[:MAX_OUTPUT_CHARS])
+        self._keep(ToolCall(tool_name=source, params={"uri": source}, risk=Risk.READ, result=result))
+
     def took(self, packet: CognitionPacket) -> None:
         """Remember a call that has come to its end."""
         self.parent = packet.header.packet_id
         calls = packet.routing.calls
         used = [call.tool_name for call in calls if call.status is ToolExecutionStatus.EXECUTED]
         self.recent = with_recent(self.recent, used)
-        ended = [call for call in calls if call.result is not None]
-        self.calls = tuple(reversed([*_within_bounds([*self.calls, *ended])]))
+        self._keep(*(call for call in calls if call.result is not None))
+
+    def _keep(self, *calls: ToolCall) -> None:
+        self.calls = tuple(reversed([*_within_bounds([*self.calls, *calls])]))
 
 
 def _within_bounds(calls: Sequence[ToolCall]) -> Iterator[ToolCall]:
@@ -119,6 +126,9 @@ class SessionBook:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def __iter__(self) -> Iterator[ProxySession]:
+        return iter(self._sessions.values())
 
     def _keep(self, key: str, session: ProxySession) -> None:
         self._sessions[key] = session

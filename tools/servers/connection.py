@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import time
@@ -12,13 +13,22 @@ from typing import Any
 import anyio
 import httpx2
 from fastmcp import Client
+from fastmcp.client.logging import default_log_handler
 from fastmcp.client.messages import MessageHandler
+from fastmcp.client.progress import ProgressHandler
 from fastmcp.client.transports import ClientTransport, StdioTransport, StreamableHttpTransport
 from fastmcp.exceptions import ToolError
 from fastmcp.mcp_config import MCPConfig, MCPServerTypes
 from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, REQUEST_TIMEOUT, Tool, ToolListChangedNotification
+from mcp_types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+    LoggingMessageNotificationParams,
+    Tool,
+    ToolListChangedNotification,
+)
 from pydantic import ValidationError
 
 from state.base import ms_since
@@ -31,6 +41,7 @@ from tools.risk.tool import judge
 from tools.servers.bounds import MAX_PARTS, BoundedTransport, bounded_http
 from tools.servers.config import ServerConfig
 from tools.servers.content import read_answer
+from tools.servers.relaying import Listeners, Relay
 from tools.servers.results import Keep, to_result_aside
 from tools.servers.server import Server
 from tools.servers.server_log import ServerLog
@@ -123,6 +134,7 @@ class Connection(Server):
         self._keep = keep
         self._keep_file = keep_file
         self._client: Client[BoundedTransport] | None = None
+        self._listeners = Listeners()
         self._attempts = 0
         self._failed_at = 0.0
         self._changes = self._listed = 0
@@ -171,8 +183,9 @@ class Connection(Server):
             raise ServerError(f"server {self.name!r} is not there: {self.problem or 'it is still starting'}")
         started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
         try:
-            with suppress_fastmcp_telemetry():  # its spans say what ours say, and a failed tool's words besides
-                answer = await client.call_tool_mcp(tool, params, meta=meta)
+            # FastMCP's spans say what ours say, and a failed tool's words besides
+            with suppress_fastmcp_telemetry(), self._listeners.listening() as relay:
+                answer = await client.call_tool_mcp(tool, params, self._progress(relay), meta=meta)
         except MCPError as error:
             if error.error.code == REQUEST_TIMEOUT:
                 raise LostCallError(f"server {self.name!r} gave no answer within {self._timeout_s:g} s") from error
@@ -221,6 +234,7 @@ class Connection(Server):
                 init_timeout=CONNECT_TIMEOUT_S,
                 timeout=self._timeout_s,
                 message_handler=_Messages(self._mark_stale, self._log),
+                log_handler=self._told,
             )
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await self._client.__aenter__()  # type: ignore[no-untyped-call]
@@ -241,7 +255,8 @@ class Connection(Server):
         ground = await asyncio.to_thread(self._ground)
         if client is not self._client:
             return
-        said = client.initialize_result.instructions if client.initialize_result else None
+        introduced = client.initialize_result or client.session.discover_result
+        said = introduced.instructions if introduced else None
         about: dict[str, Any] = {
             "about": " ".join((said or "").split())[:ABOUT_CHARACTERS],
             "server_digest": self._digest(),
@@ -251,6 +266,28 @@ class Connection(Server):
         self.state, self._listed = "ready", changes
         left_out = client.transport.session.left_out if client.transport.session else []
         self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
+
+    def client(self) -> Client[Any] | None:
+        """Return the open session, for what is no tool; None where there is none."""
+        return self._client if self.state == "ready" else None
+
+    async def _told(self, message: LoggingMessageNotificationParams) -> None:
+        """Hand on what the server logs in the middle of a call."""
+        relay = self._listeners.only
+        if relay is None:
+            await default_log_handler(message)
+            return
+        text = message.data if isinstance(message.data, str) else json.dumps(message.data, default=str)
+        await relay.log(redacted(self._concealed(text)), message.level, message.logger)
+
+    def _progress(self, relay: Relay | None) -> ProgressHandler | None:
+        if relay is None:
+            return None
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            await relay.progress(progress, total, redacted(self._concealed(message)) if message else None)
+
+        return tell
 
     def _went_away(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         """Return the error for a call whose session ended; a newer session is left alone."""

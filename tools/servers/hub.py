@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from state.errors import CallRefusedError, LostCallError, ServerError
 from state.routing import Risk, ToolResult
@@ -15,6 +15,9 @@ from tools.ranking.ranking import SHIPPED, Meaning
 from tools.risk.call import judge_call
 from tools.servers.server import Server
 from tools.spec.tool_spec import ToolSpec
+
+if TYPE_CHECKING:
+    from fastmcp import Client
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +86,16 @@ class McpHub:
     def health(self) -> tuple[ServerHealth, ...]:
         """Return how every server is doing, in order of name."""
         return tuple(self._connections[name].health() for name in sorted(self._connections))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The servers, in order of name, whether they are there or not."""
+        return tuple(sorted(self._connections))
+
+    def clients(self) -> "dict[str, Client[Any]]":
+        """Return the open MCP sessions by server, for what is no tool."""
+        open_ = {name: connection.client() for name, connection in sorted(self._connections.items())}
+        return {name: client for name, client in open_.items() if client is not None}
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its canonical name. What surely only reads is tried once more where its server went away.

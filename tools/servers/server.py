@@ -1,10 +1,13 @@
 """What the hub asks of a server, wherever that runs."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from state.routing import ToolResult
 from state.sections import ServerHealth
 from tools.spec.tool_spec import ToolSpec
+
+if TYPE_CHECKING:
+    from fastmcp import Client
 
 
 class Server:
@@ -27,6 +30,10 @@ class Server:
     def may_retry(self) -> bool:
         """Whether a failed server has rested long enough for another attempt."""
         return False
+
+    def client(self) -> "Client[Any] | None":
+        """Return the open MCP session, for what is no tool; None where there is none."""
+        return None
 
     def health(self) -> ServerHealth:
         """Return how the server is doing."""

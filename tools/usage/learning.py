@@ -117,7 +117,7 @@ class Learned:
     def support(self, request: str, context_type: str) -> dict[str, float]:
         """Return how far earlier uses speak for tools: 1 where one was asked for in the very same words just now."""
         said = _stems(request)
-        products: defaultdict[int, float] = defaultdict(float)
+        length, products = self._length_of_request(said), defaultdict[int, float](float)
         for stem in said & self._by_stem.keys():
             for at in self._by_stem[stem]:
                 products[at] += self._rarity(stem) ** 2
@@ -125,11 +125,19 @@ class Learned:
         for at, product in products.items():
             use, weight = self._uses[at]
             here = 1.0 if use.context_type == context_type else ELSEWHERE
-            near[use.tool].append(here * weight * product / (self._length(said) * self._lengths[at]))
+            near[use.tool].append(here * weight * product / (length * self._lengths[at]))
         return {
             tool: sum(share * SECOND**place for place, share in enumerate(sorted(shares)[:-3:-1]))
             for tool, shares in near.items()
         }
+
+    def _length_of_request(self, stems: frozenset[str]) -> float:
+        """Return the length of a request: a word that no use knows counts no more than the rarest that one knows.
+
+        Where there are few uses, the unknown words of a new phrasing would otherwise be all that counts.
+        """
+        most = max((self._rarity(stem) for stem in stems & self._by_stem.keys()), default=0.0)
+        return math.sqrt(sum(min(self._rarity(stem), most) ** 2 for stem in stems))
 
     def _length(self, stems: Iterable[str]) -> float:
         return math.sqrt(sum(self._rarity(stem) ** 2 for stem in stems))
