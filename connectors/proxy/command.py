@@ -1,12 +1,16 @@
 """`packetgate proxy`."""
 
 import os
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.options import Commands, McpConfig, Writes
+from connectors.options import AsJson, Commands, McpConfig, Writes
 from connectors.running import run
+
+if TYPE_CHECKING:
+    from graph.settings import Settings
 
 TOKEN = "PACKETGATE_PROXY_TOKEN"  # noqa: S105
 
@@ -23,9 +27,22 @@ def proxy(
     client: Annotated[str, typer.Option(help="Whose session this is: a [proxy.clients.NAME], where no token says.")] = (
         "local"
     ),
+    check: Annotated[
+        bool, typer.Option("--check", help="Look at every server and tool, and at what was pinned; serve nothing.")
+    ] = False,
+    pin: Annotated[bool, typer.Option("--pin", help="Pin every tool as it is now, for --check.")] = False,
+    pins: Annotated[Path | None, typer.Option(help="With --check and --pin: the file of pins.")] = None,
+    install: Annotated[
+        str | None, typer.Option(help="Put the proxy into a client's settings, such as cursor's, and take its servers.")
+    ] = None,
+    uninstall: Annotated[str | None, typer.Option(help="Put a client's settings back as they were.")] = None,
+    print_entry: Annotated[bool, typer.Option("--print", help="With --install: show the entry, change nothing.")] = (
+        False
+    ),
     mcp_config: McpConfig = None,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
+    as_json: AsJson = False,
 ) -> None:
     """Serve all configured MCP servers as one, with the tools that fit what the client is about."""
 
@@ -33,12 +50,17 @@ def proxy(
         from connectors.options import checked_files, context_from, settings_from
         from connectors.proxy.config import LOCAL, checked_token, load_proxy_config
 
-        settings = checked_files(settings_from(mcp_config=mcp_config, own=True))
+        given = settings_from(mcp_config=mcp_config, own=True)
+        if install is not None or uninstall is not None:
+            return _settle(given, install, uninstall, print_entry=print_entry)
+        settings = checked_files(given)
         config = load_proxy_config(settings.preferences_path)
+        if check or pin:
+            return await _preflight(settings, pins, pin=pin, as_json=as_json)
         tokens = config.tokens() if http else {}
-        given = os.environ.get(TOKEN, "")
-        if http and given:
-            tokens[checked_token(given, TOKEN)] = LOCAL
+        token = os.environ.get(TOKEN, "")
+        if http and token:
+            tokens[checked_token(token, TOKEN)] = LOCAL
         from connectors.proxy.opening import open_gateway
         from connectors.proxy.serving import bound, serve_http, serve_stdio
 
@@ -52,3 +74,36 @@ def proxy(
             return 0
 
     run(start)
+
+
+def _settle(settings: "Settings", install: str | None, uninstall: str | None, *, print_entry: bool) -> int:
+    from connectors.proxy import installing
+    from state.printing import compact_json
+
+    if uninstall is not None:
+        done = installing.uninstall(uninstall, installing.place_of(uninstall))
+    elif install is not None and print_entry:
+        place = installing.place_of(install)
+        done = [compact_json({place.key: {installing.ENTRY: installing.entry_for(install, settings)}})]
+    elif install is not None:
+        done = installing.install(install, installing.place_of(install), settings)
+    for line in done:
+        typer.echo(line)
+    return 0
+
+
+async def _preflight(settings: "Settings", pins: Path | None, *, pin: bool, as_json: bool) -> int:
+    from connectors.proxy.pins import PINS, checks, read_pins, report, status_of, write_pins
+    from graph.composition import open_tools
+
+    file = pins or Path(PINS)
+    pinned = None if pin else read_pins(file, must=pins is not None)
+    async with open_tools(settings) as hub:
+        tools, servers = await hub.catalogue(), hub.health()
+    if pin:
+        write_pins(file, tools)
+        typer.echo(f"{file}: {len(tools)} tools are pinned")
+        return status_of(list(checks(servers, tools, None)))
+    found = list(checks(servers, tools, pinned))
+    typer.echo(report(found, as_json=as_json))
+    return status_of(found)
