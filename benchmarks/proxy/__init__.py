@@ -1,0 +1,1 @@
+"""The proxy beside FastMCP's own, and FastMCP's search."""
