@@ -15,7 +15,7 @@ from langgraph.store.base import BaseStore
 from connectors.proxy.listing import entry_of
 from connectors.proxy.sessions import CHANNEL, ProxySession
 from deciders.protocols import CallReview, Review
-from graph.records.trail import journaled, trail
+from graph.records.trail import trail
 from nodes.execute_tool import execute_tool
 from nodes.review_selection import reviewed
 from state.context import RoutingContext
@@ -28,7 +28,7 @@ from tools.approval.decisions import expired
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import AllowedTools
 from tools.checks.checking import CheckedCall, objected, repair
-from tools.execution.journal import Journal
+from tools.execution.journal import Entry, Journal
 from tools.provenance.evidence import evidence_of
 from tools.provenance.judging import origins_of
 from tools.risk.call import rated
@@ -103,13 +103,13 @@ class Chain:
         await self.journal.record(*trail("ask_user", packet, update))
         return packet.merged(update)
 
-    async def executed(self, packet: CognitionPacket) -> CognitionPacket:
-        """Return the packet with its call run, if it may run."""
+    async def executed(self, packet: CognitionPacket) -> tuple[CognitionPacket, tuple[Entry, ...]]:
+        """Return the packet with its call run, if it may run, and what is to be written down of that beside its end."""
         toolbox = self.toolbox(packet.governance.settings)
         runtime = self._runtime(packet, can_ask=False)
-        stage = journaled("execute_tool", execute_tool, self.journal)
-        update = await stage(packet, runtime, toolbox=toolbox, journal=self.journal)
-        return packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
+        update = await execute_tool(packet, runtime, toolbox=toolbox, journal=self.journal)
+        ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
+        return ended, tuple(trail("execute_tool", packet, update))
 
     def _runtime(self, packet: CognitionPacket, *, can_ask: bool) -> Runtime[RoutingContext]:
         thread = packet.header.session_id if can_ask else None

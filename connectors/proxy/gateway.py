@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import anyio
 from fastmcp import Context
@@ -34,6 +34,7 @@ from state.errors import CallRefusedError, PacketgateError
 from state.packet import CognitionPacket
 from state.sections import Header, PaletteEntry
 from tools.catalogue.catalogue import Catalogue
+from tools.execution.journal import Entry
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
 from tools.policy.rules import denied_outright
@@ -42,6 +43,7 @@ from tools.spec.tool_spec import digest_of
 from tools.usage.learned_store import read_learned
 from tools.usage.learning import Learned, shown_use
 
+Result = TypeVar("Result")
 How = Literal["listed", "searched", "named"]
 COUNTS: dict[How, float] = {"listed": 1.0, "searched": 1.5, "named": 0.5}
 """What a use of a tool teaches, by how its client came to it."""
@@ -209,18 +211,20 @@ class Gateway:
     ) -> CognitionPacket | ToolResult:
         """Have a call made by the one way of all calls; it ends in a packet, or in a question to the client."""
         try:
-            packet = await self._decided(ctx, wanted, session)
-            if isinstance(packet, ToolResult):
-                return packet
-            if not packet.routing.calls[0].status.is_final:
+            decided = await self._decided(ctx, wanted, session)
+            if isinstance(decided, ToolResult):
+                return decided
+            packet: CognitionPacket = decided
+            entries: tuple[Entry, ...] = ()
+            if not decided.routing.calls[0].status.is_final:
                 with relayed_to(_relay_to(ctx)):
-                    packet = await _cancelled_once(self.chain.executed(packet))
+                    packet, entries = await _cancelled_once(self.chain.executed(decided))
         except PacketgateError as error:
             raise ToolError(str(error)) from error
         session.took(packet)
         call = packet.routing.calls[0]
         use = shown_use(call, session.query, session.palette, COUNTS[how], packet.header)
-        self.recorder.ended(packet, use)
+        self.recorder.ended(packet, use, entries)
         return packet
 
     async def _decided(self, ctx: Context, wanted: Wanted, session: ProxySession) -> CognitionPacket | ToolResult:
@@ -265,7 +269,7 @@ class Gateway:
         return packet
 
 
-async def _cancelled_once(work: Coroutine[Any, Any, CognitionPacket]) -> CognitionPacket:
+async def _cancelled_once(work: Coroutine[Any, Any, Result]) -> Result:
     """Return what comes of work that is cancelled once where its request is.
 
     A request is cancelled again and again until it ends, which would cut off the word to the server behind that it is.

@@ -27,6 +27,10 @@ class ListedTool(Tool):
 
     called: Run
 
+    def to_mcp_tool(self, **overrides: Any) -> mcp_types.Tool:
+        """Return it as it goes to clients: of a list of many tools, what says nothing new is most of it."""
+        return super().to_mcp_tool(**overrides).model_copy(update={"title": None, "meta": None})
+
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call it, by the way of all calls."""
         result: ToolResult = await self.called(self.name, arguments)
@@ -37,7 +41,6 @@ def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
     """Return a tool as it stands on a list. What it may do is said as Packetgate judges it, not as its server does."""
     return ListedTool(
         name=spec.name,
-        title=spec.name,
         description=_description(spec, shown),
         parameters=_schema(spec, shown),
         annotations=annotations(spec),
@@ -47,10 +50,10 @@ def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
 
 def annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
     """Return what a tool may do, as clients read it."""
-    reads = spec.risk is Risk.READ
-    return mcp_types.ToolAnnotations(
-        read_only_hint=reads, destructive_hint=not reads, open_world_hint=spec.is_external or spec.reaches_outside
-    )
+    outside = spec.is_external or spec.reaches_outside
+    if spec.risk is Risk.READ:
+        return mcp_types.ToolAnnotations(read_only_hint=True, open_world_hint=outside)
+    return mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=outside)
 
 
 def is_small(catalogue: Catalogue, most: int) -> bool:

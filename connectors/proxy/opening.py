@@ -50,7 +50,7 @@ async def gateway_to(
         journal, kept = journal_in(settings), KeptResults(settings.kept_path)
         graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
         used = store if settings.usage_days else None
-        async with Recorder(Sessions(graph), used) as recorder:
+        async with Recorder(Sessions(graph), journal, used) as recorder:
             yield Gateway(
                 chain=Chain(hub, journal, used),
                 config=config,

@@ -44,9 +44,7 @@ def checks(servers: tuple[ServerHealth, ...], tools: Catalogue, pinned: Mapping[
         if name not in pinned:
             yield Check("bad", name, "not_pinned", f"it is not pinned: look at it, then pin it; it may {spec.risk}")
         elif pinned[name] != spec.digest:
-            yield Check(
-                "bad", name, "definition_changed", "its definition or its server has changed since"
-            )
+            yield Check("bad", name, "definition_changed", "its definition or its server has changed since")
         else:
             yield Check("ok", name, "same", f"as pinned; it may {spec.risk}")
     for name in pinned:

@@ -6,6 +6,7 @@ before anything follows from a call stands in the journal.
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from langgraph.store.base import BaseStore
 from connectors.sessions import Sessions
 from graph.building import LAST
 from state.packet import CognitionPacket
+from tools.execution.journal import Entry, Journal
 from tools.usage.learned_store import keep_use
 from tools.usage.learning import ConfirmedUse
 from tools.usage.record import record_of
@@ -22,20 +24,26 @@ from tools.usage.store import keep
 log = logging.getLogger(__name__)
 
 MOST_WAITING = 1_000
+QUIET_S = 0.1
+"""How long a record waits: calls often come in rows."""
 
 
 @dataclass(frozen=True)
 class _Ended:
     packet: CognitionPacket
     use: ConfirmedUse | None
+    entries: tuple[Entry, ...]
 
 
 class Recorder:
     """Writes what has ended, one after the other; of too many that wait, the next is left out."""
 
-    def __init__(self, sessions: Sessions, store: BaseStore | None) -> None:
+    def __init__(self, sessions: Sessions, journal: Journal, store: BaseStore | None) -> None:
         """Without a store, only packets are kept."""
         self._sessions = sessions
+        self._journal = journal
+        self._hurry = asyncio.Event()
+        """Set where somebody waits for what is written."""
         self._store = store
         self._waiting: asyncio.Queue[_Ended] = asyncio.Queue(MOST_WAITING)
         self._parked: set[str] = set()
@@ -52,13 +60,13 @@ class Recorder:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def ended(self, packet: CognitionPacket, use: ConfirmedUse | None) -> None:
-        """Have the packet of a call kept, and what it teaches."""
+    def ended(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...] = ()) -> None:
+        """Have the packet of a call kept, what it teaches, and what is to be written down beside its end."""
         if packet.header.packet_id in self._parked:
             self._parked.discard(packet.header.packet_id)
             return
         try:
-            self._waiting.put_nowait(_Ended(packet, use))
+            self._waiting.put_nowait(_Ended(packet, use, entries))
         except asyncio.QueueFull:
             log.warning("packet %s is not recorded: too many calls at once", packet.header.packet_id)
 
@@ -78,11 +86,27 @@ class Recorder:
 
     async def written(self) -> None:
         """Wait until all is written."""
+        self._hurry.set()
         await self._waiting.join()
+        self._hurry.clear()
 
     async def _run(self) -> None:
         while True:
-            one = await self._waiting.get()
+            ended = [await self._waiting.get()]
+            with suppress(TimeoutError):  # calls that follow at once come before records
+                await asyncio.wait_for(self._hurry.wait(), QUIET_S)
+            while not self._waiting.empty():
+                ended.append(self._waiting.get_nowait())
+            await self._written_down(ended)
+
+    async def _written_down(self, ended: list[_Ended]) -> None:
+        try:
+            entries = [entry for one in ended for entry in one.entries]
+            if entries:
+                await self._journal.record(*entries)
+        except Exception:
+            log.exception("the journal could not be written")
+        for one in ended:
             try:
                 await self._write(one)
             except Exception:

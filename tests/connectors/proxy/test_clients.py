@@ -1,5 +1,6 @@
 """Who asks is known by a token; each client hears of its own tools, and finds its own sessions alone."""
 
+import re
 from pathlib import Path
 
 import httpx2
@@ -8,7 +9,10 @@ from mcp import MCPError
 from support.proxies import META, Make, gateway_over, ledger_server, served, talking
 
 from connectors.proxy.config import ProxyConfig, load_proxy_config
+from state.context import RoutingContext
 from state.errors import ConfigError
+
+ROOT = Path(__file__).parents[3]
 
 TOKENS = {"ide-token-0123456789": "ide", "desk-token-0123456789": "desk"}
 IDE, DESK = TOKENS
@@ -104,6 +108,19 @@ async def test_a_question_is_answered_by_its_own_client_alone(tmp_path: Path, wr
         with pytest.raises(MCPError, match="requestState"):
             await desk.client.session.call_tool("call_changing_tool", call, request_state=asked.request_state)
         assert written == []
+
+
+def test_the_page_shows_a_table_that_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (written,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "proxy.md").read_text(), re.DOTALL)
+    (tmp_path / "packetgate.toml").write_text(written)
+    monkeypatch.setenv("IDE_TOKEN", IDE)
+    config = load_proxy_config(tmp_path / "packetgate.toml")
+    assert config.tokens() == {IDE: "ide"}
+    settings = config.settings_of("ide", RoutingContext())
+    assert settings.allow_write_tools
+    assert settings.allows_tool("mail.read_newest")
+    assert not settings.allows_tool("mail.send")
+    assert config.query_of("release") == "write and check the notes of a release"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from support.fork_server import COMMAND
 
 def proxy(cli: CommandLine, *options: str) -> StdioTransport:
     """Return the proxy as a client starts it."""
-    return StdioTransport(str(COMMAND), ["proxy", *options], cwd=str(cli.folder), env={**os.environ, **cli.environment})
+    environment = {**os.environ, **cli.environment}
+    folder = str(cli.folder)
+    return StdioTransport(str(COMMAND), ["proxy", *options], cwd=folder, env=environment, keep_alive=False)
 
 
 async def test_a_call_is_traced_audited_and_counted(cli: CommandLine) -> None:
