@@ -6,7 +6,7 @@ session's earlier calls are where other values may come from.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langgraph.runtime import ExecutionInfo, Runtime
@@ -23,12 +23,13 @@ from state.errors import CallRefusedError
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import Risk, ToolCall, ToolRouting
 from state.sections import PacketState, Status
+from state.transitions import ToolExecutionStatus
 from tools.approval.answering import CHANGED, TAKEN, decision_of, taken
 from tools.approval.decisions import expired
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import AllowedTools
 from tools.checks.checking import CheckedCall, objected, repair
-from tools.execution.journal import Entry, Journal
+from tools.execution.journal import Entry, HeldJournal, Journal
 from tools.provenance.evidence import evidence_of
 from tools.provenance.judging import origins_of
 from tools.risk.call import rated
@@ -54,6 +55,8 @@ class Chain:
     hub: McpHub
     journal: Journal
     store: BaseStore | None = None
+    _proposed: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
+    """By packet, what is still to be written down of calls that are about to run."""
 
     def toolbox(self, settings: RoutingContext) -> AllowedTools:
         """Return the tools as a client may use them: of no other does it hear, and no other is called."""
@@ -73,10 +76,13 @@ class Chain:
         runtime = self._runtime(packet, can_ask=True)
         review = Review(reviews=tuple(map(_as_chosen, packet.routing.calls)), decided_by="reflex")
         judged = await reviewed(packet, runtime, review, toolbox=toolbox, journal=self.journal)
-        await self.journal.record(
-            *trail("open_packet", CognitionPacket(), proposal), *trail("review_selection", packet, judged)
-        )
-        return packet.merged(judged)
+        entries = (*trail("open_packet", CognitionPacket(), proposal), *trail("review_selection", packet, judged))
+        packet = packet.merged(judged)
+        if packet.routing.calls[0].status is ToolExecutionStatus.APPROVED:
+            self._proposed[packet.header.packet_id] = entries  # they are written with its start, which follows
+        else:
+            await self.journal.record(*entries)
+        return packet
 
     async def answered(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
         """Return the packet with the user's word on its call, which counts once.
@@ -107,7 +113,9 @@ class Chain:
         """Return the packet with its call run, if it may run, and what is to be written down of that beside its end."""
         toolbox = self.toolbox(packet.governance.settings)
         runtime = self._runtime(packet, can_ask=False)
-        update = await execute_tool(packet, runtime, toolbox=toolbox, journal=self.journal)
+        journal = HeldJournal(self.journal, *self._proposed.pop(packet.header.packet_id, ()))
+        update = await execute_tool(packet, runtime, toolbox=toolbox, journal=journal)
+        await journal.flush()
         ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
         return ended, tuple(trail("execute_tool", packet, update))
 

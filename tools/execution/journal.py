@@ -54,6 +54,33 @@ class Journal(ABC):
         return await self.record(Entry(CLAIMED, key=key))
 
 
+class HeldJournal(Journal):
+    """A journal whose first entries are written together with the next: one write to the disk for both."""
+
+    def __init__(self, journal: Journal, *held: Entry) -> None:
+        self._journal = journal
+        self._held = held
+
+    async def record(self, *entries: Entry) -> bool:
+        """Write entries down, after those that are held."""
+        written = await self._journal.record(*self._held, *entries)
+        self._held = () if written else self._held
+        return written
+
+    async def flush(self) -> None:
+        """Write down what is still held."""
+        if self._held:
+            await self.record()
+
+    async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
+        """Return what is written down of one call, oldest first."""
+        return await self._journal.of_call(packet_id, call_id)
+
+    async def of_events(self, *events: str) -> tuple[Recorded, ...]:
+        """Return what is written down of these events, oldest first."""
+        return await self._journal.of_events(*events)
+
+
 class MemoryJournal(Journal):
     """A journal that lasts as long as this process: for a graph whose sessions do not last longer either."""
 
