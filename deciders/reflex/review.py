@@ -10,6 +10,7 @@ from deciders.protocols import CallReview, Review
 from deciders.reflex.fit import LEAST, Fit, fits_of, left_over
 from deciders.reflex.following import request_of
 from deciders.reflex.reading import access_of, parts_in, steps_in
+from deciders.reflex.serving import sure
 from deciders.values.filling import Filling
 from state.base import ConfidenceSource
 from state.context import RoutingContext
@@ -74,7 +75,7 @@ def _sureness(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
     filling = _nearest(call.params, fit.fillings)
     arguments = likelihoods(call.params, filling, answered=bool(packet.content.clarifications))
     left = _left(text, fit, packet)
-    likely = fit.sureness(log_probability(arguments), len(left))
+    likely = sure(fit.told(log_probability(arguments), len(call.params), len(left)))
     rival = next((one for one in dict(found)[text] if one is not fit), None)
     return likely, [*_doubts(fit, rival, arguments, left)]
 
