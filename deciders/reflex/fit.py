@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from deciders.judge.judge import judge
+from deciders.reflex.practice import built_in, is_practised, practised
 from deciders.reflex.reading import access_of, asks, asks_advice, is_question, mentions_in, senses_of, verbs_in
 from deciders.reflex.serving import Signals, Sureness, log_odds, shares
 from deciders.values.filling import TOLD, Filling, fill_each, takes_path
@@ -29,6 +30,8 @@ CANDIDATES = 12
 """Tools, of those ranked best, that are looked at."""
 READ = 2_000
 """Characters of a request that are compared with a tool."""
+PRACTISED = 3
+"""Built-in tools that are looked at however they rank: those most likely by how people ask for them."""
 FILLED = 6
 """Of those, the ones that fit best, whose arguments are looked for."""
 MOST = 3
@@ -67,7 +70,15 @@ class Fit:
             filled: How many there are.
             left: How many values of the request none of them takes.
         """
-        return Sureness(1.0, log_odds(self.share), arguments, min(FILLED, filled), min(MOST, left), self.unexplained)
+        return Sureness(
+            share=log_odds(self.share),
+            arguments=arguments,
+            practised=float(is_practised(self.spec)),
+            filled=min(FILLED, filled),
+            left=min(MOST, left),
+            spare=min(MOST, max((len(one.unused) for one in self.fillings), default=0)),
+            unexplained=self.unexplained,
+        )
 
     @property
     def why(self) -> str:
@@ -145,8 +156,8 @@ def _shared(fits: Sequence[Fit]) -> list[Fit]:
 def _beside(text: str, catalogue: Catalogue) -> Iterator[str]:
     """Yield tools to be looked at however they rank: those called by name, and for a file what takes one."""
     yield from catalogue.named_in(text)
-    if asks(text):
-        yield from [name for name in catalogue.samples if takes_query(catalogue[name])][:FILLED]
+    practise = {name: practised(text, spec) for name, spec in built_in(catalogue).items()}
+    yield from sorted(practise, key=lambda name: -practise[name])[:PRACTISED]
     if mentions_in(text).paths:
         yield from [name for name in catalogue.samples if takes_path(catalogue[name])][:FILLED]
 
@@ -175,6 +186,7 @@ def _seen(
         implied=float(names_path and asked is Access.READ and (not senses or "read" in senses) and "read" in words),
         documents=float(is_question(bare) and hit is not None and documents(spec, hit, bare)),
         answers=float(asks(bare) and takes_query(spec)),
+        practised=practised(text, spec),
         above=float(spec.risk.severity > max(risk.severity for risk in asked.risks)),
         below=float(asked is Access.WRITE and spec.risk is Risk.READ and not verb),
         otherwise=float(asked is not Access.READ and not verb),

@@ -44,6 +44,8 @@ class Signals(NamedTuple):
     """A question is about what it documents."""
     answers: float = 0.0
     """Something is asked, and all that it needs is what to look for."""
+    practised: float = 0.0
+    """Log odds that people ask so for it; of built-in tools only."""
     above: float = 0.0
     """It does more than the request asks for: it writes, say, where only reading is asked for."""
     below: float = 0.0
@@ -69,10 +71,14 @@ class Sureness(NamedTuple):
     """Log odds that its tool serves."""
     arguments: float = 0.0
     """Log probability of its arguments."""
+    practised: float = 0.0
+    """It is built in, so that what people ask of it was learned from."""
     filled: float = 0.0
     """How many of them there are; at most 6."""
     left: float = 0.0
     """As among the signals."""
+    spare: float = 0.0
+    """Names, dates and the like besides that no argument takes; at most 3."""
     unexplained: float = 0.0
     """Share of the telling words that neither the tool knows nor an argument takes, where one might."""
 

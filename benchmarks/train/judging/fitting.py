@@ -5,7 +5,7 @@ The weights are drawn to `PRIOR`, what one would guess of them: what few request
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,7 +34,7 @@ BESIDE = 15
 """Tools beside the right one."""
 FURTHER = 60
 """Ranks from whose second half half of those are drawn: of the field, and not the same tool again."""
-OWN_COUNT = {"own builtin_mixed": 3}
+OWN_COUNT = {"own builtin_mixed": 3, "own builtin_long": 3}
 """Sources that count more than the others."""
 DRAWN = 0.35
 """How hard the weights are drawn to their prior, in requests."""
@@ -54,6 +54,7 @@ PRIOR = Fitted(
         implied=2,
         documents=1,
         answers=0.5,
+        practised=0.5,
         above=-3,
         below=-4,
         otherwise=-1,
@@ -63,7 +64,7 @@ PRIOR = Fitted(
         left=-1,
         advice=-5,
     ),
-    Sureness(always=0, share=1, arguments=1, filled=-0.1, left=-1, unexplained=-1),
+    Sureness(always=0, share=0.5, arguments=1, practised=0.5, left=-1, unexplained=-1),
 )
 
 
@@ -150,7 +151,21 @@ def _one(source: str, text: str, known: Catalogue, right: frozenset[str], argume
 
 
 def _is_exact(best: Fit, right: frozenset[str], arguments: Any) -> bool:
-    return best.spec.name in right and len(best.fillings) == 1 and same(best.fillings[0].params, arguments)
+    return (
+        best.spec.name in right and len(best.fillings) == 1 and same(_told(best.fillings[0].params), _told(arguments))
+    )
+
+
+def _told(value: Any) -> Any:
+    """Return a value without the words that change nothing of it: `the notes folder` names what `notes` does."""
+    if isinstance(value, str):
+        return " ".join(word for word in value.split() if word.lower() not in _IDLE) or value
+    if isinstance(value, Mapping):
+        return {name: _told(part) for name, part in value.items()}
+    return [_told(part) for part in value] if isinstance(value, list) else value
+
+
+_IDLE = frozenset("the a an my our your this that file folder directory document".split())
 
 
 def _weights(asked: Sequence[Asked]) -> list[float]:
