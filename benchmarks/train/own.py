@@ -3,17 +3,22 @@
 Those in `own/held_out/` are for choosing and calibrating, never trained on.
 
 A file holds {about, tools: [{name, about, parameters}], requests: [[words, tool or "", arguments]]}; "" where none of
-its tools serves. A parameter is `TYPE! what it is`; `!`: required. TYPE is a type of JSON Schema, `array of TYPE`, or
-choices as `a|b|c`; an object within an object is nested, and `_` says what it is.
+its tools serves; `"tools": "builtin"` are those that Packetgate brings along. A parameter is `TYPE! what it is`; `!`:
+required. TYPE is a type of JSON Schema, `array of TYPE`, or choices as `a|b|c`; an object within an object is nested,
+and `_` says what it is.
 """
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from benchmarks.ranking.data import tool_spec
+from tools.servers.opening import builtin_servers
 from tools.spec.tool_spec import ToolSpec
 
 FOLDER = Path(__file__).with_name("own")
@@ -42,8 +47,22 @@ def catalogues(*, held_out: bool = False) -> Iterator[Own]:
     folder = FOLDER / "held_out" if held_out else FOLDER
     for path in sorted(folder.glob("*.json")):
         held = json.loads(path.read_text(encoding="utf-8"))
-        tools = {one["name"]: _spec(one, held["about"]) for one in held["tools"]}
+        tools = (
+            _builtin()
+            if held["tools"] == "builtin"
+            else {one["name"]: _spec(one, held["about"]) for one in held["tools"]}
+        )
         yield Own(path.stem, tools, tuple(Request(*one) for one in held["requests"]))
+
+
+@cache
+def _builtin() -> dict[str, ToolSpec]:
+    """Return the tools that are built in, as a turn knows them."""
+    with TemporaryDirectory() as folder:
+        servers = builtin_servers(Path(folder), None, None, None, ())
+        for server in servers.values():
+            asyncio.run(server.connect(0))
+        return {spec.name: replace(spec, meant=None) for server in servers.values() for spec in server.specs}
 
 
 def _spec(tool: Mapping[str, Any], about: str) -> ToolSpec:

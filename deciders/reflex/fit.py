@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from deciders.judge.judge import judge
-from deciders.reflex.reading import access_of, asks_advice, is_question, mentions_in, senses_of, verbs_in
-from deciders.reflex.serving import Signals, Sureness, log_odds, shares, sure
+from deciders.reflex.practice import built_in, is_practised, practised
+from deciders.reflex.reading import access_of, asks, asks_advice, is_question, mentions_in, senses_of, verbs_in
+from deciders.reflex.serving import Signals, Sureness, log_odds, shares
 from deciders.values.filling import TOLD, Filling, fill_each, takes_path
 from deciders.values.mentions import EDGES, Span, read
 from deciders.values.tokens import tokens_of
@@ -29,12 +30,16 @@ CANDIDATES = 12
 """Tools, of those ranked best, that are looked at."""
 READ = 2_000
 """Characters of a request that are compared with a tool."""
+PRACTISED = 3
+"""Built-in tools that are looked at however they rank: those most likely by how people ask for them."""
 FILLED = 6
 """Of those, the ones that fit best, whose arguments are looked for."""
 MOST = 3
 """What is missing or left over beyond this makes nothing worse."""
 LEAST = 1e-3
 """Probability of arguments below which nothing gets worse."""
+QUERIES = frozenset("query question search topic".split())
+"""Words of the names of parameters that take what is looked for."""
 _VALUES = frozenset({"quoted", "code", "url", "email", "path", "number"})
 """Kinds of mentions that stand for nothing else than a value; numbers only in digits."""
 
@@ -57,14 +62,23 @@ class Fit:
         """What it needs and the request does not hold."""
         return next((one.missing for one in self.fillings if one.missing), ())
 
-    def sureness(self, arguments: float, left: int) -> float:
-        """Return how probably a call of it is right in tool and arguments.
+    def told(self, arguments: float, filled: int, left: int) -> Sureness:
+        """Return what tells how probably a call of it is right.
 
         Args:
             arguments: Log probability of the arguments.
+            filled: How many there are.
             left: How many values of the request none of them takes.
         """
-        return self.share * sure(Sureness(1.0, arguments, min(MOST, left), self.unexplained))
+        return Sureness(
+            share=log_odds(self.share),
+            arguments=arguments,
+            practised=float(is_practised(self.spec)),
+            filled=min(FILLED, filled),
+            left=min(MOST, left),
+            spare=min(MOST, max((len(one.unused) for one in self.fillings), default=0)),
+            unexplained=self.unexplained,
+        )
 
     @property
     def why(self) -> str:
@@ -92,7 +106,10 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
     """
     ranked = catalogue.ranking.rank(text, limit=CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
-    specs = [catalogue[name] for name in dict.fromkeys([*hits, *_beside(text, catalogue), also]) if name in catalogue]
+    names = dict.fromkeys([*hits, *_beside(text, catalogue), also])
+    specs = [
+        catalogue[name] for name in names if name in catalogue and (name == also or not _replaced(name, catalogue))
+    ]
     judged = dict(zip([spec.name for spec in specs], judge(text, specs), strict=True))
     best = ranked[0].score if ranked else 0.0
     outright = catalogue.named_in(text)
@@ -103,6 +120,12 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
     ordered = sorted(_shared(seen), key=_first)
     first = [*ordered[:FILLED], *(one for one in ordered[FILLED:] if one.spec.name == also)]
     return sorted(_shared([_with_arguments(one, text, now) for one in first]), key=_first)
+
+
+def _replaced(name: str, catalogue: Catalogue) -> bool:
+    """Whether a tool says that it is deprecated, and names another that there is."""
+    said = catalogue[name].full
+    return "deprecated" in said.lower() and any(other != name for other in catalogue.named_in(said))
 
 
 def needed(fits: Sequence[Fit]) -> float:
@@ -133,6 +156,8 @@ def _shared(fits: Sequence[Fit]) -> list[Fit]:
 def _beside(text: str, catalogue: Catalogue) -> Iterator[str]:
     """Yield tools to be looked at however they rank: those called by name, and for a file what takes one."""
     yield from catalogue.named_in(text)
+    practise = {name: practised(text, spec) for name, spec in built_in(catalogue).items()}
+    yield from sorted(practise, key=lambda name: -practise[name])[:PRACTISED]
     if mentions_in(text).paths:
         yield from [name for name in catalogue.samples if takes_path(catalogue[name])][:FILLED]
 
@@ -160,6 +185,8 @@ def _seen(
         no_path=float(names_path and not takes_path(spec)),
         implied=float(names_path and asked is Access.READ and (not senses or "read" in senses) and "read" in words),
         documents=float(is_question(bare) and hit is not None and documents(spec, hit, bare)),
+        answers=float(asks(bare) and takes_query(spec)),
+        practised=practised(text, spec),
         above=float(spec.risk.severity > max(risk.severity for risk in asked.risks)),
         below=float(asked is Access.WRITE and spec.risk is Risk.READ and not verb),
         otherwise=float(asked is not Access.READ and not verb),
@@ -217,6 +244,16 @@ def fillings_of(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]
 def certain(filling: Filling) -> float:
     """Return the log probability of a filling's arguments, a mean where there are several."""
     return math.log(max(LEAST, filling.probability)) / max(1, len(filling.arguments))
+
+
+def takes_query(spec: ToolSpec) -> bool:
+    """Whether it only reads, and all that it needs is what to look for."""
+    return spec.risk is Risk.READ and len(spec.required) == 1 and is_query(spec, spec.required[0])
+
+
+def is_query(spec: ToolSpec, parameter: str) -> bool:
+    """Whether a parameter takes what is looked for."""
+    return bool(QUERIES & {*words_of(parameter)}) and spec.parameters[parameter].get("type") == "string"
 
 
 def _is_told(span: Span) -> bool:

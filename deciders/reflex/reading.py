@@ -56,6 +56,7 @@ _STEP = re.compile(
     r"(?:[,;.]?\s+(?:and\s+)?(?:then|after\s+that|afterwards)[,]?\s+)|;\s+|\n\s*\d+[.)]\s+", re.IGNORECASE
 )
 _PART = re.compile(r",?\s+and\s+(?:also\s+)?(?=(\w+)\b)", re.IGNORECASE)
+_SENTENCE = re.compile(r"[.!:,;]\s+|\n")
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 
 
@@ -157,6 +158,11 @@ def is_small_talk(text: str) -> bool:
 def is_question(text: str) -> bool:
     """Whether it begins with a question word."""
     return bool(words_in(text)) and words_in(text)[0] in _QUESTIONS
+
+
+def asks(text: str) -> bool:
+    """Whether a question stands in it."""
+    return "?" in text or any(is_question(sentence) for sentence in _SENTENCE.split(text))
 
 
 def asks_advice(text: str) -> bool:

@@ -4,18 +4,21 @@ import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from deciders.protocols import CallReview, Review
 from deciders.reflex.fit import LEAST, Fit, fits_of, left_over
 from deciders.reflex.following import request_of
 from deciders.reflex.reading import access_of, parts_in, steps_in
+from deciders.reflex.serving import sure
 from deciders.values.filling import Filling
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import ToolCall
+from state.routing import Risk, ToolCall
 from tools.catalogue.catalogue import Catalogue
+from tools.text.words import words_of
 
 NOT_ASKED_FOR = 0.3
 NOT_GROUNDED = 0.4
@@ -74,9 +77,26 @@ def _sureness(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
     filling = _nearest(call.params, fit.fillings)
     arguments = likelihoods(call.params, filling, answered=bool(packet.content.clarifications))
     left = _left(text, fit, packet)
-    likely = fit.sureness(log_probability(arguments), len(left))
-    rival = next((one for one in dict(found)[text] if one is not fit), None)
+    fit = replace(
+        fit, share=min(1.0, sum(one.share for one in dict(found)[text] if one is fit or _does_the_same(one, fit)))
+    )
+    likely = sure(fit.told(log_probability(arguments), len(call.params), len(left)))
+    rival = next((one for one in dict(found)[text] if one.spec is not fit.spec and not _does_the_same(one, fit)), None)
     return likely, [*_doubts(fit, rival, arguments, left)]
+
+
+def _does_the_same(one: Fit, other: Fit) -> bool:
+    """Whether either of two reading tools of a server would do: of one verb, and called with the same values."""
+    if one.spec.server != other.spec.server or {one.spec.risk, other.spec.risk} != {Risk.READ}:
+        return False
+    verb, other_verb = (words_of(fit.spec.upstream_name)[:1] for fit in (one, other))
+    return verb == other_verb and _values(one) == _values(other) != []
+
+
+def _values(fit: Fit) -> list[str]:
+    """Return what a call of it would be given, one in a list as if it stood alone."""
+    given = [value for filling in fit.fillings for value in filling.params.values()]
+    return sorted(str(value[0] if isinstance(value, list) and len(value) == 1 else value) for value in given)
 
 
 def _doubts(fit: Fit, rival: Fit | None, arguments: Mapping[str, float], left: Sequence[str]) -> Sequence[str]:

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from deciders.protocols import Selection, WantedCall
-from deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, needed
+from deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, is_query, needed
 from deciders.reflex.following import request_of
-from deciders.reflex.reading import access_of, is_question, parts_in, steps_in
+from deciders.reflex.reading import access_of, asks, parts_in, steps_in
 from deciders.values.filling import Filling, answer, fill
 from deciders.values.mentions import EDGES
 from deciders.values.tokens import tokens_of
@@ -18,12 +18,9 @@ from state.routing import Alternative, Correction
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.wrong_kind import wrong_kind
 from tools.spec.tool_spec import ToolSpec
-from tools.text.words import words_of
 
 LIKELY = 0.5
 """Probability of an argument from which an answer's words replace what a call held."""
-QUERIES = frozenset("query question search topic".split())
-"""Words of the names of parameters that take what is looked for."""
 TOLD = 0.05
 """Share from which a tool that was not chosen is told of."""
 
@@ -127,7 +124,7 @@ def _answered(
 
     Those fill by their mentions, or whole, the one thing that was asked for.
     """
-    if len(missing) == 1 and not part.answers and _is_query(spec, missing[0]) and is_question(part.text):
+    if len(missing) == 1 and not part.answers and is_query(spec, missing[0]) and asks(part.text):
         params, missing = {**params, missing[0]: _telling(part.text)}, []
     for said in part.answers:
         given = answer(spec, missing[0], said, part.now) if missing else None
@@ -143,10 +140,6 @@ def _sure_of(filling: Filling) -> dict[str, Any]:
     """Return the arguments that words such as "no, to b.txt" name, and that are likelier right than not."""
     sure = {one.path[0] for one in filling.arguments if one.state == "filled" and one.probability >= LIKELY}
     return {name: value for name, value in filling.params.items() if name in sure}
-
-
-def _is_query(spec: ToolSpec, name: str) -> bool:
-    return bool(QUERIES & {*words_of(name)}) and spec.parameters[name].get("type") == "string"
 
 
 def _telling(text: str) -> str:

@@ -42,6 +42,10 @@ class Signals(NamedTuple):
     """A file is named and no more asked for than to read it, and the tool's name says that it reads."""
     documents: float = 0.0
     """A question is about what it documents."""
+    answers: float = 0.0
+    """Something is asked, and all that it needs is what to look for."""
+    practised: float = 0.0
+    """Log odds that people ask so for it; of built-in tools only."""
     above: float = 0.0
     """It does more than the request asks for: it writes, say, where only reading is asked for."""
     below: float = 0.0
@@ -60,13 +64,21 @@ class Signals(NamedTuple):
 
 
 class Sureness(NamedTuple):
-    """What tells how probably the arguments of a tool that serves are right, and what each counts."""
+    """What tells how probably a call is right, tool and arguments, and what each counts."""
 
     always: float = 1.0
+    share: float = 0.0
+    """Log odds that its tool serves."""
     arguments: float = 0.0
     """Log probability of its arguments."""
+    practised: float = 0.0
+    """It is built in, so that what people ask of it was learned from."""
+    filled: float = 0.0
+    """How many of them there are; at most 6."""
     left: float = 0.0
     """As among the signals."""
+    spare: float = 0.0
+    """Names, dates and the like besides that no argument takes; at most 3."""
     unexplained: float = 0.0
     """Share of the telling words that neither the tool knows nor an argument takes, where one might."""
 
@@ -89,7 +101,7 @@ def shares(candidates: Sequence[Signals], fitted: Fitted | None = None) -> list[
 
 
 def sure(told: Sureness, fitted: Fitted | None = None) -> float:
-    """Return the probability that the arguments of a tool that serves are right."""
+    """Return the probability that a call is right, in tool and arguments."""
     weights = (fitted or load_fitted()).sureness
     return 1 / (1 + math.exp(-_product(told, weights)))
 

@@ -70,9 +70,19 @@ def assign(ranked: Sequence[Ranked], values: Sequence[Span] = ()) -> list[Chosen
             for one in best
         ]
         beam = sorted(grown, key=lambda state: -state[0])[:BEAM]
-    _, chosen = max(beam, key=lambda state: state[0] - UNUSED * _unused(ranked, order, state[1], values))
-    choice = dict(zip(order, chosen, strict=True))
-    return [Chosen(one.found[choice[at]], float(one.probabilities[choice[at]])) for at, one in enumerate(ranked)]
+    ways = [taken for _, taken in beam]
+    shares = softmax(np.array([score - UNUSED * _unused(ranked, order, taken, values) for score, taken in beam]))
+    chosen = ways[int(shares.argmax())]
+    found = {
+        at: Chosen(ranked[at].found[chosen[place]], _share(ways, shares, place, chosen[place]))
+        for place, at in enumerate(order)
+    }
+    return [found[at] for at in range(len(ranked))]
+
+
+def _share(ways: Sequence[tuple[int, ...]], shares: NDArray[np.float64], place: int, one: int) -> float:
+    """Return how probably a parameter gets a candidate: the share of the ways in which it does."""
+    return min(1.0, float(sum(share for way, share in zip(ways, shares, strict=True) if way[place] == one)))
 
 
 def _unused(ranked: Sequence[Ranked], order: Sequence[int], taken: Sequence[int], values: Sequence[Span]) -> int:
@@ -92,6 +102,8 @@ def _doubled(
         old = ranked[at].found[index]
         if old.span is None or new.span is None:
             cost += SKIPPED * _skips(ranked[at].parameter, parameter, old, new)
+            continue
+        if old.way == new.way == "part" and old.value != new.value:
             continue
         if old.span.first < new.span.last and new.span.first < old.span.last:
             light = {old.way, new.way} & {"yes", "no", "choice", "hinted"}

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from deciders.values.conversion import COMMANDS, convert, number_as, split_command, stems_in, valid
-from deciders.values.dates import has_clock, moment_of, seconds_of, written
+from deciders.values.dates import has_clock, moment_of, seconds_of, written, zone_of
 from deciders.values.mentions import EDGES, Reading, Span, unit_of
 from deciders.values.schema import Parameter
 from tools.text.verbs import EXECUTE_VERBS
@@ -16,7 +16,8 @@ from tools.text.words import words_of
 LEADING = EDGES | EXECUTE_VERBS | {"off", "up", "command", "program"}
 """Words that a command stands after."""
 WAYS = tuple(
-    "none written moment number share unit duration choice hinted yes no list each literal keyed command given".split()
+    "none written moment number share unit duration choice hinted yes no list each literal keyed command given"
+    " part".split()
 )
 """How a value comes out of a stretch of text."""
 MAX_CANDIDATES = 1_500
@@ -25,6 +26,8 @@ _NEGATIONS = frozenset(
     " kein keine sans sin pas 不 不要".split()
 )
 _AND = frozenset("and & or und oder y o et ou plus as 和 与".split())
+_PAIR = re.compile(r"([A-Za-z][\w.-]*)/([\w-]+)")
+"""Two names joined as one, such as a repository's owner and its name; no file's path, whose last part has an ending."""
 _DIGITAL = re.compile(r"^[^\d]{0,12}\d{1,4}[-/. ]\w{1,9}[-/., ]+\d{1,4}$")
 _BRACKETED = re.compile(r"[\[{(]")
 _NAMED = re.compile(
@@ -61,7 +64,7 @@ class Candidate:
     way: str
     span: Span | None = None
     strength: float = 0.0
-    """How well the text agrees with a choice or an example, 0 to 1."""
+    """How well the text agrees with a choice or an example, 0 to 1; of the parts of a name, the last is 1."""
     negated: bool = False
 
 
@@ -113,8 +116,11 @@ def _strings(reading: Reading, parameter: Parameter, now: datetime | None) -> It
         hinted = examples.get(tuple(stems_in(span.text))) if examples and span.last - span.first <= 4 else None
         if span.kind in {"date", "time"} or (span.kind == "quoted" and _DIGITAL.search(span.text)):
             yield from _moments(reading, span, parameter, now)
-        yield Candidate(span.text, "written", span, float(hinted is not None))
-        if hinted is not None and hinted != span.text:
+        zone = zone_of(span.text) if parameter.takes_zone and span.last - span.first <= 3 else None
+        yield Candidate(zone or span.text, "written", span, float(hinted is not None or zone is not None))
+        if span.kind == "path" and zone_of(span.text) is None and (pair := _PAIR.fullmatch(span.text)):
+            yield from (Candidate(name, "part", span, float(at)) for at, name in enumerate(pair.groups()))
+        if zone is None and hinted is not None and hinted != span.text:
             yield Candidate(hinted, "hinted", span, 1.0)
 
 

@@ -1,10 +1,13 @@
 """Dates, times and durations in a request: where they stand, and what they are."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
+from zoneinfo import available_timezones
 
+_CONTINENTS = frozenset("Africa America Asia Atlantic Australia Europe Indian Pacific".split())
 LANGUAGES = ["en", "de", "es", "fr", "zh"]
 
 _MONTH = (
@@ -132,3 +135,22 @@ def format_wanted(schema_format: str, said: str) -> str:
             return f"YYYY{example[2]}MM{example[2]}DD"
         return "MM/DD/YYYY" if example[3] else "HH:MM"
     return ""
+
+
+def zone_of(said: str) -> str | None:
+    """Return the IANA time zone that is named, by its own name or by its city: `Asia/Tokyo` for both."""
+    return _zones().get(_plain(said))
+
+
+@cache
+def _zones() -> dict[str, str]:
+    zones = sorted(available_timezones() - {"localtime", "Factory"})
+    cities = {
+        _plain(zone.rpartition("/")[2]): zone for zone in reversed(zones) if zone.partition("/")[0] in _CONTINENTS
+    }
+    return {**cities, **{_plain(zone): zone for zone in zones}}
+
+
+def _plain(said: str) -> str:
+    letters = unicodedata.normalize("NFKD", said.casefold().replace("_", " "))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))

@@ -15,7 +15,7 @@ from deciders.values.schema import Parameter
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import STOP_WORDS, stem_of, words_of
 
-VERSION = 2
+VERSION = 3
 """Of what the features mean: a model of another version is of no use."""
 
 Matrix = NDArray[np.float32]

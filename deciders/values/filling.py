@@ -159,7 +159,9 @@ def fill_each(spec: ToolSpec, text: str, *, now: datetime | None = None) -> list
         return [filling]
     mine = next(span for span in paths if (span.start, span.end) == (taken[0].start, taken[0].end))
     every = sorted({(span.first, span): span for span in [mine, *spare]}.values(), key=lambda span: span.first)
-    return [_instead(filling, taken[0], span, tuple(one for one in every if one is not span)) for span in every]
+    sure = replace(taken[0], probability=1 - (1 - taken[0].probability) / len(every))  # what doubted was the others
+    filling = replace(filling, arguments=tuple(sure if one is taken[0] else one for one in filling.arguments))
+    return [_instead(filling, sure, span, tuple(one for one in every if one is not span)) for span in every]
 
 
 def _instead(filling: Filling, argument: Argument, span: Span, others: tuple[Span, ...]) -> Filling:

@@ -18,6 +18,7 @@ _EXAMPLES = re.compile(
     r"\b(?:e\.g\.?|i\.e\.?|such as|for example|for instance|example:|one of)[,:]?\s+([^.)]{1,200})",
     re.IGNORECASE,
 )
+_ZONE = re.compile(r"\bIANA\b|\b(?:Africa|America|Asia|Australia|Europe|Pacific)/[A-Z]")
 _SHARE = re.compile(r"(?<![\d.])0?\.\d|decimal|fraction|(?:0|zero) (?:to|and|-) (?:1|one)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"['\"`]([^'\"`\n]{1,60})['\"`]")
 _SPLIT = re.compile(r",\s*(?:or\s+|and\s+|etc\.?)?|\s+or\s+|;\s*")
@@ -85,6 +86,11 @@ class Parameter:
         """Whether it is a part of one, such as 0.05, by its bounds, its examples or its description."""
         most = self.schema.get("maximum")
         return bool(isinstance(most, int | float) and 0 < most <= 1) or bool(_SHARE.search(self.description))
+
+    @cached_property
+    def takes_zone(self) -> bool:
+        """Whether it takes the name of a time zone, such as Asia/Tokyo."""
+        return bool(_ZONE.search(self.description)) and self.type == "string"
 
     @cached_property
     def time_format(self) -> str:

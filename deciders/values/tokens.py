@@ -5,6 +5,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tools.risk.sql import statement_in
+
 MAX_CHARS = 100_000
 """Of a request that is read word by word; what stands in quotes is taken whole wherever it ends."""
 MAX_PIECE = 300
@@ -82,12 +84,22 @@ def tokens_of(text: str) -> list[Token]:
     """Cut a request into tokens, in order, in time linear in its length."""
     found: list[Token] = []
     last = 0
-    for start, end, inner_start, inner_end, kind in _quotes(text):
+    for start, end, inner_start, inner_end, kind in _wholes(text):
         found.extend(_plain(text, last, start))
         found.append(Token(start, end, text[inner_start:inner_end], kind))
         last = end
     found.extend(_plain(text, last, len(text)))
     return [*_with_gaps(text, found)]
+
+
+def _wholes(text: str) -> Iterator[tuple[int, int, int, int, str]]:
+    """Yield, in order, what is quoted, and a statement of SQL that stands in no quotes, with what it quotes itself."""
+    quotes, statement = [*_quotes(text)], statement_in(text)
+    if statement is None or any(start <= statement[0] < end for start, end, *_ in quotes):
+        yield from quotes
+        return
+    first, last = statement
+    yield from sorted([*(one for one in quotes if not first <= one[0] < last), (first, last, first, last, "code")])
 
 
 def _with_gaps(text: str, found: list[Token]) -> Iterator[Token]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deciders.judge import judge
-from deciders.reflex import serving
+from deciders.reflex import practice, serving
 from state.errors import WeightsError
 from tools.learned import arrays_of, json_of, session_of, tokenizer_of
 
@@ -34,6 +34,7 @@ def test_no_array_is_unpickled(tmp_path: Path):
 def test_what_is_shipped_is_whole():
     judge.load_encoder(judge.WEIGHTS)
     serving.load_fitted()
+    practice.load_practice()
 
 
 @pytest.mark.parametrize("held", ["{}", "[]", '{"serving": {"foreign": 1}, "sureness": {}}'])

@@ -13,6 +13,9 @@ from tools.builtin.paths import PathReader
 from tools.spec.descriptions import brief_of
 from tools.spec.tool_spec import ToolSpec
 
+BUILT_IN = "built in"
+"""How the digest of a built-in server begins; those of others are hexadecimal."""
+
 
 class Answer(NamedTuple):
     """What a tool answers."""

@@ -1,5 +1,6 @@
 """What SQL would do, by parsing it: what is not surely a query counts as more."""
 
+import itertools
 import logging
 import re
 from collections.abc import Iterator
@@ -23,6 +24,17 @@ _BEGINS = re.compile(
     r"|vacuum\b|call\s+\w+\s*\(|exec(?:ute)?\s+\w+\s*\(|explain\s+(?:analyze\s+)?(?:select|insert|update|delete)\b)",
     re.IGNORECASE | re.DOTALL,
 )
+MAX_STATEMENT = 2_000
+MOST_PLACES = 8
+"""Words of a text that may begin a statement, and places where one may end, that are tried."""
+_KEYWORDS = re.compile(
+    r"(?<![\w`'\".])(?:select|with|insert|update|delete|replace|create|alter|drop)(?=\s)", re.IGNORECASE
+)
+_MARKS = re.compile(r"[*=<>(]")
+_CUTS = re.compile(
+    r"[,;.?!]?\s+(?:and (?:tell|show|then)|so that|because|they|it|we|i)\b|[;.?!]\s|`|,\s", re.IGNORECASE
+)
+_POLITE = re.compile(r"[,.;]?\s+(?:please|pls|plz|thanks?|thx|for me|right now|now)\b.*", re.IGNORECASE | re.DOTALL)
 _SPACE = re.compile(r"\s*")
 _COMMENT_END = re.compile(r"\*/")
 _EXPLAINS = re.compile(r"^\s*explain\s+(?:query\s+plan\s+)?(?=(?:select|with)\b)", re.IGNORECASE)
@@ -39,6 +51,29 @@ def looks_like_sql(text: str) -> bool:
     """Whether a text begins as a statement of SQL does, behind comments as well."""
     text = text[:MAX_CHARS]
     return any(_BEGINS.match(text, at) for at in _beginnings(text))
+
+
+def statement_in(text: str) -> tuple[int, int] | None:
+    """Return where a statement of SQL stands in a text, or None; it ends where what follows it is no SQL any more.
+
+    What might be plain words ("select users from the list") is one only with a mark of SQL, or in capital letters.
+    """
+    for word in itertools.islice(_KEYWORDS.finditer(text[:MAX_CHARS]), MOST_PLACES):
+        said = _POLITE.sub("", text[word.start() : word.start() + MAX_STATEMENT])
+        if not _BEGINS.match(said) or not (word.group().isupper() or _MARKS.search(said)):
+            continue
+        ends = {len(said[:cut].rstrip(" .?!,;")) for cut in (len(said), *(one.start() for one in _CUTS.finditer(said)))}
+        for end in sorted(ends, reverse=True)[:MOST_PLACES]:
+            if _parses(said[:end]):
+                return word.start(), word.start() + end
+    return None
+
+
+def _parses(said: str) -> bool:
+    from sqlglot import exp
+
+    parsed = _statements(said, "") if _BEGINS.match(said) else None
+    return parsed is not None and len(parsed) == 1 and not isinstance(parsed[0], exp.Command)
 
 
 def _beginnings(text: str) -> Iterator[int]:
@@ -86,16 +121,22 @@ def risk_of_sql(text: str) -> tuple[Risk, str]:
 
 def _judged(text: str, dialect: str) -> tuple[Risk, str] | None:
     """Return the worst of the statements, None where this dialect does not parse them."""
+    statements = _statements(text, dialect)
+    if statements is None:
+        return None
+    judged = [_of_statement(one) for one in statements]
+    return max(judged, key=lambda one: one[0].severity) if judged else (Risk.EXECUTE, "SQL that says nothing")
+
+
+def _statements(text: str, dialect: str) -> "list[object] | None":
     import sqlglot
     from sqlglot.errors import SqlglotError
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it takes as a command
     try:
-        statements = [one for one in sqlglot.parse(text, read=dialect) if one is not None]
+        return [one for one in sqlglot.parse(text, read=dialect) if one is not None]
     except (SqlglotError, RecursionError, ValueError):
         return None
-    judged = [_of_statement(one) for one in statements]
-    return max(judged, key=lambda one: one[0].severity) if judged else (Risk.EXECUTE, "SQL that says nothing")
 
 
 def _of_statement(statement: "object") -> tuple[Risk, str]:

@@ -19,7 +19,7 @@ from tools.builtin.failures import ToolFailure
 from tools.builtin.lexical import LexicalIndex
 from tools.builtin.root import Root
 from tools.builtin.sandbox import Sandbox, SandboxSettings
-from tools.builtin.tool import Answer, BuiltinTool
+from tools.builtin.tool import BUILT_IN, Answer, BuiltinTool
 from tools.catalogue.preferences import Preferences
 from tools.policy.rules import Rule
 from tools.ranking.ranking import SHIPPED, Meaning
@@ -79,7 +79,7 @@ class BuiltinServer(Server):
     def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path, kept: KeptResults | None = None) -> None:
         super().__init__(name)
         self._kept = kept
-        self._digest = f"built in, of {root.absolute()}"
+        self._digest = f"{BUILT_IN}, of {root.absolute()}"
         self._tools = {tool.name: tool for tool in tools}
 
     async def connect(self, instead_of: int) -> None:

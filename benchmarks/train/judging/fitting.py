@@ -5,8 +5,8 @@ The weights are drawn to `PRIOR`, what one would guess of them: what few request
 
 import json
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,12 @@ from benchmarks.selection.figures import auroc, same
 from benchmarks.train.data import Source, sources
 from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
-from deciders.reflex.fit import Fit, fits_of
+from deciders.reflex.fit import ENOUGH, Fit, fits_of
 from deciders.reflex.reading import parts_in
 from deciders.reflex.review import likelihoods, log_probability
 from deciders.reflex.serving import FITTED, Fitted, Signals, Sureness, shares, sure
 from tools.catalogue.catalogue import Catalogue
+from tools.usage.reliability import calibration_error, reliability
 
 SEED = 3
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
@@ -33,6 +34,8 @@ BESIDE = 15
 """Tools beside the right one."""
 FURTHER = 60
 """Ranks from whose second half half of those are drawn: of the field, and not the same tool again."""
+OWN_COUNT = {"own builtin_mixed": 3, "own builtin_long": 3}
+"""Sources that count more than the others."""
 DRAWN = 0.35
 """How hard the weights are drawn to their prior, in requests."""
 PRIOR = Fitted(
@@ -50,6 +53,8 @@ PRIOR = Fitted(
         no_path=-0.6,
         implied=2,
         documents=1,
+        answers=0.5,
+        practised=0.5,
         above=-3,
         below=-4,
         otherwise=-1,
@@ -59,7 +64,7 @@ PRIOR = Fitted(
         left=-1,
         advice=-5,
     ),
-    Sureness(always=0.5, arguments=0.8, left=-1, unexplained=-1),
+    Sureness(always=0, share=0.5, arguments=1, practised=0.5, left=-1, unexplained=-1),
 )
 
 
@@ -70,22 +75,22 @@ class Asked:
     source: str
     signals: tuple[Signals, ...]
     right: tuple[int, ...]
-    arguments: float = 0.0
-    """Log probability of the arguments of the likeliest."""
-    left: int = 0
-    unexplained: float = 0.0
+    best: Fit | None = None
+    """The likeliest."""
     exact: bool | None = None
-    """Whether the likeliest is right, with its arguments; None: they are not known."""
+    """Whether it is right, with its arguments; None: they are not known."""
 
-    @property
-    def told(self) -> Sureness:
-        """What tells how probably the arguments are right."""
-        return Sureness(1.0, self.arguments, self.left, self.unexplained)
+    def told(self, fitted: Fitted) -> Sureness:
+        """Return what tells how probably the likeliest is right."""
+        assert self.best is not None
+        filling = self.best.fillings[0]
+        likely = replace(self.best, share=max(shares(self.signals, fitted)))
+        arguments = log_probability(likelihoods(filling.params, filling))
+        return likely.told(arguments, len(filling.params), int(self.best.signals.left))
 
-    @property
-    def serves(self) -> bool:
-        """Whether the likeliest is right, and its arguments are known."""
-        return self.exact is not None and 0 in self.right
+    def is_called(self, fitted: Fitted) -> bool:
+        """Whether the likeliest would be called, and it is known whether that is right."""
+        return self.exact is not None and sum(shares(self.signals, fitted)) >= ENOUGH
 
 
 def fit(data: Path) -> None:
@@ -140,27 +145,39 @@ def _one(source: str, text: str, known: Catalogue, right: frozenset[str], argume
         source,
         tuple(one.signals for one in fits),
         tuple(at for at, one in enumerate(fits) if one.spec.name in right),
-        log_probability(likelihoods(best.fillings[0].params, best.fillings[0])) if best else 0.0,
-        int(best.signals.left) if best else 0,
-        best.unexplained if best else 0.0,
+        best,
         None if arguments is None or best is None or best.missing else _is_exact(best, right, arguments),
     )
 
 
 def _is_exact(best: Fit, right: frozenset[str], arguments: Any) -> bool:
-    return best.spec.name in right and len(best.fillings) == 1 and same(best.fillings[0].params, arguments)
+    return (
+        best.spec.name in right and len(best.fillings) == 1 and same(_told(best.fillings[0].params), _told(arguments))
+    )
+
+
+def _told(value: Any) -> Any:
+    """Return a value without the words that change nothing of it: `the notes folder` names what `notes` does."""
+    if isinstance(value, str):
+        return " ".join(word for word in value.split() if word.lower() not in _IDLE) or value
+    if isinstance(value, Mapping):
+        return {name: _told(part) for name, part in value.items()}
+    return [_told(part) for part in value] if isinstance(value, list) else value
+
+
+_IDLE = frozenset("the a an my our your this that file folder directory document".split())
 
 
 def _weights(asked: Sequence[Asked]) -> list[float]:
-    """Return what each request counts: every source alike."""
+    """Return what each request counts: every source alike, and more of the tools that are always there."""
     sizes = {name: sum(one.source == name for one in asked) for name in {one.source for one in asked}}
-    return [len(asked) / len(sizes) / sizes[one.source] for one in asked]
+    return [OWN_COUNT.get(one.source, 1) * len(asked) / len(sizes) / sizes[one.source] for one in asked]
 
 
 def _fitted(asked: Sequence[Asked]) -> Fitted:
     serving = _least(_of_serving(asked), np.array(PRIOR.serving))
     fitted = PRIOR._replace(serving=Signals(*serving))
-    sureness = _least(_of_sureness(asked), np.array(PRIOR.sureness))
+    sureness = _least(_of_sureness(asked, fitted), np.array(PRIOR.sureness))
     return fitted._replace(sureness=Sureness(*sureness))
 
 
@@ -196,10 +213,10 @@ def _of_serving(asked: Sequence[Asked]) -> Any:
     return loss
 
 
-def _of_sureness(asked: Sequence[Asked]) -> Any:
-    """Return the loss of what tells how probably arguments are right, over the calls of tools that serve."""
-    pairs = [(one, share) for one, share in zip(asked, _weights(asked), strict=True) if one.serves]
-    table = np.array([one.told for one, _ in pairs])
+def _of_sureness(asked: Sequence[Asked], fitted: Fitted) -> Any:
+    """Return the loss of what tells how probably calls are right, over those that would be made."""
+    pairs = [(one, share) for one, share in zip(asked, _weights(asked), strict=True) if one.is_called(fitted)]
+    table = np.array([one.told(fitted) for one, _ in pairs])
     right, counts = np.array([one.exact for one, _ in pairs]), np.array([share for _, share in pairs])
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -216,11 +233,7 @@ def _figures(asked: Sequence[Asked], fitted: Fitted) -> dict[str, Any]:
     needed = [value for value, one in zip(likely, asked, strict=True) if one.right]
     unneeded = [value for value, one in zip(likely, asked, strict=True) if not one.right]
     first = [_first(one, fitted) in one.right for one in asked if one.right]
-    surely = [
-        (max(shares(one.signals, fitted)) * sure(one.told, fitted), one.exact)
-        for one, value in zip(asked, likely, strict=True)
-        if one.exact is not None and value >= 0.5
-    ]
+    surely = [(sure(one.told(fitted), fitted), bool(one.exact)) for one in asked if one.is_called(fitted)]
     passed = [right for value, right in surely if value >= 0.7]
     return {
         "auroc": _rounded(auroc(needed, unneeded)),
@@ -230,6 +243,7 @@ def _figures(asked: Sequence[Asked], fitted: Fitted) -> dict[str, Any]:
         "exact": _rounded(float(np.mean([right for _, right in surely])) if surely else None),
         "passed": len(passed),
         "of those right": _rounded(float(np.mean(passed)) if passed else None),
+        "ece": _rounded(calibration_error(reliability(surely)) if surely else None),
     }
 
 

@@ -25,6 +25,15 @@ TIME = tool(
 )
 ADD = tool("m.add", "a", "b", a="number", b="number")
 HEAD = tool("f.head", "path", path="string", lines="integer", recursive="boolean")
+ZONE = {"type": "string", "description": "IANA time zone, such as Asia/Tokyo."}
+CLOCK = tool("c.current_time", "timezone", timezone=ZONE)
+QUERY = tool("d.query", "sql", sql={"type": "string", "description": "The SQL to run."})
+ISSUE = tool(
+    *("h.get_issue", "owner", "repo", "number"),
+    owner={"type": "string", "description": "Account that the repository belongs to."},
+    repo={"type": "string", "description": "Name of the repository."},
+    number="integer",
+)
 FETCH = tool("w.fetch", "url", url={"type": "string", "format": "uri"})
 FORECAST = tool(
     "w.forecast",
@@ -55,6 +64,13 @@ SPOTS = tool("g.plot", "points", points={"type": "array", "items": {"type": "num
         # enums
         (WRITE, "Append 'x' to a.txt", {"path": "a.txt", "content": "x", "mode": "append"}),
         (WRITE, "Overwrite a.txt with 'x'", {"path": "a.txt", "content": "x", "mode": "overwrite"}),
+        # time zones by their cities
+        (CLOCK, "What time is it in Nairobi?", {"timezone": "Africa/Nairobi"}),
+        (CLOCK, "the time in Los Angeles please", {"timezone": "America/Los_Angeles"}),
+        # SQL, with what it quotes
+        (QUERY, "run SELECT a, b FROM t WHERE c = 'x y' please", {"sql": "SELECT a, b FROM t WHERE c = 'x y'"}),
+        # an owner and a name in one
+        (ISSUE, "show issue 7 of harbor/pilot", {"owner": "harbor", "repo": "pilot", "number": 7}),
         # queries
         (SEARCH, "Search for cats and dogs", {"query": "cats and dogs"}),
         (SEARCH, "Find 'big cats'", {"query": "big cats"}),

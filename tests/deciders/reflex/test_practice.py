@@ -1,0 +1,48 @@
+"""How people ask for the built-in tools: what was learned tells them apart, and says nothing of others' tools."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.packets import tool
+
+from deciders.reflex.practice import NONE, load_practice, practised
+from tools.servers.opening import builtin_servers
+from tools.spec.tool_spec import ToolSpec
+
+
+@pytest.fixture(scope="module")
+def built_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ToolSpec]:
+    servers = builtin_servers(Path(tmp_path_factory.mktemp("files")))
+    for server in servers.values():
+        asyncio.run(server.connect(0))
+    return {spec.name: spec for server in servers.values() for spec in server.specs}
+
+
+def test_it_knows_every_built_in_tool_and_no_other(built_in: dict[str, ToolSpec]):
+    assert {*load_practice().tools} - {NONE} == {*built_in}
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        ("let me have a look at notes/garden.md", "ai.read"),
+        ("put candles on the shopping list", "ai.append"),
+        ("in setup.cfg replace 3.10 with 3.11", "ai.edit"),
+        ("which files mention the heating?", "ai.search"),
+        ("how many lines has report.txt", "ai.count"),
+        ("rm old.log", "ai.delete"),
+    ],
+)
+def test_requests_are_told_apart(request_: str, name: str, built_in: dict[str, ToolSpec]):
+    likely = {one: practised(request_, spec) for one, spec in built_in.items()}
+    assert max(likely, key=likely.__getitem__) == name
+    assert likely[name] > 0
+
+
+def test_of_a_tool_with_the_same_name_on_another_server_nothing_is_known(built_in: dict[str, ToolSpec]):
+    spec = built_in["ai.read"]
+    assert practised("Read a.txt", spec) > 0
+    assert practised("Read a.txt", replace(spec, server_digest="0a1b")) == 0
+    assert practised("Read a.txt", tool("x.read", path="string")) == 0
