@@ -37,7 +37,9 @@ async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
 
 def _review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
     reviews = tuple(_judge(call, packet, catalogue) for call in packet.routing.calls)
-    return Review(reviews=reviews, decided_by="reflex")
+    fitted = all(one.confidence_source is ConfidenceSource.CALIBRATED for one in reviews)
+    source = ConfidenceSource.CALIBRATED if fitted else ConfidenceSource.RULE
+    return Review(reviews=reviews, decided_by="reflex", confidence_source=source)
 
 
 def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
@@ -50,7 +52,7 @@ def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Cal
         call_id=call.call_id,
         approved=not against,
         confidence=min([likely, *(most for most, _ in against)]),
-        confidence_source=ConfidenceSource.RULE if against else ConfidenceSource.MEASURED,
+        confidence_source=ConfidenceSource.RULE if against else ConfidenceSource.CALIBRATED,
         reasoning="; ".join(told) or "valid, in your own words, and what the request asks for",
     )
 

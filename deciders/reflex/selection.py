@@ -12,6 +12,7 @@ from deciders.reflex.reading import access_of, asks, parts_in, steps_in
 from deciders.values.filling import Filling, answer, fill
 from deciders.values.mentions import EDGES
 from deciders.values.tokens import tokens_of
+from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
@@ -61,6 +62,7 @@ def _select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
         corrections=tuple(correction for choice in calling for correction in choice.corrections),
         confidence=min(choice.confidence for choice in calling or choices),
         reasoning=reasoning,
+        confidence_source=ConfidenceSource.CALIBRATED,
         decided_by="reflex",
     )
 
@@ -70,7 +72,11 @@ def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selec
     likely = needed(fits)
     if likely < ENOUGH:
         return Selection(
-            action="none", confidence=1 - likely, reasoning=f"no tool fits {part.text!r}", decided_by="reflex"
+            action="none",
+            confidence=1 - likely,
+            reasoning=f"no tool fits {part.text!r}",
+            confidence_source=ConfidenceSource.CALIBRATED,
+            decided_by="reflex",
         )
     best, corrections = _of_the_right_kind(_best(fits, palette), part, catalogue)
     filled = _filled(best.spec, part)
@@ -81,6 +87,7 @@ def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selec
             question=_question(best.spec, lacking[0]),
             confidence=likely,
             reasoning=f"{best.spec.name} needs {lacking[0]}",
+            confidence_source=ConfidenceSource.CALIBRATED,
             decided_by="reflex",
         )
     others = [fit for fit in fits if fit.spec is not best.spec and fit.share >= TOLD]
@@ -91,6 +98,7 @@ def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selec
         reasoning=best.why,
         alternatives=tuple(Alternative(tool_name=fit.spec.name, reason=fit.why) for fit in others[:3]),
         corrections=corrections,
+        confidence_source=ConfidenceSource.CALIBRATED,
         decided_by="reflex",
     )
 

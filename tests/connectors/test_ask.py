@@ -17,7 +17,7 @@ def test_a_read_is_answered_from_the_file_and_its_journey_is_shown(cli: CommandL
     stages = ["open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "execute_tool"]
     positions = [done.out.index(stage) for stage in [*stages, "inject_result", "respond"]]
     assert positions == sorted(positions)
-    assert re.search(r"confidence (0\.[789]\d?|1\.0)", done.out)
+    assert re.search(r"review_selection .* (0\.[789]\d|1\.00) ", done.out)
     assert "```" not in done.out
     assert done.err == ""
 

@@ -31,7 +31,7 @@ def test_denied_calls_make_the_gate_ask_until_it_is_undone(cli: CommandLine) -> 
     assert "0 answers so far" in cli.run("calibrate").out
     replayed = json.loads(cli.run("calibrate", "--replay", "--json").out)
     assert replayed["now"] == {"run unasked": 1}
-    answer(cli, "reflex, measured", 0.8, approvals=5, denials=45)
+    answer(cli, "reflex, calibrated", 0.8, approvals=5, denials=45)
     looked = json.loads(cli.run("calibrate", "--dry-run", "--json").out)
     assert (looked["kept"], looked["said"]["answers"]) == (False, 50)
     assert looked["fitted"]["calibration_error"] < looked["said"]["calibration_error"]

@@ -48,7 +48,7 @@ async def test_of_two_who_approve_at_once_one_is_heard(
         name = f"round {number}"
         await ask(settings, name, APPEND)
         ends = await race(settings, name, "yes", "yes")
-        assert (settings.root / "log.txt").read_text() == "x" * number, name
+        assert (settings.root / "log.txt").read_text() == "x\n" * number, name
         assert min(ends) == FINISHED < max(ends) <= REFUSED, ends
         assert await became(settings, name) is ToolExecutionStatus.EXECUTED
 
@@ -62,7 +62,7 @@ async def test_of_a_yes_and_a_no_at_once_one_is_heard(settings: Settings) -> Non
         yes, no = await race(settings, name, "yes", "no")
         assert min(yes, no) == FINISHED < max(yes, no) <= REFUSED, (yes, no)
         executed = yes == FINISHED
-        assert log.read_text() == before + "x" * executed
+        assert log.read_text() == before + "x\n" * executed
         expected = ToolExecutionStatus.EXECUTED if executed else ToolExecutionStatus.USER_DENIED
         assert await became(settings, name) is expected
 
@@ -73,7 +73,7 @@ def test_two_commands_at_once(cli: CommandLine) -> None:
         assert cli.run("ask", APPEND, "--session", "s", "--allow-writes").status == 3
         with ThreadPoolExecutor() as pool:
             one, other = pool.map(lambda _: cli.run("answer", "yes", "--session", "s"), range(2))
-        assert (cli.folder / "log.txt").read_text() == "x" * number
+        assert (cli.folder / "log.txt").read_text() == "x\n" * number
         assert min(one.status, other.status) == 0 < max(one.status, other.status)
 
 
@@ -169,7 +169,7 @@ async def test_what_was_taken_by_a_process_that_died_is_asked_again(settings: Se
         assert not (settings.root / "log.txt").exists()
         assert again.question["problem"] == TAKEN
         again = (await events(settings, "s", Reply("yes")))[-1]
-    assert (settings.root / "log.txt").read_text() == "x"
+    assert (settings.root / "log.txt").read_text() == "x\n"
     assert await became(settings, "s") is ToolExecutionStatus.EXECUTED
 
 

@@ -38,6 +38,8 @@ OWN_COUNT = {"own builtin_mixed": 3, "own builtin_long": 3}
 """Sources that count more than the others."""
 DRAWN = 0.35
 """How hard the weights are drawn to their prior, in requests."""
+AT_MOST = {"advice": -5.0, "below": -2.5, "otherwise": -2.0, "no_path": 0.0, "above": 0.0, "behind": 0.0}
+"""What speaks against a tool does so, however few of the requests show it."""
 PRIOR = Fitted(
     Signals(
         always=-2.5,
@@ -64,7 +66,7 @@ PRIOR = Fitted(
         left=-1,
         advice=-5,
     ),
-    Sureness(always=0, share=0.5, arguments=1, practised=0.5, left=-1, unexplained=-1),
+    Sureness(always=0, share=0.3, arguments=1, left=-1, spare=-0.5, unexplained=-1),
 )
 
 
@@ -175,21 +177,24 @@ def _weights(asked: Sequence[Asked]) -> list[float]:
 
 
 def _fitted(asked: Sequence[Asked]) -> Fitted:
-    serving = _least(_of_serving(asked), np.array(PRIOR.serving))
+    bounds = [(None, AT_MOST.get(name)) for name in Signals._fields]
+    serving = _least(_of_serving(asked), np.array(PRIOR.serving), bounds)
     fitted = PRIOR._replace(serving=Signals(*serving))
-    sureness = _least(_of_sureness(asked, fitted), np.array(PRIOR.sureness))
+    sureness = _least(_of_sureness(asked, fitted), np.array(PRIOR.sureness), [(None, None)] * len(PRIOR.sureness))
     return fitted._replace(sureness=Sureness(*sureness))
 
 
-def _least(loss: Any, drawn_to: NDArray[np.float64]) -> list[float]:
-    """Return the weights of the least loss, which stay near to what they are drawn to."""
+def _least(
+    loss: Any, drawn_to: NDArray[np.float64], bounds: Sequence[tuple[float | None, float | None]]
+) -> list[float]:
+    """Return the weights of the least loss, which stay near to what they are drawn to, and within bounds."""
 
     def whole(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, slope = loss(weights)
         away = weights - drawn_to
         return value + DRAWN * float(away @ away), slope + 2 * DRAWN * away
 
-    return [float(one) for one in minimize(whole, drawn_to, jac=True, method="L-BFGS-B").x]
+    return [float(one) for one in minimize(whole, drawn_to, jac=True, method="L-BFGS-B", bounds=bounds).x]
 
 
 def _of_serving(asked: Sequence[Asked]) -> Any:

@@ -39,7 +39,7 @@ async def test_a_question_shows_what_would_run(discord: DiscordStandIn, workshop
     assert embed["title"] == "ai.write"
     assert '"content": "hello"' in embed["description"]
     assert '"path": "notes.txt"' in embed["description"]
-    assert "ai.write (write), review score" in embed["description"].replace("\\", "")
+    assert "ai.write (write), review confidence" in embed["description"].replace("\\", "")
     assert len(discord.by_bot(LOBBY)) == 1
 
 

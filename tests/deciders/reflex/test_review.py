@@ -37,7 +37,7 @@ async def test_approved(request_: str, call: ToolCall):
     review = await judge(request_, call)
     assert review.approved
     assert review.confidence >= THRESHOLD
-    assert review.confidence_source is ConfidenceSource.MEASURED
+    assert review.confidence_source is ConfidenceSource.CALIBRATED
 
 
 async def test_a_call_is_reviewed_for_its_step():
