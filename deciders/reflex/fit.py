@@ -34,6 +34,8 @@ PRACTISED = 3
 """Built-in tools that are looked at however they rank: those most likely by how people ask for them."""
 FILLED = 6
 """Of those, the ones that fit best, whose arguments are looked for."""
+TYPICAL = 2
+"""Arguments of a call as most are: what a tool that takes none counts as, since nothing of it is left open."""
 MOST = 3
 """What is missing or left over beyond this makes nothing worse."""
 LEAST = 1e-3
@@ -74,7 +76,7 @@ class Fit:
             share=log_odds(self.share),
             arguments=arguments,
             practised=float(is_practised(self.spec)),
-            filled=min(FILLED, filled),
+            filled=min(FILLED, filled) if self.spec.parameters else TYPICAL,
             left=min(MOST, left),
             spare=min(MOST, max((len(one.unused) for one in self.fillings), default=0)),
             unexplained=self.unexplained,

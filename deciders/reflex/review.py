@@ -74,7 +74,7 @@ def _sureness(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
     step = steps[min(packet.routing.step, len(steps) - 1)]
     found = [(text, fits_of(text, catalogue, now, also=call.tool_name)) for text in parts_in(step)]
     fits = {text: next(fit for fit in held if fit.spec.name == call.tool_name) for text, held in found}
-    text = max(fits, key=lambda one: fits[one].share)
+    text = max(fits, key=lambda one: (any(call.params == made.params for made in fits[one].fillings), fits[one].share))
     fit = fits[text]
     filling = _nearest(call.params, fit.fillings)
     arguments = likelihoods(call.params, filling, answered=bool(packet.content.clarifications))
