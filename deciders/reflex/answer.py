@@ -73,7 +73,8 @@ def _nothing_fits(request: str, catalogue: Catalogue) -> str:
     if near:
         told.append("Nearest: " + "; ".join(f"{hit.name} (knows {_listed(sorted(hit.terms))})" for hit in near) + ".")
     else:
-        told.append("`packetgate tools` lists what can be asked for.")
+        some = ", ".join(catalogue.samples[:NEAREST])
+        told.append(f"There are, for example: {some}; `packetgate tools` lists what can be asked for.")
     return " ".join(told)
 
 

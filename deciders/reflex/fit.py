@@ -11,7 +11,7 @@ from deciders.judge.judge import judge
 from deciders.reflex.practice import built_in, is_practised, practised
 from deciders.reflex.reading import access_of, asks, asks_advice, is_question, mentions_in, senses_of, verbs_in
 from deciders.reflex.serving import Signals, Sureness, log_odds, shares
-from deciders.values.filling import TOLD, Filling, fill_each, takes_path
+from deciders.values.filling import TOLD, Filling, fill_each, filled_by, takes_path
 from deciders.values.mentions import EDGES, Span, read
 from deciders.values.tokens import tokens_of
 from state.routing import Risk
@@ -32,6 +32,8 @@ READ = 2_000
 """Characters of a request that are compared with a tool."""
 PRACTISED = 3
 """Built-in tools that are looked at however they rank: those most likely by how people ask for them."""
+TELLING = 0.9
+"""How probably the words of a question without those that ask are what to look for."""
 FILLED = 6
 """Of those, the ones that fit best, whose arguments are looked for."""
 TYPICAL = 2
@@ -56,6 +58,8 @@ class Fit:
     """Its arguments; more than one where it is to be called once for each of several files."""
     share: float = 0.0
     """Probability that it is the one that serves."""
+    spare: int = 0
+    """Names, dates and the like that no argument takes; none in a question, which is about them."""
     unexplained: float = 0.0
     """Share of the request's telling words that neither the tool knows nor an argument takes, where one might."""
 
@@ -78,7 +82,7 @@ class Fit:
             practised=float(is_practised(self.spec)),
             filled=min(FILLED, filled) if self.spec.parameters else TYPICAL,
             left=min(MOST, left),
-            spare=min(MOST, max((len(one.unused) for one in self.fillings), default=0)),
+            spare=min(MOST, self.spare),
             unexplained=self.unexplained,
         )
 
@@ -205,7 +209,10 @@ def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
         certain=min(map(certain, fillings)),
         left=min(MOST, len(left_over(text, fillings))),
     )
-    return replace(fit, fillings=fillings, signals=signals, unexplained=_unexplained(fit.spec, text, fillings))
+    spare = 0 if is_question(text) else max(len(one.unused) for one in fillings)
+    return replace(
+        fit, fillings=fillings, signals=signals, spare=spare, unexplained=_unexplained(fit.spec, text, fillings)
+    )
 
 
 def _unexplained(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> float:
@@ -239,13 +246,25 @@ def _known(spec: ToolSpec) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def fillings_of(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]:
-    """Return a tool's arguments for a part of a request, once for each file where several are named. Blocking."""
-    return tuple(fill_each(spec, without_name(text, spec), now=now))
+    """Return a tool's arguments for a part of a request, once for each file where several are named. Blocking.
+
+    What a question asks is what a tool that searches looks for, unless its words say more surely what else.
+    """
+    bare = without_name(text, spec)
+    found = fill_each(spec, bare, now=now)
+    if asks(bare) and takes_query(spec):
+        found = [filled_by(one, spec.required[0], telling(bare), TELLING) for one in found]
+    return tuple(found)
 
 
 def certain(filling: Filling) -> float:
     """Return the log probability of a filling's arguments, a mean where there are several."""
     return math.log(max(LEAST, filling.probability)) / max(1, len(filling.arguments))
+
+
+def telling(text: str) -> str:
+    """Return a request's words without those that ask."""
+    return " ".join(token.text for token in tokens_of(text) if token.text.lower() not in EDGES)
 
 
 def takes_query(spec: ToolSpec) -> bool:

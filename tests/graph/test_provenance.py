@@ -74,7 +74,7 @@ async def test_the_reflex_review_does_not_approve_of_it():
     given = scripted(READ, LETTER)
     deciders = Deciders(given.intent, given.selector, review_by_reflex, given.responder)
     async with session(deciders, notebook, allow_write_tools=True) as talk:
-        asked = await talk.ask("Read note a and send a letter")
+        asked = await talk.ask("Read note name=a and send a letter")
     (letter,) = asked.packet.routing.calls
     assert letter.status is ToolExecutionStatus.AWAITING_CONFIDENCE
     assert letter.review_confidence <= 0.5

@@ -20,6 +20,8 @@ from deciders.values.model import TREES, Model
 from deciders.values.schema import Parameter, parameters_of
 
 UTTERANCES, MADE = 500, 2_500
+CAPITALISED = 0.5
+"""Share that is made to begin with a capital letter."""
 UNDESCRIBED = 0.15
 """Share of the examples that nothing but names and types is known of."""
 
@@ -60,7 +62,8 @@ def main() -> None:
 
 
 def _trained(examples: Sequence[Example], strangers: list[Parameter], rng: random.Random) -> dict[str, Any]:
-    mixed = [known.with_strangers(one, strangers, rng) if rng.random() < 0.3 else one for one in examples]
+    written = [known.capitalised(one) if rng.random() < CAPITALISED else one for one in examples]
+    mixed = [known.with_strangers(one, strangers, rng) if rng.random() < 0.3 else one for one in written]
     bare = [known.undescribed(one) if rng.random() < UNDESCRIBED else one for one in mixed]
     return fit(groups(bare, rng))
 

@@ -122,6 +122,11 @@ def with_strangers(example: Example, others: list[Parameter], rng: random.Random
     return replace(example, tool=tool_spec(example.tool.name, example.tool.full, mixed))
 
 
+def capitalised(example: Example) -> Example:
+    """Return an example that begins with a capital letter, as whole sentences do, names or not."""
+    return replace(example, request=example.request[:1].upper() + example.request[1:])
+
+
 def undescribed(example: Example) -> Example:
     """Return an example of whose tool there is nothing but names and types, as many servers list theirs."""
     schema = example.tool.input_schema
