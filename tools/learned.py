@@ -55,6 +55,11 @@ def tokenizer_of(path: Path, most: int | None = None) -> Any:
     return tokenizer
 
 
+def readable(text: str) -> str:
+    """Return a text as a tokenizer takes it: half a surrogate pair, which no encoding has, is a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def arrays_of(path: Path) -> "dict[str, NDArray[Any]]":
     """Return the arrays of a file.
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from tokenizers import Tokenizer
 
+from tools.learned import readable
 from tools.text.words import words_of
 
 CLS, SEP, MARKER = 101, 102, 103
@@ -54,7 +55,7 @@ class EncodedTool:
 
 def encode_request(text: str, tokenizer: Tokenizer) -> EncodedRequest:
     """Read the first words of a request."""
-    encoding = tokenizer.encode(text, add_special_tokens=False)
+    encoding = tokenizer.encode(readable(text), add_special_tokens=False)
     return EncodedRequest(tuple(encoding.ids[:REQUEST_TOKENS]), tuple(encoding.offsets[:REQUEST_TOKENS]))
 
 
@@ -97,4 +98,4 @@ def _parameter(name: str, schema: Mapping[str, Any], *, required: bool) -> str:
 
 @lru_cache(maxsize=65_536)
 def _ids(text: str, tokenizer: Tokenizer) -> tuple[int, ...]:
-    return tuple(tokenizer.encode(text[:600], add_special_tokens=False).ids)
+    return tuple(tokenizer.encode(readable(text[:600]), add_special_tokens=False).ids)

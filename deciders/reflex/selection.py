@@ -9,7 +9,7 @@ from deciders.protocols import Selection, WantedCall
 from deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, needed
 from deciders.reflex.following import request_of
 from deciders.reflex.reading import access_of, parts_in, steps_in
-from deciders.values.filling import Filling, answer, fill
+from deciders.values.filling import LIKELY, Filling, answer, fill
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
@@ -18,8 +18,6 @@ from tools.catalogue.catalogue import Catalogue
 from tools.checks.wrong_kind import wrong_kind
 from tools.spec.tool_spec import ToolSpec
 
-LIKELY = 0.5
-"""Probability of an argument from which an answer's words replace what a call held."""
 TOLD = 0.05
 """Share from which a tool that was not chosen is told of."""
 

@@ -20,7 +20,7 @@ SWAPPED = 0.7
 """That two of a kind stand the other way round than their parameters in the schema."""
 UNUSED = 0.5
 """That nothing takes words that stand for nothing but a value."""
-SKIPPED = 2.0
+SKIPPED = 2.5
 """That a required parameter gets nothing, and a later one of its type does."""
 
 

@@ -32,6 +32,8 @@ PATHS = frozenset(
 
 FILES = 2.0
 """Log odds of a file's name for a path, and against it for what is none."""
+LIKELY = 0.5
+"""Probability from which an argument is likelier right than wrong."""
 OUTRIGHT = 2.0
 """Log odds of a choice that the request names."""
 
@@ -177,9 +179,9 @@ def _instead(filling: Filling, argument: Argument, span: Span, others: tuple[Spa
 
 
 def filled_by(filling: Filling, name: str, value: str, probability: float) -> Filling:
-    """Return a filling in which a parameter has a value, if what it has so far is less probable."""
-    at = next(one for one in filling.arguments if one.path == (name,))
-    if not value or (at.state == "filled" and at.probability >= probability):
+    """Return a filling in which a parameter has a value, if what it has so far is likelier wrong than right."""
+    at = next((one for one in filling.arguments if one.path == (name,)), None)
+    if at is None or not value or (at.state == "filled" and at.probability >= LIKELY):
         return filling
     new = Argument((name,), "filled", probability, value, value)
     return replace(

@@ -107,7 +107,6 @@ AFTER_A_READ = [
     Slash("/why", ("nothing has been asked in session 'other'",)),
     Slash("/session s", ("session s",)),
     Slash("/why", ("detect_intent",)),
-    Slash("/etc/hosts what is that?", ("open_packet",)),
 ]
 
 
@@ -119,6 +118,12 @@ def test_slash_commands(cli: CommandLine) -> None:
                 child.expect_exact(words)
             child.expect("you> ")
         assert leave(child) == 0
+
+
+def test_a_path_is_no_slash_command(cli: CommandLine) -> None:
+    with chatting(cli) as child:
+        child.sendline("/etc/hosts what is that?")
+        child.expect(["May this run", "ai\\.read", "No tool here is made for that"])
 
 
 def test_reset_forgets_after_a_question(cli: CommandLine) -> None:

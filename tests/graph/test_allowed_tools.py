@@ -57,12 +57,20 @@ def named_in(text: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "request_",
-    ["Hello", "Write x to a", "List the notes", "Do what nobody can", "Check the weather in Bern", "Run `ls`"],
+    ["Hello", "Write x to a", "Do what nobody can", "Check the weather in Bern", "Run `ls`"],
 )
 async def test_no_answer_names_a_forbidden_tool(notebook: Notebook, request_: str):
     async with session(reflex_deciders(), notebook, **ONLY_READ) as talk:
         packet = await talk.say(request_)
     assert named_in(packet.model_dump_json()) == set()
+    assert notebook.calls == []
+
+
+async def test_no_question_names_a_forbidden_tool(notebook: Notebook):
+    """What lists the notes is forbidden: whoever asks for it is asked about the tool that is left."""
+    async with session(reflex_deciders(), notebook, **ONLY_READ) as talk:
+        asked = await talk.ask("List the notes")
+    assert named_in(asked.packet.model_dump_json() + str(asked.question)) == set()
     assert notebook.calls == []
 
 

@@ -39,7 +39,8 @@ def load(llama_cpp_installed: None, tmp_path: Path) -> Load:
 
 async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, capsys: pytest.CaptureFixture[str]):
     async with session(load(), notebook) as talk:
-        first, second = [await talk.say(text) for text in ("Read note a", "Read note b")]
+        first, second = [await talk.say(text) for text in ("Read note a", "Read note a")]
+    assert first.context.palette == second.context.palette, "whose tools are shown alike"
     whole, again = evaluated(first), evaluated(second)
     with capsys.disabled():
         print(f"\nprompt tokens evaluated: {whole} in the first turn, {again} in the second")  # noqa: T201

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.packets import tool
 
 from deciders.judge import judge
 from deciders.reflex import practice, serving
 from state.errors import WeightsError
 from tools.learned import arrays_of, json_of, session_of, tokenizer_of
+from tools.ranking.encoder import static_encoder, vector_of
 
 
 @pytest.mark.parametrize("content", [None, b"", b"broken", b"\xff\xfe{"])
@@ -44,3 +46,10 @@ def test_weights_of_another_form_are_the_same_error(held: str, tmp_path: Path, m
     monkeypatch.setattr(serving, "FITTED", path)
     with pytest.raises(WeightsError, match=r"serving\.json"):
         serving.load_fitted.__wrapped__()
+
+
+@pytest.mark.parametrize("text", ["read \ud800 a.txt", "\udfff", "\x00", ""])
+def test_any_text_is_read_by_the_encoders(text: str):
+    assert vector_of(text).shape
+    assert judge.judge(text, [tool("f.read_file", "path", path="string")])
+    assert static_encoder().vectors([text]).shape[0] == 1

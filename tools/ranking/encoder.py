@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from state.errors import WeightsError
-from tools.learned import arrays_of, session_of, tokenizer_of
+from tools.learned import arrays_of, readable, session_of, tokenizer_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -61,7 +61,7 @@ class SentenceEncoder:
         return np.concatenate(rows) if rows else np.zeros((0, 1), np.float32)
 
     def _vector(self, session: Any, tokenizer: Any, text: str) -> Floats:
-        read = tokenizer.encode(text)
+        read = tokenizer.encode(readable(text))
         inputs = {
             "input_ids": np.array([read.ids], np.int64),
             "attention_mask": np.ones((1, len(read.ids)), np.int64),
@@ -99,7 +99,7 @@ class StaticEncoder:
             WeightsError: its files are missing or broken.
         """
         words, scale, tokenizer = self._parts()
-        read = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        read = tokenizer.encode_batch([*map(readable, texts)], add_special_tokens=False)
         rows = np.zeros((len(texts), words.shape[1]), np.float32)
         for place, one in enumerate(read):
             if one.ids:
