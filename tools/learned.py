@@ -26,7 +26,6 @@ def session_of(path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False  # what is set free is, so that texts of all lengths leave no memory behind
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads leave the cores to others
     options.log_severity_level = 3
     try:

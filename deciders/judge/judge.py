@@ -1,9 +1,10 @@
-"""How probably each of some tools serves a request: one batch through the encoder, each after the request."""
+"""How probably each of some tools serves a request: all through the encoder, each after the request."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 WEIGHTS = Path(__file__).parent / "weights"
+AT_ONCE = 4
+"""Tools that are read in one batch: what a batch needs of memory grows with it, what a tool takes of time does not."""
 REMEMBERED = 64
 """Requests whose judgements are kept at hand."""
 
@@ -27,15 +30,21 @@ class Encoder:
 
     session: "InferenceSession"
     tokenizer: "Tokenizer"
+    _one_at_a_time: Lock = field(default_factory=Lock, repr=False, compare=False)
+    """A batch takes all cores, and the memory of the longest is kept: one more beside it would only keep more."""
 
     def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[float]:
         """Return the probability that each tool serves the request, in their order. Blocking."""
-        if not specs:
-            return []
         asked = encode_request(request, self.tokenizer)
         pairs = [joined(asked, encode_tool(spec, self.tokenizer)) for spec in specs]
-        (serves,) = self.session.run(["serves"], _batch(pairs))
-        return [float(1 / (1 + np.exp(-score))) for score in serves]
+        by_length = sorted(range(len(pairs)), key=lambda at: len(pairs[at][0]))  # so that little of a batch is padding
+        judged = np.zeros(len(pairs))
+        for first in range(0, len(pairs), AT_ONCE):
+            batch = by_length[first : first + AT_ONCE]
+            with self._one_at_a_time:
+                (scores,) = self.session.run(["serves"], _batch([pairs[at] for at in batch]))
+            judged[batch] = 1 / (1 + np.exp(-scores))
+        return [float(probability) for probability in judged]
 
 
 def judge(request: str, specs: Sequence[ToolSpec]) -> list[float]:
