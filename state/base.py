@@ -23,15 +23,19 @@ class ConfidenceSource(StrEnum):
     """A number that the model wrote, which tends to be too high."""
     RULE = "rule"
     """A score that a rule gave: no model judged, and nobody measured how often it is right."""
+    UNJUDGED = "unjudged"
+    """Nobody judged: the number lets a decision pass that was made elsewhere, and is not shown."""
 
 
 def shown_confidence(value: Confidence | None, source: ConfidenceSource | None) -> str:
-    """Return a confidence as people read it; empty where nobody was sure of anything.
+    """Return a confidence as people read it; empty where nobody was sure of anything, or judged.
 
     `0.93` was measured or calibrated, `~0.93` the model stated, `score 0.93` a rule gave.
     """
     marks = {ConfidenceSource.STATED: "~", ConfidenceSource.RULE: "score "}
-    return "" if value is None or source is None else f"{marks.get(source, '')}{value:.2f}"
+    if value is None or source is None or source is ConfidenceSource.UNJUDGED:
+        return ""
+    return f"{marks.get(source, '')}{value:.2f}"
 
 
 class Section(BaseModel):

@@ -15,9 +15,10 @@ from langgraph.store.base import BaseStore
 from connectors.proxy.listing import entry_of
 from connectors.proxy.sessions import CHANNEL, ProxySession
 from deciders.protocols import CallReview, Review
-from graph.records.trail import trail
+from graph.records.trail import REVIEWED, trail
 from nodes.execute_tool import execute_tool
 from nodes.review_selection import reviewed
+from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.errors import CallRefusedError
 from state.packet import CognitionPacket, PacketUpdate
@@ -74,9 +75,14 @@ class Chain:
         catalogue = await toolbox.catalogue()
         packet, proposal = await asyncio.to_thread(_proposal, wanted, session, catalogue, apart)
         runtime = self._runtime(packet, can_ask=True)
-        review = Review(reviews=tuple(map(_as_chosen, packet.routing.calls)), decided_by="reflex")
+        review = Review(
+            reviews=tuple(map(_as_chosen, packet.routing.calls)),
+            decided_by="reflex",
+            confidence_source=ConfidenceSource.UNJUDGED,
+        )
         judged = await reviewed(packet, runtime, review, toolbox=toolbox, journal=self.journal)
-        entries = (*trail("open_packet", CognitionPacket(), proposal), *trail("review_selection", packet, judged))
+        told = (*trail("open_packet", CognitionPacket(), proposal), *trail("review_selection", packet, judged))
+        entries = tuple(entry for entry in told if entry.event != REVIEWED)  # it was not
         packet = packet.merged(judged)
         if packet.routing.calls[0].status is ToolExecutionStatus.APPROVED:
             self._proposed[packet.header.packet_id] = entries  # they are written with its start, which follows
@@ -162,7 +168,8 @@ def _traced(checked: CheckedCall, session: ProxySession, catalogue: Catalogue) -
 
 
 def _as_chosen(call: ToolCall) -> CallReview:
-    return CallReview(call_id=call.call_id, approved=True, confidence=1.0, reasoning=CHOSEN)
+    unjudged = ConfidenceSource.UNJUDGED
+    return CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=unjudged, reasoning=CHOSEN)
 
 
 def _no_such_tool(name: str, catalogue: Catalogue) -> str:

@@ -10,6 +10,7 @@ from fastmcp.tools.base import ToolResult
 from pydantic import BaseModel, Field
 
 from connectors.proxy.asking import is_modern
+from connectors.proxy.calling import Calling
 from connectors.proxy.gateway import Gateway
 from connectors.proxy.listing import in_order, is_small
 from connectors.proxy.results import CallOutcome
@@ -161,13 +162,13 @@ class MetaTools:
         self, ctx: Context, name: Name, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
         """Call any tool that only reads, listed or not. A call that would change something is refused here."""
-        return await self._gateway.call_named(ctx, name, arguments or {}, context_id, only_reads=True)
+        return await Calling(self._gateway).call_named(ctx, name, arguments or {}, context_id, only_reads=True)
 
     async def call_changing_tool(
         self, ctx: Context, name: Name, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
         """Call any tool that may change something or run a command, listed or not. The user may be asked first."""
-        return await self._gateway.call_named(ctx, name, arguments or {}, context_id, only_reads=False)
+        return await Calling(self._gateway).call_named(ctx, name, arguments or {}, context_id, only_reads=False)
 
 
 def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:

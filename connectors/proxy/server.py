@@ -12,6 +12,7 @@ from fastmcp.tools.base import Tool, ToolResult
 from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 
+from connectors.proxy.calling import Calling
 from connectors.proxy.gateway import Gateway
 from connectors.proxy.listing import in_order, listed
 from connectors.proxy.meta import add_meta_tools
@@ -51,7 +52,7 @@ class PaletteProvider(Provider):
         return []
 
     async def _called(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        return await self._gateway.call_listed(get_context(), name, arguments)
+        return await Calling(self._gateway).call_listed(get_context(), name, arguments)
 
 
 def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[Any]:

@@ -36,7 +36,7 @@ class SqliteJournal(DatabaseJournal):
         self._made = False
 
     async def record(self, *entries: Entry) -> bool:
-        """Write entries down; they are on the disk when this returns."""
+        """Write entries down; wait for the disk where one of them is to outlast a loss of power."""
         return await self._on_thread(self._append, entries)
 
     async def forget(self, session_id: str) -> None:
@@ -59,7 +59,7 @@ class SqliteJournal(DatabaseJournal):
             return connection.execute(sql, values).fetchall()
 
     def _append(self, entries: Sequence[Entry]) -> bool:
-        with self._opened() as connection:
+        with self._opened(lasting=any(entry.key is not None or entry.is_lasting for entry in entries)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             if any(entry.key is not None and connection.execute(TAKEN, (entry.key,)).fetchone() for entry in entries):
                 return False
@@ -70,12 +70,16 @@ class SqliteJournal(DatabaseJournal):
             return True
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _opened(self, *, lasting: bool = True) -> Iterator[sqlite3.Connection]:
+        """Open the file. Whatever is committed outlasts this process; if `lasting`, a loss of power too.
+
+        The file's log is written in order, so that what waits for the disk takes all that came before along.
+        """
         try:
             if not self._made:
                 private_file(self._path)
             with closing(sqlite3.connect(self._path, timeout=PATIENCE_S, isolation_level=None)) as connection:
-                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
                 if not self._made:
                     connection.executescript(TABLES + _TRIGGERS)
                     self._made = True

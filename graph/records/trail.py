@@ -12,6 +12,7 @@ from state.sections import Governance
 from state.transitions import ToolExecutionStatus
 from tools.execution.journal import Entry, Journal
 
+REVIEWED = "call_reviewed"
 Stage = Callable[..., Awaitable[PacketUpdate]]
 
 
@@ -46,7 +47,7 @@ def trail(stage: str, packet: CognitionPacket, update: PacketUpdate) -> Iterator
         verdict = judged.model_dump(mode="json", exclude={"name", "subject"}) | {"by": _judge(change)}
         if judged.subject in calls:
             verdict |= {"tool": calls[judged.subject].tool_name, "status": calls[judged.subject].status.value}
-        yield Entry("call_reviewed", **whose, call_id=judged.subject, detail=verdict)
+        yield Entry(REVIEWED, **whose, call_id=judged.subject, detail=verdict)
     before = Governance() if "header" in update else packet.governance
     yield from _governed(before, update.get("governance", before), whose)
 

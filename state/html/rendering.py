@@ -28,6 +28,7 @@ _SOURCES = {
     ConfidenceSource.CALIBRATED: "a probability fitted to what came of such decisions",
     ConfidenceSource.STATED: "a number that the model stated",
     ConfidenceSource.RULE: "a score that a rule gave: nobody measured it",
+    ConfidenceSource.UNJUDGED: "nobody judged it",
 }
 _TONES: dict[str, str] = {
     ToolExecutionStatus.EXECUTED: "good",

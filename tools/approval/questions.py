@@ -239,7 +239,9 @@ def _allowed(call: ToolCall) -> list[str]:
 
 def _about(call: ToolCall) -> str:
     number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"
-    lines = [f"{call.tool_name} ({call.risk}), review {number} {call.review_confidence:.2f}"]
+    sure = f", review {number} {call.review_confidence:.2f}"
+    judged = call.review_confidence_source is not ConfidenceSource.UNJUDGED
+    lines = [f"{call.tool_name} ({call.risk}){sure if judged else ''}"]
     lines += [f"it may {call.risk}: {'; '.join(call.risk_why)}"] if call.risk_why else []
     lines += ["it reaches outside"] if call.open_world else []
     lines += [f"review: {call.review_reasoning}"] if call.review_reasoning else []

@@ -91,5 +91,13 @@ class CallLog:
         told = {"tool": self.call.tool_name, "attempt": self._attempt, **self._identity, **detail}
         header = self.packet.header
         return await self.journal.record(
-            Entry(event, header.session_id, header.packet_id, self.call.call_id, told, key)
+            Entry(
+                event,
+                header.session_id,
+                header.packet_id,
+                self.call.call_id,
+                told,
+                key,
+                is_lasting=self.call.risk is not Risk.READ,
+            )
         )

@@ -23,6 +23,8 @@ class Entry:
     detail: Mapping[str, JsonValue] = field(default_factory=dict)
     key: str | None = None
     """What may be written once and never again, by whatever process or history."""
+    is_lasting: bool = False
+    """Whether it must outlast a loss of power before anything follows from it, as whatever has a key must."""
 
 
 @dataclass(frozen=True)
