@@ -134,12 +134,52 @@ def _goal(name: str) -> str:
     return f"at {'least' if name in AT_LEAST else 'most'} {_percent(GOALS[name])}"
 
 
+def selection(result: Result) -> Iterator[str]:
+    """Yield, for each data set, what was chosen without a model, and how far its confidence can be believed."""
+    yield from _head(
+        "requests", "number", "does any tool serve, AUROC", "right tool", "right tool and arguments",
+        "a call where none serves", "passes the gate", "of these right", "ECE",
+    )  # fmt: skip
+    shares = ("tool_accuracy", "exact_match", "called_where_none_serves", "gate_coverage", "gate_precision")
+    for line in (line for run in result.runs for line in run.printed):
+        told = ["" if line[name] is None else _percent(line[name]) for name in shares]
+        auroc = "" if line["relevance_auroc"] is None else f"{line['relevance_auroc']:.3f}"
+        yield _row(line["name"], f"{line['cases']:,}", auroc, *told, f"{line['ece']:.3f}")
+
+
+ENDS = ("well", "asked", "declined", "wrong")
+"""How a plain request may end."""
+
+
+def everyday(result: Result) -> Iterator[str]:
+    """Yield how plain requests end, on each server."""
+    yield from _head("requests", "on", "number", *ENDS)
+    for run in result.runs:
+        for line in run.printed:
+            yield _row("" if line is not run.printed[0] else run.title, *_ended(line))
+
+
+def everyday_short(result: Result) -> Iterator[str]:
+    """Yield how they end on all servers together."""
+    yield from _head("requests", "number", *ENDS)
+    for run in result.runs:
+        yield _row(run.title, *_ended(run.printed[-1])[1:])
+
+
+def _ended(line: Mapping[str, Any]) -> list[str]:
+    of = line["requests"]
+    return [line["name"], f"{of:,}", *(_percent(line[name] / of) for name in ENDS)]
+
+
 TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "ranking": ("ranking", ranking),
     "ranking, short": ("ranking", ranking_short),
     "tokens": ("tokens", tokens),
     "tokens, short": ("tokens", tokens_short),
     "cost": ("cost", cost),
+    "selection": ("selection", selection),
+    "everyday": ("everyday", everyday),
+    "everyday, short": ("everyday", everyday_short),
     "safety": ("safety", safety),
     "safety, short": ("safety", safety_short),
 }
@@ -155,7 +195,8 @@ def _table(name: str) -> str:
     of, make = TABLES[name]
     result = read(of)
     beside = ", ".join(f"{library} {number}" for library, number in result.versions.items())
-    measured = f"Measured on {result.date} with {beside}, on {result.machine}."
+    libraries = f" with {beside}" if beside else ""
+    measured = f"Measured on {result.date}{libraries}, on {result.machine}."
     made_by = [] if name.endswith(SHORT) else ["", "```", *(run.command for run in result.runs), "```"]
     return "\n".join([*make(result), "", measured, *made_by, ""])
 

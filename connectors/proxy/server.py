@@ -68,6 +68,7 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         list_page_size=PAGE,
         cache_ttl=FRESH_S,
         cache_scope="private",
+        dereference_schemas=False,  # a chain of definitions grows a hundredfold where each is written out
     )
     # No tool here asks for headers of its own. Without this, every call over HTTP would make the whole list first.
     server._mcp_server.get_tool_input_schema = lambda _name: None

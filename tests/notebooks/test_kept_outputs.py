@@ -14,6 +14,7 @@ PICTURES = {
     "01_packet_journey": ["image/svg+xml"],
     "02_your_models_and_servers": ["image/png"],
     "03_trust_the_gate": ["image/png", "image/png", "image/png"],
+    "04_a_proxy_for_any_agent": [],
 }
 
 
@@ -22,7 +23,7 @@ def path(request: pytest.FixtureRequest) -> Path:
     return request.param
 
 
-def test_all_three_are_there():
+def test_all_are_there():
     assert [path.stem for path in NOTEBOOKS] == list(PICTURES)
 
 
@@ -64,11 +65,12 @@ def test_the_verdict_on_the_gate_is_what_the_recorded_runs_say():
     verdict = nbformat.read(FOLDER / "03_trust_the_gate.ipynb", as_version=4).cells[0].source
     runs = [run for run in read_runs(FOLDER / "data" / "gate_runs.jsonl") if run.chosen]
     own = [run for run in runs if run.selector == "packetgate"]
-    assert {run.review for run in own} == {0.95}
-    right = sum(run.right for run in own)
+    passed = [run for run in own if run.outcome == "passed"]
+    right = sum(run.right for run in passed)
     wrong = [run for run in runs if run.selector == "careless" and not run.right]
     held_back = sum(run.outcome != "passed" for run in wrong)
-    told = [held_back, len(wrong), right, len(own) - right, 0.95]
+    others = sum(run.right for run in own) - right
+    told = [held_back, len(wrong), len(own), len(passed), right, others]
     assert re.findall(r"\d+(?:\.\d+)?", verdict.split("\n\n")[1]) == [str(one) for one in told]
 
 

@@ -1,4 +1,4 @@
-"""A server of 2,000 tools on standard input and output: what an office keeps, and what can be done with each part of it."""
+"""A server of 2,000 tools on standard input and output: of what a port keeps, and of what is known of each thing."""
 
 import sys
 from itertools import product
@@ -6,21 +6,23 @@ from pathlib import Path
 from typing import Any
 
 SCRIPT = Path(__file__)
-TOOLS = 2_000
-VERBS = {
-    "get": "Get {what} of {whose}.",
-    "list_former": "List what {what} of {whose} was before, newest first.",
-    "compare": "Compare {what} of {whose} with that of the year before.",
-    "change": "Change {what} of {whose}.",
-    "remove": "Remove {what} of {whose} for good.",
+READING = {
+    "get": "Get the {part} of one {thing}, by its number.",
+    "list_former": "List what the {part} of one {thing} was before, newest first.",
+    "compare": "Compare the {part} of one {thing} with that of the year before.",
+}
+CHANGING = {
+    "change": "Change the {part} of one {thing}.",
+    "remove": "Remove the {part} of one {thing} for good.",
 }
 PARTS = "price owner weight colour supplier deadline guarantee insurer".split()
 THINGS = (
-    "anchor antenna awning barge battery beehive bicycle boiler bridge cabin camera canoe chimney crane dinghy dredger"
-    " elevator excavator ferry fountain furnace generator glider greenhouse harbour hoist kiln lathe lighthouse locomotive"
-    " minibus mooring orchard parachute pavilion piano pump quarry sawmill scaffold sculpture shuttle sluice telescope"
-    " tractor tramway trawler turbine vineyard windmill"
+    "anchor antenna awning barge battery beehive bicycle boiler bridge cabin camera canoe chimney crane dinghy"
+    " dredger elevator excavator ferry fountain furnace generator glider greenhouse harbour hoist kiln lathe"
+    " lighthouse locomotive minibus mooring orchard parachute pavilion piano pump quarry sawmill scaffold"
+    " sculpture shuttle sluice telescope tractor tramway trawler turbine vineyard windmill"
 ).split()
+TOOLS = len(READING | CHANGING) * len(PARTS) * len(THINGS)
 
 
 def entry() -> dict[str, Any]:
@@ -28,21 +30,21 @@ def entry() -> dict[str, Any]:
     return {"command": sys.executable, "args": [str(SCRIPT)]}
 
 
+def answering(name: str, about: str) -> Any:
+    """Return a tool that says its name, and the number that it is given."""
+
+    async def answer(number: str) -> str:
+        return f"{name} of number {number}"
+
+    answer.__name__, answer.__doc__ = name, about
+    return answer
+
+
 if __name__ == "__main__":
     from plain_server import PlainServer  # it lies beside this script
 
     server = PlainServer("crowd")
-
-    def add(verb: str, thing: str, part: str) -> None:
-        """Add a tool that answers with its own name."""
-
-        async def run(number: str) -> str:
-            return f"{run.__name__}: {thing} {number}"
-
-        run.__name__ = f"{verb}_{thing}_{part}"
-        run.__doc__ = VERBS[verb].format(what=f"the {part}", whose=f"a {thing}, by its number")
-        server.tool(run)
-
-    for one in product(VERBS, THINGS, PARTS):
-        add(*one)
+    for texts, offer in ((READING, server.reading), (CHANGING, server.tool)):
+        for (verb, text), part, thing in product(texts.items(), PARTS, THINGS):
+            offer(answering(f"{verb}_{thing}_{part}", text.format(part=part, thing=thing)))
     server.run()
