@@ -6,6 +6,7 @@ is measured anew first; the data sets are those of the folder that PACKETGATE_DA
 
 import argparse
 import re
+import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from benchmarks.safety.figures import AT_LEAST, GOALS
 from state.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
-FILES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+FILES = (ROOT / "README.md", *(ROOT / "docs" / page for page in ("benchmarks.md", "proxy.md")))
 TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 SHORT = ", short"
@@ -171,6 +172,41 @@ def _ended(line: Mapping[str, Any]) -> list[str]:
     return [line["name"], f"{of:,}", *(_percent(line[name] / of) for name in ENDS)]
 
 
+FRONTS = {"packetgate": "Packetgate", "fastmcp proxy": "FastMCP's proxy", "fastmcp search": "its search"}
+PROXY = {
+    "list_tokens": "tokens of `tools/list`",
+    "list_tokens_in_context": "after `set_context`, median of five",
+    "most_tokens": "the same, largest",
+    "call_p50_ms": "a call, median ms",
+    "call_p95_ms": "a call, 95th percentile, ms",
+    "calls_per_s": "calls a second, five clients that connect anew",
+    "memory_mb": "memory of the process, MB",
+}
+
+
+def proxy(result: Result) -> Iterator[str]:
+    """Yield what each front costs in front of the same server."""
+    fronts = [line for run in result.runs for line in run.printed if "name" in line]
+    everything = max(line["list_tokens"] for line in fronts)
+    yield from _head("2,000 tools", *(FRONTS[line["name"]] for line in fronts))
+    for figure, told in PROXY.items():
+        share = everything if "tokens" in figure else 0
+        yield _row(told, *(_counted(line[figure], share) if figure in line else "" for line in fronts))
+
+
+def _counted(number: float, of: int) -> str:
+    return f"{number:,.0f} ({_percent(number / of)})" if of else f"{number:,.1f}"
+
+
+def proxy_listed(result: Result) -> Iterator[str]:
+    """Yield how often the tools that a request needs are listed after `set_context`, by data set."""
+    sets = [line for run in result.runs for line in run.printed if "set" in line]
+    yield from _head("data set", "tools", "requests", "needed tools that are listed")
+    for line in sets:
+        yield _row(line["set"], f"{line['tools']:,}", f"{line['requests']:,}", _percent(line["listed"]))
+    yield _row("mean", "", "", _percent(statistics.fmean(line["listed"] for line in sets)))
+
+
 TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "ranking": ("ranking", ranking),
     "ranking, short": ("ranking", ranking_short),
@@ -180,6 +216,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "selection": ("selection", selection),
     "everyday": ("everyday", everyday),
     "everyday, short": ("everyday", everyday_short),
+    "proxy": ("proxy", proxy),
+    "proxy, listed": ("proxy", proxy_listed),
     "safety": ("safety", safety),
     "safety, short": ("safety", safety_short),
 }

@@ -14,7 +14,7 @@ from tools.text.tokens import ESTIMATE
 
 WHOLE_TOKENS = 4_000
 """A catalogue that takes no more is listed whole: choosing from it would save little."""
-NAMED_CHARS = 100
+NAMED_CHARS = 80
 """Of the description of a tool that is listed by name."""
 
 _TEXTS = {"description", "title", "examples"}
@@ -102,7 +102,7 @@ def _schema(spec: ToolSpec, shown: Shown) -> dict[str, Any]:
     if shown == "full":
         return spec.input_schema
     if shown == "brief":
-        return {name: _without_texts(part) for name, part in spec.input_schema.items()}
+        return {name: without_texts(part) for name, part in spec.input_schema.items()}
     return {
         "type": "object",
         "properties": {name: {} for name in spec.parameters},
@@ -110,13 +110,13 @@ def _schema(spec: ToolSpec, shown: Shown) -> dict[str, Any]:
     }
 
 
-def _without_texts(schema: Any) -> Any:
+def without_texts(schema: Any) -> Any:
     """Return a part of a schema without descriptions, titles and examples; a parameter of such a name stays."""
     match schema:
         case {"type": _} | {"$ref": _} | {"anyOf": _}:
-            return {name: _without_texts(part) for name, part in schema.items() if name not in _TEXTS}
+            return {name: without_texts(part) for name, part in schema.items() if name not in _TEXTS}
         case dict():
-            return {name: _without_texts(part) for name, part in schema.items()}
+            return {name: without_texts(part) for name, part in schema.items()}
         case list():
-            return [_without_texts(part) for part in schema]
+            return [without_texts(part) for part in schema]
     return schema

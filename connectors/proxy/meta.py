@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from connectors.proxy.asking import is_modern
 from connectors.proxy.calling import Calling
 from connectors.proxy.gateway import Gateway
-from connectors.proxy.listing import in_order, is_small
+from connectors.proxy.listing import in_order, is_small, without_texts
 from connectors.proxy.results import CallOutcome
 from connectors.proxy.sessions import ProxySession
 from state.routing import Risk
@@ -174,16 +174,18 @@ class MetaTools:
 def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
     """Give a server the proxy's own tools."""
     tools = MetaTools(gateway)
-    outcome = CallOutcome.model_json_schema()
+    context_set, found, described, outcome = (
+        without_texts(model.model_json_schema()) for model in (ContextSet, Found, Described, CallOutcome)
+    )
     quiet = mcp_types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     context = mcp_types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
     reads = mcp_types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=True)
     changes = mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
-    server.tool(tools.set_context, title="Say what you are about", annotations=context)
-    server.tool(tools.search_tools, title="Find tools", annotations=quiet)
-    server.tool(tools.fetch_tool_description, title="Read tools in full", annotations=quiet)
+    server.tool(tools.set_context, title="Say what you are about", annotations=context, output_schema=context_set)
+    server.tool(tools.search_tools, title="Find tools", annotations=quiet, output_schema=found)
+    server.tool(tools.fetch_tool_description, title="Read tools in full", annotations=quiet, output_schema=described)
     server.tool(tools.call_read_tool, title="Call a tool that reads", annotations=reads, output_schema=outcome)
     server.tool(
         tools.call_changing_tool, title="Call a tool that changes something", annotations=changes, output_schema=outcome
