@@ -6,7 +6,8 @@ from mcp.types import ToolAnnotations
 
 THINGS = (
     "roses tulips ferns herbs shrubs hedges bulbs seeds pots planters gloves spades"
-    " rakes fountains shears saws hoses sprinklers lamps ponds benches fences sheds manure mulch"
+    " rakes fountains shears saws hoses sprinklers lamps ponds benches fences sheds"
+    " manure mulch"
 ).split()
 READING = {
     "list": "List all {} with their prices.",
