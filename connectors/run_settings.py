@@ -71,7 +71,7 @@ def run_settings(path: Path | None, chosen: Sequence[str] = (), **switches: bool
         ConfigError: there is no such setting, it does not take that value, or two options contradict each other.
     """
     file, variables = _from_file(path), _from_environment(os.environ)
-    for_all = {name: one for name, one in file.items() if name not in SWITCHES}
+    for_all = {name: one for name, one in file.items() if name not in SWITCHES or not one.value}
     options = _from_options(chosen, switches)
     given = file | variables | options
     context = _context(given)

@@ -261,6 +261,12 @@ def test_nor_does_the_files_switch_switch_on_for_them(tmp_path: Path, written: s
     assert found.for_others.model_fields_set == {"palette_size", *holds}
 
 
+def test_no_variable_takes_back_what_the_file_forbids_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PACKETGATE_ALLOW_WRITE_TOOLS", "true")
+    others = run_settings(table(tmp_path, "[settings]\nallow_write_tools = false\n")).for_others
+    assert (others.allow_write_tools, others.model_fields_set) == (False, {"allow_write_tools"})
+
+
 def test_switches_that_agree_are_no_contradiction():
     found = run_settings(None, ["allow_write_tools=1", "allow_write_tools=true"], allow_write_tools=True)
     assert found.sources == {"allow_write_tools": "--allow-writes"}
