@@ -14,6 +14,7 @@ COMMANDS = {
     "chat": "connectors.terminal.commands.turns:chat",
     "tools": "connectors.terminal.commands.looking:tools",
     "policy": "connectors.terminal.commands.looking:policy",
+    "settings": "connectors.terminal.commands.looking:settings",
     "calibrate": "connectors.terminal.commands.looking:calibrate",
     "doctor": "connectors.terminal.commands.looking:doctor",
     "audit": "connectors.terminal.commands.looking:audit",

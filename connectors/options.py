@@ -8,6 +8,7 @@ import typer
 from state.errors import ConfigError
 
 if TYPE_CHECKING:
+    from connectors.run_settings import RunSettings
     from graph.settings import Settings
     from state.context import RoutingContext
 
@@ -30,6 +31,14 @@ Writes = Annotated[
 ]
 Commands = Annotated[
     bool | None, typer.Option("--allow-commands/--no-commands", help="Let tools that run commands run, likewise.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting of the run, such as confidence_threshold=0.8; `settings` lists all.",
+    ),
 ]
 
 
@@ -98,12 +107,29 @@ def checked_files(settings: "Settings") -> "Settings":
     return settings
 
 
-def context_from(writes: bool | None, commands: bool | None) -> "RoutingContext":
-    """Return a context that holds only the switches that were given: the rest is the server's assistant's to say."""
-    from state.context import RoutingContext
+def run_settings_from(
+    settings: "Settings", chosen: list[str] | None = None, writes: bool | None = None, commands: bool | None = None
+) -> "RunSettings":
+    """Return the settings of a run, and where each comes from.
 
-    switches = {"allow_write_tools": writes, "allow_execute_tools": commands}
-    return RoutingContext.model_validate({name: value for name, value in switches.items() if value is not None})
+    What nobody set is not set in the context either: with `--url` it is the server's assistant's to say.
+
+    Raises:
+        ConfigError: one of them is not usable, or two options contradict each other.
+    """
+    from connectors.run_settings import run_settings
+    from tools.catalogue.preferences import load_preferences
+
+    path = settings.preferences_path
+    load_preferences(path)  # a misspelt table is told here too, where all else of the file is a server's
+    return run_settings(path, chosen or (), allow_write_tools=writes, allow_execute_tools=commands)
+
+
+def others_context(found: "RunSettings") -> "RoutingContext":
+    """Return the settings of the runs of others, and tell what does not count for them as it stands."""
+    for where in found.set_aside:
+        typer.echo(f"packetgate: {where}: others ask here, for whom it counts only as far as it allows less", err=True)
+    return found.for_others
 
 
 def session_name(given: str | None) -> str:

@@ -1,5 +1,6 @@
 """The settings of one run, shown by Studio as a form."""
 
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
@@ -7,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from state.errors import ConfigError, first_problem
 from state.routing import Risk
+
+NOTHING = ("-",)
+"""A pattern that no canonical name fits."""
 
 
 class RoutingContext(BaseModel):
@@ -55,6 +59,49 @@ class RoutingContext(BaseModel):
     def allows_tool(self, name: str) -> bool:
         """Whether a tool of this canonical name may be used at all."""
         return not self.allowed_tools or any(fnmatchcase(name, pattern) for pattern in self.allowed_tools)
+
+    def no_wider_than(self, base: "RoutingContext") -> "RoutingContext":
+        """Return these settings, but none that allows more than `base` does; what neither sets is left unset."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        for name in given.keys() & STRICTER.keys():
+            stricter = STRICTER[name](given[name], getattr(base, name))
+            if stricter == given[name]:
+                continue
+            del given[name]
+            if name in base.model_fields_set:
+                given[name] = stricter
+        return RoutingContext.model_validate(given)
+
+
+def in_both(some: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Return patterns of tools that both allow; no patterns allow all.
+
+    Of two that merely overlap, as `ai.*` and `*.read` do, nothing is kept: never more than both allow, but maybe less.
+    """
+    if not some or not others:
+        return tuple(some or others)
+    kept = [one for one in some if any(_within(one, other) for other in others)]
+    kept += [other for other in others if any(_within(other, one) for one in some)]
+    return tuple(dict.fromkeys(kept)) or NOTHING
+
+
+def _within(one: str, other: str) -> bool:
+    """Whether whatever fits one pattern surely fits the other: by their letters, if `*` is all that they have."""
+    return one == other or (not {*"?["} & {*one, *other} and fnmatchcase(one, other))
+
+
+STRICTER: dict[str, Callable[[Any, Any], Any]] = {
+    "enabled": min,
+    "confidence_threshold": max,
+    "max_reinjections": min,
+    "max_parallel_calls": min,
+    "allow_write_tools": min,
+    "allow_execute_tools": min,
+    "on_low_confidence": lambda *two: "skip" if "skip" in two else "ask",
+    "ask_timeout_s": min,
+    "allowed_tools": in_both,
+}
+"""By setting that says what may happen, the stricter of two values; all others say how well it happens."""
 
 
 def routing_context(given: "RoutingContext | dict[str, Any] | None") -> RoutingContext:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 
-from state.context import RoutingContext
+from state.context import RoutingContext, in_both
 from state.errors import ConfigError
 from tools.catalogue.preferences import Pattern, Table, misunderstood, read_file
 
@@ -72,19 +72,26 @@ class DiscordConfig(Table):
     """By channel or thread: the only tools there; an empty list means none. Where nothing is said, all are."""
     rate: Rate = Rate()
     question_timeout_s: Annotated[float, Field(gt=0, le=31_536_000)] | None = None
-    """Seconds until a question lapses; None leaves it to the routing's own setting: a day."""
+    """Seconds until a question lapses; None leaves it to the run's own setting: a day."""
+    _base: RoutingContext = PrivateAttr(default=RoutingContext())
+
+    def over(self, base: RoutingContext) -> Self:
+        """Return the table over the settings of every run: it says who may write, and they may only forbid it."""
+        laid = self.model_copy()
+        laid._base = base
+        return laid
 
     def context_for(self, person: Person) -> RoutingContext | None:
         """Return the settings of a person's turns there, None where they may not ask at all."""
         if not self.allowed.holds(person):
             return None
-        given: dict[str, Any] = {
-            "allow_write_tools": self.writes.holds(person),
-            "allow_execute_tools": self.commands.holds(person),
-        }
+        given: dict[str, Any] = {name: getattr(self._base, name) for name in self._base.model_fields_set}
+        for name, group in (("allow_write_tools", self.writes), ("allow_execute_tools", self.commands)):
+            given[name] = given.get(name, True) and group.holds(person)
         patterns = next((self.tools[place] for place in person.places if place in self.tools), None)
         if patterns is not None:
-            given |= {"allowed_tools": tuple(patterns)} if patterns else {"enabled": False}
+            limited = in_both(patterns, self._base.allowed_tools)
+            given |= {"allowed_tools": limited} if patterns else {"enabled": False}
         if self.question_timeout_s is not None:
             given["ask_timeout_s"] = self.question_timeout_s
         return RoutingContext.model_validate(given)

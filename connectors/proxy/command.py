@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from connectors.options import AsJson, Commands, McpConfig, Writes
+from connectors.options import AsJson, Commands, McpConfig, Set, Writes
 from connectors.running import run
 
 if TYPE_CHECKING:
@@ -42,12 +42,13 @@ def proxy(
     mcp_config: McpConfig = None,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
+    chosen: Set = None,
     as_json: AsJson = False,
 ) -> None:
     """Serve all configured MCP servers as one, with the tools that fit what the client is about."""
 
     async def start() -> int:
-        from connectors.options import checked_files, context_from, settings_from
+        from connectors.options import checked_files, others_context, run_settings_from, settings_from
         from connectors.proxy.config import LOCAL, checked_token, load_proxy_config
 
         given = settings_from(mcp_config=mcp_config, own=True)
@@ -57,6 +58,7 @@ def proxy(
         config = load_proxy_config(settings.preferences_path)
         if check or pin:
             return await _preflight(settings, pins, pin=pin, as_json=as_json)
+        context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
         tokens = config.tokens() if http else {}
         token = os.environ.get(TOKEN, "")
         if http and token:
@@ -64,7 +66,7 @@ def proxy(
         from connectors.proxy.opening import open_gateway
         from connectors.proxy.serving import bound, serve_http, serve_stdio
 
-        async with open_gateway(settings, config, context_from(allow_writes, allow_commands), client) as gateway:
+        async with open_gateway(settings, config, context, client) as gateway:
             if not http:
                 await serve_stdio(gateway)
                 return 0

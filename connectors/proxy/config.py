@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from state.context import RoutingContext
+from state.context import NOTHING, RoutingContext, in_both
 from state.errors import ConfigError
 from tools.catalogue.preferences import NonEmpty, Pattern, Table, misunderstood, read_file
 
@@ -16,8 +16,6 @@ SETTINGS = (
 )
 LOCAL = "local"
 """The client that nobody configured: whoever runs on this machine as this user."""
-NOTHING = ("-",)
-"""A pattern that no canonical name fits."""
 SHORTEST_TOKEN = 16
 CONTEXT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -57,7 +55,7 @@ class ProxyConfig(Table):
         given = {
             "allow_write_tools": table.allow_writes,
             "allow_execute_tools": table.allow_commands,
-            "allowed_tools": (table.patterns or NOTHING) if narrowed else None,
+            "allowed_tools": in_both(table.patterns or NOTHING, started.allowed_tools) if narrowed else None,
         }
         said = {name: value for name, value in given.items() if value is not None}
         return started.model_copy(update=said)

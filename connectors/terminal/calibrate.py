@@ -15,7 +15,6 @@ from connectors import rendering
 from graph.settings import Settings
 from graph.storage import open_store
 from state.base import now
-from state.context import RoutingContext
 from state.printing import counted, printable
 from tools.catalogue.preferences import load_preferences
 from tools.usage.calibration import FEWEST, Answered, answered, fitted, left_out, loss, read_history, save_history
@@ -65,10 +64,9 @@ async def undo(settings: Settings) -> int:
     return 0
 
 
-async def replay(settings: Settings, threshold: float | None, policy: Path | None, days: int, *, as_json: bool) -> int:
-    """Say what another threshold, or the rules of another file, would have asked about in the last `days`."""
+async def replay(settings: Settings, least: float, policy: Path | None, days: int, *, as_json: bool) -> int:
+    """Say what a threshold of `least`, or the rules of another file, would have asked about in the last `days`."""
     rules = load_preferences(policy or settings.preferences_path).policy.rules
-    least = RoutingContext().confidence_threshold if threshold is None else threshold
     since = now() - timedelta(days=days)
     async with open_store(settings) as store:
         records = [record for record in (await read_usage(store)).records if record.at >= since]

@@ -8,12 +8,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from connectors.opening import open_sessions
+from connectors.options import run_settings_from
 from connectors.terminal.findings import Finding, exit_status, show, show_json
 from connectors.terminal.listing import unfitting
 from graph.composition import open_tools, sandbox_settings
 from graph.settings import Settings
 from graph.storage import open_checkpointer
 from models.pool import ModelPool
+from state.context import RoutingContext
 from state.errors import ConfigError, PacketgateError
 from state.printing import counted
 from state.sections import ServerHealth
@@ -29,9 +31,11 @@ PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
     """Print every finding, each model's own if `models`; the exit status is 0 if none of them is bad."""
     tools, catalogue = await _tools(settings)
+    run_settings, context = _run_settings(settings)
     findings = [
         *await _server_of_turns(settings),
         *await _process(settings),
+        *(one for one in run_settings if one not in tools),
         *([] if models else await _models(settings)),
         *tools,
     ]
@@ -40,7 +44,7 @@ async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
     if models:
         from connectors.terminal.probing import probed
 
-        async for found in probed(settings, catalogue):
+        async for found in probed(settings, catalogue, context):
             if not as_json:
                 show(found)
             findings += found
@@ -67,6 +71,16 @@ async def _process(settings: Settings) -> list[Finding]:
         _full_text_search(),
         await _sessions(settings),
     ]
+
+
+def _run_settings(settings: Settings) -> tuple[list[Finding], RoutingContext]:
+    """Return what is found of the settings of runs, and what holds; where they cannot be used, the defaults."""
+    try:
+        found = run_settings_from(settings)
+    except ConfigError as error:
+        return [Finding("bad", "preferences", str(error))], RoutingContext()
+    how = f"{len(found.sources)} of {len(RoutingContext.model_fields)} set; `packetgate settings` shows from where"
+    return [Finding("ok", "settings", how)] if found.sources else [], found.context
 
 
 def _full_text_search() -> Finding:

@@ -28,7 +28,7 @@ HELD_BY: dict[HeldBy, str] = {
 INSTEAD = {"selection": "reflexes select instead", "review": "the gate counts 0.0 instead"}
 
 
-async def probed(settings: Settings, catalogue: Catalogue) -> AsyncIterator[list[Finding]]:
+async def probed(settings: Settings, catalogue: Catalogue, context: RoutingContext) -> AsyncIterator[list[Finding]]:
     """Yield what is found of each model, one after the other, over these tools; over the built-in ones if none."""
     try:
         pool = ModelPool(settings.lite, settings.prime)
@@ -37,10 +37,10 @@ async def probed(settings: Settings, catalogue: Catalogue) -> AsyncIterator[list
         return
     tools = catalogue or await _built_in(settings)
     for roles in pool.players:
-        yield await _probed(pool, roles, tools)
+        yield await _probed(pool, roles, tools, context)
 
 
-async def _probed(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue) -> list[Finding]:
+async def _probed(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue, context: RoutingContext) -> list[Finding]:
     who = ", ".join(roles)
     found: list[Finding] = []
     try:
@@ -50,7 +50,7 @@ async def _probed(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue) ->
         model, seconds = loaded
         found += [Finding("ok", who, f"{pool.describe(roles[0])}, ready in {seconds:.1f} s")]
         found += _local(model.local_info)
-        found += _work(await probe_model(model, tools, RoutingContext()))
+        found += _work(await probe_model(model, tools, context))
     except PacketgateError as error:
         found.append(Finding("bad", who, str(error), UNUSABLE_STATUS))
     return found

@@ -14,6 +14,7 @@ from support.tricky_schemas import SCHEMAS
 from connectors.terminal.findings import exit_status
 from connectors.terminal.probing import probed
 from graph.settings import Settings
+from state.context import RoutingContext
 from tools.catalogue.catalogue import Catalogue
 
 
@@ -35,7 +36,7 @@ async def test_what_a_user_should_know_of_a_file_and_of_tools(llama_cpp_installe
     path = write_tiny_gguf(tmp_path / "plain.gguf", terse=True, seed=6, template=None)
     settings = Settings(lite=f"llamacpp:{path}?seed=1", root=tmp_path, home=tmp_path)
     strange = Catalogue([a_tool("codes.check", schema=SCHEMAS["lookaround"]), a_tool("codes.list")])
-    [found] = [one async for one in probed(settings, strange)]
+    [found] = [one async for one in probed(settings, strange, RoutingContext())]
     notes = {one.what.strip(): one.how for one in found if one.verdict == "note"}
     assert notes["template"].startswith("ChatML, because the file has none")
     assert notes["only validated"] == "nothing holds the model to the schema of codes.check"
@@ -43,7 +44,7 @@ async def test_what_a_user_should_know_of_a_file_and_of_tools(llama_cpp_installe
 
 async def test_a_model_that_cannot_be_asked_is_described_all_the_same(tiny_gguf: Path, tmp_path: Path) -> None:
     settings = Settings(lite=f"llamacpp:{tiny_gguf}?n_ctx=256", root=tmp_path, home=tmp_path)
-    [found] = [one async for one in probed(settings, FILES)]
+    [found] = [one async for one in probed(settings, FILES, RoutingContext())]
     assert found[2].how.startswith("256 tokens of the 32,768")
     assert (found[-1].verdict, found[-1].what) == ("bad", "lite, prime")
     assert "too long" in found[-1].how

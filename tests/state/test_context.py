@@ -1,6 +1,8 @@
+from typing import Any
+
 import pytest
 
-from state.context import RoutingContext, routing_context
+from state.context import NOTHING, STRICTER, RoutingContext, in_both, routing_context
 from state.errors import ConfigError
 from state.routing import Risk
 
@@ -92,3 +94,53 @@ def test_every_setting_says_what_it_is():
     """Studio shows the settings as a form."""
     fields = RoutingContext.model_json_schema()["properties"]
     assert [name for name, field in fields.items() if not field.get("description")] == []
+
+
+@pytest.mark.parametrize(
+    ("some", "others", "both"),
+    [
+        ((), (), ()),
+        (("ai.read",), (), ("ai.read",)),
+        ((), ("ai.*",), ("ai.*",)),
+        (("ai.read", "mail.*"), ("ai.*",), ("ai.read",)),
+        (("ai.*",), ("ai.read", "mail.send"), ("ai.read",)),
+        (("ai.*", "mail.send"), ("*",), ("ai.*", "mail.send")),
+        (("mail.*",), ("ai.*",), NOTHING),
+        (("*.read",), ("ai.*",), NOTHING),  # they overlap, and nobody says which tools that are
+        (("[ab]",), ("????",), NOTHING),
+        (("[ab]",), ("*b]",), NOTHING),
+    ],
+)
+def test_what_two_lists_allow(some: tuple[str, ...], others: tuple[str, ...], both: tuple[str, ...]):
+    assert in_both(some, others) == both
+
+
+@pytest.mark.parametrize(
+    ("wide", "base", "left"),
+    [
+        ({"allow_write_tools": True}, {}, {}),
+        ({"allow_write_tools": True}, {"allow_write_tools": False}, {"allow_write_tools": False}),
+        ({"allow_write_tools": False}, {}, {"allow_write_tools": False}),
+        ({"allow_execute_tools": False}, {"allow_execute_tools": True}, {"allow_execute_tools": False}),
+        ({"confidence_threshold": 0.2}, {}, {}),
+        ({"confidence_threshold": 0.2}, {"confidence_threshold": 0.5}, {"confidence_threshold": 0.5}),
+        ({"confidence_threshold": 0.9}, {}, {"confidence_threshold": 0.9}),
+        ({"on_low_confidence": "ask"}, {"on_low_confidence": "skip"}, {"on_low_confidence": "skip"}),
+        ({"on_low_confidence": "skip"}, {}, {"on_low_confidence": "skip"}),
+        ({"allowed_tools": ()}, {"allowed_tools": ("ai.*",)}, {"allowed_tools": ("ai.*",)}),
+        ({"allowed_tools": ("*",)}, {"allowed_tools": ("ai.*",)}, {"allowed_tools": ("ai.*",)}),
+        ({"allowed_tools": ("ai.read",)}, {}, {"allowed_tools": ("ai.read",)}),
+        ({"enabled": True}, {"enabled": False}, {"enabled": False}),
+        ({"max_reinjections": 9, "max_parallel_calls": 9, "ask_timeout_s": 1e6}, {}, {}),
+        ({"palette_size": 200}, {"palette_size": 5}, {"palette_size": 200}),
+    ],
+)
+def test_settings_that_are_no_wider_than_others(wide: dict[str, Any], base: dict[str, Any], left: dict[str, Any]):
+    found = RoutingContext.model_validate(wide).no_wider_than(RoutingContext.model_validate(base))
+    assert {name: getattr(found, name) for name in found.model_fields_set} == left
+
+
+def test_of_every_setting_it_is_known_whether_it_says_what_may_happen():
+    how_well = {"selection_", "review_", "palette_"}
+    others = RoutingContext.model_fields.keys() - STRICTER.keys()
+    assert [name for name in others if not name.startswith(tuple(how_well))] == []

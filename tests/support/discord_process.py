@@ -28,9 +28,9 @@ async def refused(cli: CommandLine, discord: DiscordStandIn, folder: Path, **var
 
 
 @asynccontextmanager
-async def running(cli: CommandLine, discord: DiscordStandIn, folder: Path) -> AsyncIterator[Process]:
+async def running(cli: CommandLine, discord: DiscordStandIn, folder: Path, **variables: str) -> AsyncIterator[Process]:
     """Run the command, truly started, until the end of the block; then it is told to end, and does."""
-    environment = {**cli.environment, **_pointed(discord, folder)}
+    environment = {**cli.environment, **_pointed(discord, folder), **variables}
     process = await asyncio.create_subprocess_exec(
         str(COMMAND), "discord", cwd=cli.folder, env=environment, stdout=PIPE, stderr=PIPE
     )

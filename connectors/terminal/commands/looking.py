@@ -1,11 +1,22 @@
-"""`packetgate tools`, `packetgate policy`, `packetgate calibrate`, `packetgate doctor` and `packetgate audit`."""
+"""`packetgate tools`, `policy`, `settings`, `calibrate`, `doctor` and `audit`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from connectors.options import AsJson, Lite, McpConfig, Prime, checked_files, settings_from
+from connectors.options import (
+    AsJson,
+    Commands,
+    Lite,
+    McpConfig,
+    Prime,
+    Set,
+    Writes,
+    checked_files,
+    run_settings_from,
+    settings_from,
+)
 from connectors.running import run
 
 
@@ -68,6 +79,26 @@ def policy(
     run(look)
 
 
+def settings(
+    allow_writes: Writes = None,
+    allow_commands: Commands = None,
+    chosen: Set = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the settings of a run, and where each value comes from: an option, a variable, packetgate.toml, the default.
+
+    Given the options of another command, it shows what would hold there.
+    """
+
+    async def look() -> int:
+        found = run_settings_from(settings_from(own=True), chosen, allow_writes, allow_commands)
+        from connectors.terminal.settings import show_settings
+
+        return show_settings(found, as_json=as_json)
+
+    run(look)
+
+
 def calibrate(
     look_only: Annotated[
         bool, typer.Option("--dry-run", help="Show what it would come to, and change nothing.")
@@ -77,7 +108,8 @@ def calibrate(
         bool, typer.Option("--replay", help="Say what another threshold or policy would have asked about.")
     ] = False,
     threshold: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="With --replay: the threshold; 0.7 by default.")
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="With --replay: the threshold; by default the one that holds."),
     ] = None,
     policy_file: Annotated[
         Path | None, typer.Option("--policy", help="With --replay: a packetgate.toml, in place of yours.")
@@ -101,7 +133,9 @@ def calibrate(
         if undo:
             return await shown.undo(settings)
         if replay:
-            return await shown.replay(settings, threshold, policy_file, days or 30, as_json=as_json)
+            holds = run_settings_from(settings).context.confidence_threshold
+            least = holds if threshold is None else threshold
+            return await shown.replay(settings, least, policy_file, days or 30, as_json=as_json)
         return await shown.calibrate(settings, keep=not look_only, as_json=as_json)
 
     run(look)

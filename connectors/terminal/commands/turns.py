@@ -16,10 +16,11 @@ from connectors.options import (
     McpConfig,
     Prime,
     Session,
+    Set,
     Url,
     Writes,
     checked,
-    context_from,
+    run_settings_from,
     session_name,
     settings_from,
 )
@@ -50,6 +51,7 @@ def ask(
     as_json: AsJson = False,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
+    chosen: Set = None,
 ) -> None:
     """Ask once: the answer, and the packet's journey. Exit status 3 means that it waits for your answer, 1 that a tool
     failed.
@@ -62,7 +64,7 @@ def ask(
         return Say(check_request(_request_text(request)), _turn_request(context_type), shown)
 
     given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
-    _turn(start, session, given, (allow_writes, allow_commands), as_json)
+    _turn(start, session, given, (chosen, allow_writes, allow_commands), as_json)
 
 
 def answer(
@@ -94,7 +96,7 @@ def answer(
         return reply_or_continue(reply, edit, question or shown)
 
     given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
-    _turn(start, session, given, (None, None), as_json)
+    _turn(start, session, given, (), as_json)
 
 
 def chat(
@@ -110,6 +112,7 @@ def chat(
     ] = False,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
+    chosen: Set = None,
 ) -> None:
     """Talk turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D ends, /help lists what else there is.
 
@@ -124,7 +127,8 @@ def chat(
         from connectors.terminal.json_lines import chat_lines
 
         converse = chat_lines if as_json else run_chat
-        return await converse(settings, session_name(session), context_from(allow_writes, allow_commands), request)
+        context = run_settings_from(settings, chosen, allow_writes, allow_commands).context
+        return await converse(settings, session_name(session), context, request)
 
     run(talk)
 
@@ -133,7 +137,7 @@ def _turn(
     start: "Callable[[str], Turn]",
     session: str | None,
     given: "dict[str, Any]",
-    switches: tuple[bool | None, bool | None],
+    run_given: "tuple[Any, ...]",
     as_json: bool,
 ) -> None:
     async def turn() -> int:
@@ -142,7 +146,7 @@ def _turn(
 
         shown = Shown(settings)
         said = start(shown.of(name))
-        checked(settings)
+        context = run_settings_from(checked(settings), *run_given).context
         from connectors.opening import open_sessions
         from connectors.terminal.reading import at_a_terminal
         from connectors.terminal.turns import Terminal
@@ -152,7 +156,7 @@ def _turn(
             terminal = Terminal(
                 sessions=sessions,
                 session=name,
-                context=context_from(*switches),
+                context=context,
                 as_json=as_json,
                 interactive=at_a_terminal() and not as_json,
                 shown=shown,

@@ -32,6 +32,8 @@ async def test_it_answers_until_it_is_told_to_end(cli: CommandLine, discord: Dis
         ({"DISCORD_TOKEN": "wrong"}, "", "DISCORD_TOKEN: Discord does not know it"),
         ({}, "[discord]\ncolour = 1", "packetgate.toml: discord.colour: not known"),
         ({"PACKETGATE_LITE": "nonsense"}, "", "nonsense"),
+        ({"PACKETGATE_PALETTE_SIZE": "0"}, "", "PACKETGATE_PALETTE_SIZE: it takes a whole number"),
+        ({}, "[settings]\ncolour = 1", "packetgate.toml: settings.colour: there is no such setting"),
     ],
 )
 async def test_what_cannot_be_used_is_told_in_a_line(
@@ -43,6 +45,31 @@ async def test_what_cannot_be_used_is_told_in_a_line(
     lines = [line for line in done.err.splitlines() if line.startswith("packetgate:")]
     assert len(lines) == 1
     assert "Traceback" not in done.err
+
+
+async def test_only_its_own_table_lets_people_write(cli: CommandLine, discord: DiscordStandIn, tmp_path: Path):
+    (cli.folder / "packetgate.toml").write_text(
+        f"[discord.allowed]\nusers = [{ADA}]\n[settings]\nallow_write_tools = true\nallow_execute_tools = true\n"
+    )
+    on = {"PACKETGATE_ALLOW_WRITE_TOOLS": "true", "PACKETGATE_CONFIDENCE_THRESHOLD": "0.1"}
+    async with running(cli, discord, tmp_path / "patch", **on) as process:
+        assert process.stderr is not None
+        told = [(await process.stderr.readline()).decode().partition(": others ask here")[0] for _ in range(3)]
+        assert told == [
+            "packetgate: PACKETGATE_ALLOW_WRITE_TOOLS",
+            "packetgate: packetgate.toml: settings.allow_execute_tools",
+            "packetgate: PACKETGATE_CONFIDENCE_THRESHOLD",
+        ]
+        await discord.until(lambda: discord.gateway.is_connected)
+        await discord.say(ADA, ADAS, 'Write "hello" to notes.txt')
+        await discord.answer(ADAS, "write tools are switched off")
+    assert not (cli.folder / "notes.txt").exists()
+
+
+def test_a_switch_that_says_nothing_there_is_refused(cli: CommandLine):
+    done = cli.run("discord", "--set", "allow_write_tools=true", DISCORD_TOKEN="x")
+    assert (done.status, done.out) == (2, "")
+    assert "--set allow_write_tools: on Discord [discord.writes] of packetgate.toml says for whom" in done.err
 
 
 async def test_without_the_intent_it_says_where_to_switch_it_on(

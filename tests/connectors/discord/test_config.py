@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.discord.config import DiscordConfig, Person, load_discord_config
-from state.context import RoutingContext
+from state.context import NOTHING, RoutingContext
 from state.errors import ConfigError
 from tools.catalogue.preferences import Preferences, load_preferences
 
@@ -80,6 +80,40 @@ def test_rights(tmp_path: Path, case: Rights):
     rights = table(tmp_path, WHOLE).context_for(case.person)
     assert rights == (None if case.given is None else RoutingContext.model_validate(case.given))
     assert case.given is None or (rights is not None and rights.model_fields_set == set(case.given))
+
+
+@dataclass(frozen=True)
+class Laid:
+    id: str
+    base: dict[str, Any]
+    person: Person
+    given: dict[str, Any]
+    """What is other than without the settings of every run."""
+
+
+HERE = Person(1, places=(3,))
+LAID = [
+    Laid("switched on for the terminal", {"allow_execute_tools": True}, Person(1, places=(9,)), {}),
+    Laid("switched off for all", {"allow_write_tools": False}, Person(1, places=(9,)), {"allow_write_tools": False}),
+    Laid("a threshold", {"confidence_threshold": 0.9}, Person(1, places=(9,)), {"confidence_threshold": 0.9}),
+    Laid("a limit", {"allowed_tools": ("ai.*",)}, Person(1, places=(9,)), {"allowed_tools": ("ai.*",)}),
+    Laid("a limit beside the channel's", {"allowed_tools": ("ai.*",)}, HERE, {"allowed_tools": ("ai.read",)}),
+    Laid("a limit that leaves nothing", {"allowed_tools": ("mail.*",)}, HERE, {"allowed_tools": NOTHING}),
+    Laid("no tools at all", {"enabled": False}, HERE, {"enabled": False}),
+    Laid("on, where the channel has none", {"enabled": True}, Person(1, places=(5,)), {"enabled": False}),
+    Laid("a time, though the table has one", {"ask_timeout_s": 5.0}, HERE, {}),
+]
+
+
+@pytest.mark.parametrize("case", LAID, ids=lambda case: case.id)
+def test_rights_over_the_settings_of_every_run(tmp_path: Path, case: Laid):
+    config = table(tmp_path, WHOLE)
+    before = config.context_for(case.person)
+    rights = config.over(RoutingContext.model_validate(case.base)).context_for(case.person)
+    assert before is not None
+    assert rights == before.model_copy(update=case.given)
+    assert config.context_for(case.person) == before
+    assert config.over(RoutingContext.model_validate(case.base)).context_for(Person(9)) is None
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,18 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
 from mcp import MCPError
+from support.command_line import COMMAND, CommandLine
 from support.proxies import META, Make, gateway_over, ledger_server, served, talking
 
 from connectors.proxy.config import ProxyConfig, load_proxy_config
-from state.context import RoutingContext
+from state.context import NOTHING, RoutingContext
 from state.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
@@ -82,6 +86,47 @@ async def test_a_named_host_is_let_in(tmp_path: Path) -> None:
         async with httpx2.AsyncClient(headers={"Host": "tools.example"}) as client:
             answer = await client.post(f"{address}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
         assert answer.status_code not in {403, 421}
+
+
+@pytest.mark.parametrize(
+    ("client", "started", "allowed", "writes"),
+    [
+        ("local", {"allowed_tools": ("ledger.*",), "allow_write_tools": True}, ("ledger.*",), True),
+        ("ide", {}, ("ledger.list_*",), False),
+        ("ide", {"allowed_tools": ("ledger.*",)}, ("ledger.list_*",), False),
+        ("desk", {"allowed_tools": ("ledger.read_mail",)}, ("ledger.read_mail",), True),
+        ("ide", {"allowed_tools": ("mail.*",)}, NOTHING, False),
+        ("nobody", {"allowed_tools": ("*",)}, NOTHING, False),
+    ],
+)
+def test_what_the_proxy_was_started_with_limits_each_client(
+    client: str, started: dict[str, Any], allowed: tuple[str, ...], writes: bool
+) -> None:
+    settings = CONFIG.settings_of(client, RoutingContext.model_validate(started))
+    assert (settings.allowed_tools, settings.allow_write_tools) == (allowed, writes)
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "file", "says"),
+    [
+        ([], {"PACKETGATE_ALLOW_WRITE_TOOLS": "true"}, "", "NOT run (dry run only)"),
+        ([], {}, "allow_write_tools = true", "NOT run (dry run only)"),
+        (["--set", "allow_write_tools=true"], {}, "", "packetgate answer --session"),
+        (["--allow-writes"], {"PACKETGATE_ALLOWED_TOOLS": "ai.read"}, "", "there is no tool"),
+    ],
+)
+async def test_it_is_switched_on_by_its_own_options_alone(
+    cli: CommandLine, options: list[str], variables: dict[str, str], file: str, says: str
+) -> None:
+    (cli.folder / "packetgate.toml").write_text(f"[settings]\n{file}\n")
+    environment = {**cli.environment, **variables}
+    transport = StdioTransport(str(COMMAND), ["proxy", *options], cwd=str(cli.folder), env=environment)
+    call = {"name": "ai.write", "arguments": {"path": "new.txt", "content": "hello", "mode": "overwrite"}}
+    async with Client(transport, mode="legacy") as client:
+        said = await client.call_tool_mcp("call_changing_tool", call)
+    assert said.is_error
+    assert says in said.content[0].text
+    assert not (cli.folder / "new.txt").exists()
 
 
 async def test_a_context_is_found_by_its_own_client_alone(tmp_path: Path, make: Make) -> None:

@@ -12,6 +12,7 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Stall
 from support.terminals import KEYS, chatting, leave
 
+from state.context import RoutingContext
 from state.packet import read_packet
 from state.transitions import ToolExecutionStatus
 
@@ -50,6 +51,20 @@ def test_a_write_is_approved_there(run: Run, langgraph_server: LangGraphServer) 
     assert done.status == 0, done.err
     assert read_packet(done.out).routing.execution_status is ToolExecutionStatus.EXECUTED
     assert target.read_text() == "hello"
+
+
+def test_of_the_settings_only_what_was_set_goes_there(
+    run: Run, cli: CommandLine, langgraph_server: LangGraphServer
+) -> None:
+    (langgraph_server.root / "settings.txt").write_text("a quiet place\n")
+    (cli.folder / "packetgate.toml").write_text("[settings]\npalette_size = 9\n")
+    ask = ("ask", "--json", "--set", "confidence_threshold=0.65", "Read settings.txt")
+    done = run(*ask, PACKETGATE_MAX_PARALLEL_CALLS="2")
+    assert done.status == 0, done.err
+    settings = read_packet(done.out).governance.settings
+    assert settings == RoutingContext(palette_size=9, confidence_threshold=0.65, max_parallel_calls=2)
+    (cli.folder / "packetgate.toml").write_text("[setings]\nenabled = false\n")
+    assert run(*ask).status == 2
 
 
 def test_a_chat_there(run: Run, cli: CommandLine, langgraph_server: LangGraphServer) -> None:
