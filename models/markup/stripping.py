@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from models.decoding.call_forms import says_call
+from models.decoding.native_calls import read_answer
+from models.decoding.values import read_strict
 from models.markup.marks import MarkFilter
 
 NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wrong place, and was not run."
@@ -13,8 +15,17 @@ NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wr
 
 _TICKS = re.compile(r"`+")
 _FIRST_LINE = re.compile(r"(`{3,})([^\n`]{0,100})")
-_MAY_BE_CALL = re.compile(r'\s*(?:\[\s*)?(?:\{\s*(?:".*)?)?', re.DOTALL)
-"""The beginning of a JSON object, or of a list of them; also of anything that may still become one."""
+_WORDS = ("functools[", "to=functions.")
+"""What calls begin with that have no marks: of Phi, and of gpt-oss where the template wrote the first mark."""
+_MAY_BE_CALL = re.compile(
+    r'\s*(?:\[\s*)?(?:\{\s*(?:".*)?)?|\s*\[\s*[^\W\d][\w.]*(?:\(.*)?|\s*(?:'
+    + "|".join(re.escape(word[:length]) for word in _WORDS for length in range(1, len(word)))
+    + "|"
+    + "|".join(re.escape(word) + ".*" for word in _WORDS)
+    + ")",
+    re.DOTALL,
+)
+"""The beginning of a JSON object, of a list of them or of Pythonic calls; also of all that may still become one."""
 
 _LAST_LINE = re.compile(r"\n[ \t]*```")
 _DECODER = json.JSONDecoder()
@@ -189,6 +200,8 @@ class _FenceFilter:
         begin = len(text) - len(text[body:].lstrip())
         try:
             value, end = _DECODER.raw_decode(text, begin)
+            while _reads_like_call(value) and text[end:].lstrip()[:1] in {"{", "["}:
+                value, end = _DECODER.raw_decode(text, len(text) - len(text[end:].lstrip()))
         except (ValueError, RecursionError):
             return None if last or _LAST_LINE.search(text, body) else ("", None)
         rest = text[end:].lstrip()
@@ -206,12 +219,15 @@ class _FenceFilter:
 
 
 def _is_call(text: str) -> bool:
-    """Whether the whole of `text` is a JSON object, or a list of them, that reads like a tool call."""
-    try:
-        value = json.loads(text.strip())
-    except (ValueError, RecursionError):
+    """Whether the whole of `text` is calls: in JSON, one or several, as they go over the wire, or Pythonic."""
+    text = text.strip()
+    if text.startswith(_WORDS[1]):
+        return True
+    readings = read_answer(text, read_strict)
+    if len(readings) != 1 or readings[0].end != len(text):
         return False
-    return _reads_like_call(value)
+    value = readings[0].value
+    return bool(value) and (isinstance(value, tuple) or says_call(value) or isinstance(value.get("tool_calls"), list))
 
 
 def _reads_like_call(value: object) -> bool:
