@@ -54,10 +54,14 @@ class MarkupFilter:
     begins like a JSON object, and an answer that begins like one. Everything else is given back at once.
 
     Some chat templates open the thought themselves, so that only its end is in the text. What stood before has been
-    given back by then; `text` is without it.
+    given back by then, unless the text is said to be `opened`: then nothing is until the thought ends, or the text.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, opened: bool = False) -> None:
+        self.ended_thought = False
+        """Whether a thought ended whose beginning is not in the text."""
+        self._kept: str | None = "" if opened else None
+        """What may be a thought that the template opened."""
         self._marks, self._fences = MarkFilter(), _FenceFilter()
         self._begins: str | None = ""
         """All of the text so far, while it may be a call and nothing else."""
@@ -88,6 +92,7 @@ class MarkupFilter:
     def close(self) -> str:
         """Return the rest that is shown: the text is at its end."""
         rest = [*self._show(self._marks.close()), *map(self._take, self._fences.close())]
+        rest.insert(0, self._kept or "")
         if self._begins and _is_call(self._begins):
             self._calls += 1
         elif self._begins:
@@ -100,11 +105,19 @@ class MarkupFilter:
             if piece is None:
                 self._end_thought()
             else:
-                yield from map(self._take, self._fences.feed(piece))
+                yield from self._keep(map(self._take, self._fences.feed(piece)))
+
+    def _keep(self, shown: Iterator[str]) -> Iterator[str]:
+        if self._kept is None:
+            yield from shown
+        else:
+            self._kept += "".join(shown)
 
     def _end_thought(self) -> None:
         """What came so far was a thought; the answer begins."""
-        self._thought = self.text
+        self.ended_thought, self._thought = True, self.text
+        if self._kept is not None:
+            self._kept, self._started = None, False
         self._space = "\n\n" if self._started else ""
         self._shown = []
         self._begins = ""

@@ -36,6 +36,18 @@ def test_a_held_out_set_is_cleaned():
     assert leaks == STILL_SHOWN
 
 
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_a_thought_that_the_template_opened_is_never_shown_where_that_is_known(size: int):
+    text = "They want the weather.\n</think>\n\nIt rains."
+    markup = MarkupFilter(opened=True)
+    assert (
+        "".join(markup.feed(text[at : at + size]) for at in range(0, len(text), size)) + markup.close() == "It rains."
+    )
+    assert markup.ended_thought
+    plain = MarkupFilter(opened=True)
+    assert (plain.feed("It rains."), plain.close(), plain.ended_thought) == ("", "It rains.", False)
+
+
 @pytest.mark.parametrize(
     ("text", "left"),
     [
