@@ -77,9 +77,13 @@ def read_answer(text: str, read: Reader) -> list[Reading]:
                 calls = _calls(text, mark.start())
                 return Reading(calls.value, max(calls.end, mark.end()), calls.problem)
             case "list":
-                listed = read_list(text, mark.start())
-                alone = listed and _LINE_END.match(text, listed.end)
-                return listed if listed and alone else Reading(None, mark.end())
+                line_end = text.find("\n", mark.start())
+                line = text[mark.start() : line_end if line_end != -1 else len(text)]
+                listed = read_list(line, 0)
+                alone = listed and _LINE_END.match(line, listed.end)
+                if listed and alone:
+                    return Reading(listed.value, mark.start() + listed.end)
+                return Reading(None, mark.end())
         reading = _plain(text, mark.start(), read)
         before = text[max(0, mark.start() - 200) : mark.start()]
         if reading.value is not None and _LED.search(before) and not before.rstrip("` \n").lower().endswith(_KNOWN):
