@@ -41,8 +41,10 @@ async def complete(
         DecisionError: the model cannot be asked, breaks off, or says nothing.
     """
     options = {"temperature": temperature, "max_tokens": max_tokens}
-    shown = _Shown(hidden=model.chat, options=options, user_words=user_words, cache=False)
+    opened = model.opens_thoughts
+    shown = _Shown(hidden=model.chat, options=options, user_words=user_words, opened=opened, cache=False)
     message = await shown.ainvoke(list(messages))
+    model.opens_thoughts = shown.opened
     return Completion(shown.written, shown.usage, message.id)
 
 
@@ -52,6 +54,8 @@ class _Shown(BaseChatModel):
     hidden: BaseChatModel
     options: dict[str, Any]
     user_words: str
+    opened: bool = False
+    """Whether a thought is open when the answer begins: what comes is then kept until it ends."""
     written: str = ""
     """The answer with its markup."""
     usage: TokenUsage = TokenUsage()
@@ -72,7 +76,7 @@ class _Shown(BaseChatModel):
     async def _astream(
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        markup, links = MarkupFilter(), LinkFilter(self.user_words)
+        markup, links = MarkupFilter(opened=self.opened), LinkFilter(self.user_words)
         async for chunk in _chunks(self.hidden, messages, self.options):
             self._take(chunk)
             if text := links.feed(markup.feed(chunk.text)):
@@ -80,6 +84,7 @@ class _Shown(BaseChatModel):
         self._check()
         if text := links.feed(markup.close()) + links.close():
             yield _chunk(text)
+        self.opened |= markup.ended_thought
         if not markup.text:
             yield _chunk(NOTHING_LEFT)
 

@@ -68,6 +68,8 @@ class Model:
 
     def __init__(self, chat: BaseChatModel) -> None:
         self.chat = chat
+        self.opens_thoughts = False
+        """Whether its template opens its thoughts, so that only their end is written: known from its answers."""
 
     @property
     def label(self) -> str:

@@ -12,6 +12,15 @@ CALL_KEYS = {
 }
 """What a call holds, and the keys that models put it under."""
 
+_BESIDE = frozenset(
+    {
+        *CALL_KEYS["name"],
+        *("id", "type", "index", "call_id", "tool_call_id"),
+        *("action", "question", "tools", "alternatives", "reasoning", "confidence"),
+    }
+)
+"""What may stand in a call without arguments, or in an answer in our own form."""
+
 
 @dataclass(frozen=True)
 class NativeCall:
@@ -27,7 +36,8 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
     Arguments written as a string are decoded; null and the empty string stand for none.
 
     Raises:
-        ValueError: the object gives one of them twice, and differently; or the string holds no JSON object.
+        ValueError: the object gives one of them twice, and differently; the string holds no JSON object; or there are
+            no arguments, but other things that may be them.
     """
     wrapped = entry.get("function")
     places = [entry, wrapped] if isinstance(wrapped, Mapping) else [entry]
@@ -45,6 +55,10 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
             fields[field] = given[0][1]
     if "arguments" in fields:
         fields["arguments"] = _decoded(fields["arguments"])
+    elif isinstance(fields.get("name"), str):
+        unread = [key for place in places for key in place if key not in _BESIDE]
+        if unread:
+            raise ValueError(f"a tool call has no arguments, but {unread[0][:60]!r}")
     return fields
 
 

@@ -4,9 +4,9 @@ from dataclasses import asdict
 from itertools import takewhile
 from typing import Any
 
-from models.decoding.call_forms import read_call
+from models.decoding.call_forms import read_call, says_call
 from models.decoding.native_calls import read_answer
-from models.decoding.values import read_loose, read_strict
+from models.decoding.values import Reading, read_loose, read_strict
 from state.errors import DecisionError
 from state.printing import shorten
 
@@ -29,20 +29,30 @@ def decode_json(text: str) -> dict[str, Any]:
         raise DecisionError(f"the answer is longer than {MAX_CHARS:,} characters: {shorten(text)!r}")
     readings = read_answer(text, read_strict)
     problem = next((reading.problem for reading in reversed(readings) if reading.problem), "")
-    values = [reading.value for reading in readings if reading.value is not None] or [
-        reading.value for reading in read_answer(text, read_loose) if reading.value is not None
-    ]
-    if values:
+    values = _values(readings) or _values(read_answer(text, read_loose))
+    if any(value != () for value in values):
         return _normal(values)
     raise DecisionError(f"the answer holds no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
 
 
+def _values(readings: list[Reading]) -> list[Any]:
+    return [reading.value for reading in readings if reading.value is not None]
+
+
 def _normal(values: list[Any]) -> dict[str, Any]:
-    """Return the last value; where it is one of calls, with those that directly precede it."""
+    """Return the last value; where it is one of calls, with those that directly precede it.
+
+    Of several calls, none is left out for being broken, or for what stands between them: then all are refused.
+    """
     if isinstance(values[-1], tuple):
-        last_calls = [*takewhile(lambda value: isinstance(value, tuple), reversed(values))]
-        return {"tool_calls": [asdict(call) for calls in reversed(last_calls) for call in calls]}
+        last_calls = [*takewhile(lambda value: isinstance(value, tuple), reversed(values))][::-1]
+        calls = [call for one in last_calls for call in one]
+        if () in last_calls[:-1] or not calls:
+            raise DecisionError("a tool call of the answer cannot be read, so that none of them counts")
+        return {"tool_calls": [asdict(call) for call in calls]}
     answer: dict[str, Any] = values[-1]
+    if says_call(answer) and any(value != answer and (value == () or says_call(value)) for value in values):
+        raise DecisionError("the answer holds several tool calls, and text between them: write them in one list")
     if not isinstance(answer.get("tool_calls"), list):
         return answer
     try:

@@ -7,20 +7,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from models.decoding.formats import THOUGHTS
+
 MAX_DEPTH = 100
 """Of nesting: pydantic and the checkpoint's encoding end at 255."""
 
-THOUGHT_END = r"</(?:think|thinking|reasoning)>|\[/THINK\]"
+THOUGHT_END = "|".join(re.escape(thought.end) for thought in THOUGHTS)
 
 _STRUCTURE = re.compile(rf'{THOUGHT_END}|["{{}}\[\]]|\\.', re.DOTALL | re.IGNORECASE)
 
 _TOKEN = re.compile(
     r"""\s*+(?:
-        (?P<key>[^\W\d][\w$-]*+)(?=\s*+:)
+        (?P<key>[^\W\d][\w$-]*+)(?=\s*+[:=])
+      | (?P<raw><\|"\|>.*?<\|"\|>|<escape>.*?<escape>)
       | (?P<bare>[\w$.+-]++)
       | (?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
       | (?P<comment>//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))
-      | (?P<mark>[{}\[\],:])
+      | (?P<mark>[{}\[\](),:=])
       | (?P<unclosed>["'])
     )""",
     re.VERBOSE | re.DOTALL,
@@ -28,6 +31,8 @@ _TOKEN = re.compile(
 _QUOTE = re.compile(r"""\\(.)|\"""", re.DOTALL)
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _MARKS = frozenset("{}[],:")
+_OF_CALLS = {"(": "{", ")": "}", "=": ":"}
+"""How Python writes what would be an object, where it stands for a call's arguments."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,18 @@ def read_strict(text: str, at: int) -> Reading:
 
 def read_loose(text: str, at: int) -> Reading:
     """Read JSON that may have trailing commas, single quotes, bare keys, comments, or Python's True, False, None."""
-    rewritten, end = _to_json(text, at)
-    loose = Reading(None, 0) if rewritten is None else read_strict(rewritten, 0)
+    loose = read_spelled(text, at)
     if loose.value is not None:
-        return Reading(loose.value, end)
+        return loose
     skipped, _, thought = _extent(text, at)
-    return Reading(None, max(end, skipped if thought is None else thought), loose.problem)
+    return Reading(None, max(loose.end, skipped if thought is None else thought), loose.problem)
+
+
+def read_spelled(text: str, at: int) -> Reading:
+    """Read the same, or the named arguments that stand in parentheses; of what is broken, no end is known."""
+    rewritten, end = _to_json(text, at)
+    strict = Reading(None, 0) if rewritten is None else read_strict(rewritten, 0)
+    return Reading(strict.value, end, strict.problem)
 
 
 def whole_value(text: str) -> Any:
@@ -116,15 +127,19 @@ def _to_json(text: str, at: int) -> tuple[str | None, int]:
         The JSON, None when no spelling makes it JSON; and where the reading ended.
     """
     written: list[str] = []
-    depth = 0
+    depth, is_call = 0, text[at] == "("
     while token := _TOKEN.match(text, at):
         kind = str(token.lastgroup)
         if kind == "unclosed":
             return None, len(text)
-        if kind in {"key", "bare", "string"} and written and written[-1] not in _MARKS:
+        if kind in {"key", "raw", "bare", "string"} and written and written[-1] not in _MARKS:
             return None, at  # two values side by side: a comma is missing, or this is prose
         at = token.end()
         piece = token[kind]
+        if kind == "mark" and piece in _OF_CALLS:
+            if not is_call:
+                return None, at
+            piece = _OF_CALLS[piece]
         if kind == "mark" and piece in "}]" and written[-1] == "," and written[-2] not in {"{", "[", ","}:
             written.pop()
         if kind != "comment":
@@ -140,6 +155,8 @@ def _rewritten(kind: str, piece: str) -> str:
         return '"' + _QUOTE.sub(_in_double_quotes, piece[1:-1]) + '"'
     if kind == "key":
         return json.dumps(piece)
+    if kind == "raw":
+        return json.dumps(piece[piece.index(">") + 1 : piece.rindex("<")])
     return _WORDS.get(piece, piece)
 
 

@@ -4,18 +4,36 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_CALLS = ("tool_call", "tool_calls", "function_call", "function_calls", "tool_response", "tool_use", "invoke")
-_THOUGHTS = ("think", "thinking", "reasoning")
+from models.decoding.formats import (
+    CALLS,
+    CHANNEL_END,
+    CHANNEL_HEADERS,
+    ECHOES,
+    HEADER_END,
+    OPENINGS,
+    THOUGHTS,
+    TOKENS,
+)
+
+_TAGS = ("tool_response", "tool_use", "invoke", "tool_call", "tool_calls", "function_call", "function_calls")
+"""Tags that may have attributes."""
 _LONGEST = 240
 """Characters of the longest mark."""
 
+_FENCE = "```"
+_FRAMES = tuple(one for one in (*CALLS, *ECHOES) if not one.begin.startswith(_FENCE))
 _LITERALS = (
-    *(mark for name in (*_CALLS, *_THOUGHTS) for mark in (f"<{name}>", f"</{name}>")),
-    *("<function=", "</function>", "[TOOL_CALLS]", "[/TOOL_CALLS]"),
+    *(mark for frame in (*_FRAMES, *THOUGHTS) for mark in frame),
+    *(f"<{slash}{name}>" for name in _TAGS for slash in ("", "/")),
+    *("<function=", "</function>", *TOKENS, *CHANNEL_HEADERS),
 )
-_BEGINNINGS = frozenset(mark[:length] for mark in _LITERALS for length in range(1, len(mark)))
+_JSON_STRINGS, _RAW_STRINGS = r'(?P<quote>")|\\.', r'(?P<quote><\|"\|>|<escape>)'
+"""What quotes, in blocks that begin like JSON, and in others."""
+_BEGINNINGS = frozenset(
+    (mark.lower() if mark.startswith("<") else mark)[:length] for mark in _LITERALS for length in range(1, len(mark))
+)
 _TOKEN_BEGINNING = re.compile(r"<[|\uff5c][^<\[|\uff5c>\n]{0,200}[|\uff5c]?")
-_FIRST = re.compile(r"[<\[]")
+_FIRST = re.compile(r"[<\[\u25c1]")
 """Every mark begins with one of these, and holds none of them further in."""
 
 
@@ -31,19 +49,22 @@ def _mark(text: str, end: str | None = None) -> _Mark:
     return _Mark(re.compile(text, re.IGNORECASE), re.compile(end, re.IGNORECASE) if end else None)
 
 
-_END_OF_THOUGHT = _mark(rf"</(?:{'|'.join(_THOUGHTS)})>")
+def _literal(text: str, end: str | None = None) -> _Mark:
+    return _mark(re.escape(text), re.escape(end) if end else None)
+
+
+_END_OF_THOUGHT = _mark("|".join(re.escape(one.end) for one in THOUGHTS))
+_HEADER = _mark("|".join(map(re.escape, CHANNEL_HEADERS)), re.escape(HEADER_END))
 _MARKS = (
-    *(_mark(rf"<{name}[^\w-]", f"</{name}>") for name in _CALLS),
-    *(_mark(f"<{name}>", f"</{name}>") for name in _THOUGHTS),
+    *(_mark(rf"<{name}[^\w-]", f"</{name}>") for name in _TAGS),
+    *(_literal(one.begin, one.end) for one in (*_FRAMES, *THOUGHTS)),
     _mark("<function=", "</function>"),
     _mark(r"<\|\s*start of[^|]*tool call\s*\|>", r"<\|\s{0,9}end of[^|>]{0,200}tool call\s{0,9}\|>"),
-    _mark(r"<\|python_tag\|>", r"<\|eo[mt]_id\|>"),
-    _mark("<\uff5ctool\u2581calls?\u2581begin\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>"),
-    _mark(r"\[TOOL_CALLS\]", r"\[/TOOL_CALLS\]"),
+    _HEADER,
     _END_OF_THOUGHT,
-    _mark(rf"</(?:{'|'.join(_CALLS)}|function)>"),
+    _mark(rf"</(?:{'|'.join(_TAGS)}|function)>"),
+    _mark("|".join(re.escape(mark) for mark in (*TOKENS, *(one.end for one in _FRAMES)))),
     _mark(r"<[|\uff5c][^|\uff5c]*(?:tool|python_tag|eom_id|eot_id)[^|\uff5c]*[|\uff5c]>"),
-    _mark(r"\[/TOOL_CALLS\]"),
 )
 _ANY = re.compile("|".join(mark.text.pattern for mark in _MARKS), re.IGNORECASE)
 
@@ -60,14 +81,23 @@ class MarkFilter:
         self._end: re.Pattern[str] | None = None
         """What ends the block that is being cut."""
         self._tail = ""
-        """The last of that block: its end may be split between two pieces."""
+        """The last of that block that was not read yet: its end may be split between two pieces."""
+        self._quote: str | None = ""
+        """What quotes a string of that block, if one is open; None before it shows whether it is JSON."""
+        self._is_json = False
+        self._header: str | None = None
+        """What was read so far of a header: it says what follows."""
+        self._opening: str | None = ""
+        """All of the text so far, while it may open a thought with words."""
 
     def feed(self, text: str) -> Iterator[str | None]:
         """Return what is no mark, in order; None where a thought ends whose beginning is not in the text."""
+        if self._opening is not None:
+            text = self._open(text)
         at = 0
         while at < len(text):
             if self._end:
-                at = self._skip(self._end, text, at)
+                text, at = self._skip(self._end, text[at:]), 0
             elif self._begun:
                 yield from self._take(text[at])
                 at += 1
@@ -81,6 +111,9 @@ class MarkFilter:
 
     def close(self) -> Iterator[str]:
         """Return what was held back: the text is at its end."""
+        self._passed.append(self._opening or "")
+        self._opening = None
+        yield from self._pass()
         while self._begun and _mark_in(self._begun[-1] + "\n"):
             self._begun.pop()
             self.found += 1
@@ -94,7 +127,8 @@ class MarkFilter:
             yield from self._pass()
             self._begun.pop()
             self.found += 1
-            self._end = mark.end
+            self._begin(mark.end)
+            self._header = "" if mark is _HEADER else None
             if mark is _END_OF_THOUGHT:
                 yield None
         elif _FIRST.match(char):
@@ -108,16 +142,49 @@ class MarkFilter:
             self._passed.clear()
             yield passed
 
-    def _skip(self, end: re.Pattern[str], text: str, at: int) -> int:
-        """Return where the text goes on after the block."""
-        block = self._tail + text[at:]
-        found = end.search(block)
-        if found is None:
-            self._tail = block[-_LONGEST:]
-            return len(text)
-        at += found.end() - len(self._tail)
-        self._end, self._tail = None, ""
-        return at
+    def _open(self, text: str) -> str:
+        """Return the text, or nothing while it may open a thought with words, or what follows where it does."""
+        self._opening = f"{self._opening or ''}{text}"
+        begun = self._opening.lstrip()
+        for opening in OPENINGS:
+            if begun.startswith(opening.begin):
+                self._opening = None
+                self.found += 1
+                self._begin(re.compile(re.escape(opening.end)))
+                return begun[len(opening.begin) :]
+        if any(opening.begin.startswith(begun) for opening in OPENINGS):
+            return ""
+        text, self._opening = self._opening, None
+        return text
+
+    def _begin(self, end: re.Pattern[str] | None) -> None:
+        self._end, self._tail, self._quote, self._is_json = end, "", None, False
+
+    def _skip(self, end: re.Pattern[str], text: str) -> str:
+        """Return the text behind the block; nothing while it goes on. An end that a string quotes is none."""
+        block = self._tail + text
+        if self._quote is None and block.strip():
+            self._quote, self._is_json = "", block.lstrip()[0] in "{["
+        strings = _JSON_STRINGS if self._is_json else _RAW_STRINGS
+        place = 0
+        for token in re.compile(f"{strings}|(?P<end>{end.pattern})", re.IGNORECASE | re.DOTALL).finditer(block):
+            if token["end"] is not None and not self._quote:
+                self._follow(block[: token.start()])
+                return block[token.end() :]
+            place = token.end()
+            if token["quote"] and self._quote in {"", token["quote"]}:
+                self._quote = "" if self._quote else token["quote"]
+        if self._header is not None:
+            self._header += block[:place]
+        self._tail = block[max(place, len(block) - _LONGEST) :]
+        return ""
+
+    def _follow(self, rest: str) -> None:
+        """Go on behind a block; a header says whether a thought or a call follows, which is none of the answer."""
+        said = "" if self._header is None else self._header + rest
+        hidden = "analysis" in said or "to=" in said
+        self._header = None
+        self._begin(re.compile(CHANNEL_END) if hidden else None)
 
 
 def _is_beginning(text: str) -> bool:

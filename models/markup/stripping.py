@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from models.decoding.call_forms import says_call
+from models.decoding.native_calls import read_answer
+from models.decoding.values import read_strict
 from models.markup.marks import MarkFilter
 
 NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wrong place, and was not run."
@@ -13,8 +15,17 @@ NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wr
 
 _TICKS = re.compile(r"`+")
 _FIRST_LINE = re.compile(r"(`{3,})([^\n`]{0,100})")
-_MAY_BE_CALL = re.compile(r'\s*(?:\[\s*)?(?:\{\s*(?:".*)?)?', re.DOTALL)
-"""The beginning of a JSON object, or of a list of them; also of anything that may still become one."""
+_WORDS = ("functools[", "to=functions.")
+"""What calls begin with that have no marks: of Phi, and of gpt-oss where the template wrote the first mark."""
+_MAY_BE_CALL = re.compile(
+    r'\s*(?:\[\s*)?(?:\{\s*(?:".*)?)?|\s*\[\s*[^\W\d][\w.]*(?:\(.*)?|\s*(?:'
+    + "|".join(re.escape(word[:length]) for word in _WORDS for length in range(1, len(word)))
+    + "|"
+    + "|".join(re.escape(word) + ".*" for word in _WORDS)
+    + ")",
+    re.DOTALL,
+)
+"""The beginning of a JSON object, of a list of them or of Pythonic calls; also of all that may still become one."""
 
 _LAST_LINE = re.compile(r"\n[ \t]*```")
 _DECODER = json.JSONDecoder()
@@ -43,10 +54,14 @@ class MarkupFilter:
     begins like a JSON object, and an answer that begins like one. Everything else is given back at once.
 
     Some chat templates open the thought themselves, so that only its end is in the text. What stood before has been
-    given back by then; `text` is without it.
+    given back by then, unless the text is said to be `opened`: then nothing is until the thought ends, or the text.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, opened: bool = False) -> None:
+        self.ended_thought = False
+        """Whether a thought ended whose beginning is not in the text."""
+        self._kept: str | None = "" if opened else None
+        """What may be a thought that the template opened."""
         self._marks, self._fences = MarkFilter(), _FenceFilter()
         self._begins: str | None = ""
         """All of the text so far, while it may be a call and nothing else."""
@@ -77,6 +92,7 @@ class MarkupFilter:
     def close(self) -> str:
         """Return the rest that is shown: the text is at its end."""
         rest = [*self._show(self._marks.close()), *map(self._take, self._fences.close())]
+        rest.insert(0, self._kept or "")
         if self._begins and _is_call(self._begins):
             self._calls += 1
         elif self._begins:
@@ -89,11 +105,19 @@ class MarkupFilter:
             if piece is None:
                 self._end_thought()
             else:
-                yield from map(self._take, self._fences.feed(piece))
+                yield from self._keep(map(self._take, self._fences.feed(piece)))
+
+    def _keep(self, shown: Iterator[str]) -> Iterator[str]:
+        if self._kept is None:
+            yield from shown
+        else:
+            self._kept += "".join(shown)
 
     def _end_thought(self) -> None:
         """What came so far was a thought; the answer begins."""
-        self._thought = self.text
+        self.ended_thought, self._thought = True, self.text
+        if self._kept is not None:
+            self._kept, self._started = None, False
         self._space = "\n\n" if self._started else ""
         self._shown = []
         self._begins = ""
@@ -189,6 +213,8 @@ class _FenceFilter:
         begin = len(text) - len(text[body:].lstrip())
         try:
             value, end = _DECODER.raw_decode(text, begin)
+            while _reads_like_call(value) and text[end:].lstrip()[:1] in {"{", "["}:
+                value, end = _DECODER.raw_decode(text, len(text) - len(text[end:].lstrip()))
         except (ValueError, RecursionError):
             return None if last or _LAST_LINE.search(text, body) else ("", None)
         rest = text[end:].lstrip()
@@ -206,12 +232,15 @@ class _FenceFilter:
 
 
 def _is_call(text: str) -> bool:
-    """Whether the whole of `text` is a JSON object, or a list of them, that reads like a tool call."""
-    try:
-        value = json.loads(text.strip())
-    except (ValueError, RecursionError):
+    """Whether the whole of `text` is calls: in JSON, one or several, as they go over the wire, or Pythonic."""
+    text = text.strip()
+    if text.startswith(_WORDS[1]):
+        return True
+    readings = read_answer(text, read_strict)
+    if len(readings) != 1 or readings[0].end != len(text):
         return False
-    return _reads_like_call(value)
+    value = readings[0].value
+    return bool(value) and (isinstance(value, tuple) or says_call(value) or isinstance(value.get("tool_calls"), list))
 
 
 def _reads_like_call(value: object) -> bool:

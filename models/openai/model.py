@@ -79,8 +79,8 @@ class OpenAICompatible(Model):
 
 def _read(message: AIMessage, mode: RequestMode, form: AnswerForm, *, is_openai: bool) -> tuple[FormAnswer, bool]:
     """Return the answer, and whether the server passed over what it was told to hold it with."""
-    called = _arguments(message) if mode.held_by == "tool_call" else None
-    text = message.text if called is None else called
+    called = _called(message, form.name)
+    text = called if called is not None and (mode.held_by == "tool_call" or not message.text.strip()) else message.text
     cut_off = was_cut_off(message)
     if mode.held_by == "tool_call":
         ignored = called is None
@@ -103,13 +103,14 @@ def _has_shape(text: str, form: AnswerForm) -> bool:
     return value is not None and validator_for(shape_of(form.schema(form.parts))).is_valid(value)
 
 
-def _arguments(message: AIMessage) -> str | None:
-    """Return the arguments of the first tool call as JSON; None where there is no call."""
-    if message.tool_calls:
-        return compact_json(message.tool_calls[0]["args"])
+def _called(message: AIMessage, form_name: str) -> str | None:
+    """Return the arguments of the call that is the form, or else all calls, as JSON; None where there is no call."""
     if message.invalid_tool_calls:
         return message.invalid_tool_calls[0]["args"] or ""
-    return None
+    calls = [{"name": call["name"], "arguments": call["args"]} for call in message.tool_calls]
+    if calls and calls[0]["name"] == form_name:
+        return compact_json(calls[0]["arguments"])
+    return compact_json({"tool_calls": calls}) if calls else None
 
 
 def _key(form: AnswerForm) -> tuple[str, ...]:

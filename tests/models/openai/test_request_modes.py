@@ -1,5 +1,6 @@
 """What an OpenAI-compatible server is asked with, and how its answers are read."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -129,3 +130,10 @@ async def test_openai_is_spared_the_parts_that_the_prompt_says_nothing_of(
     answer = await ask(model, replace(WITH_PARTS, untold=frozenset({"weather"})))
     assert scripted_openai.requests[0]["response_format"]["json_schema"]["schema"]["$defs"]["weather"] == part
     assert answer.widened == (("weather",) if is_openai else ())
+
+
+async def test_calls_that_nobody_asked_for_are_read_beside_an_empty_text(scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(called(BERN))
+    other = AnswerForm("selection", obj(city=text(80)))
+    answer = await ask(await model_at(scripted_openai), other)
+    assert json.loads(answer.text) == {"tool_calls": [{"name": "verdict", "arguments": json.loads(BERN)}]}

@@ -1,0 +1,168 @@
+"""How a call is written between its marks, each way brought into the same plain form.
+
+A body tells by its beginning which way it is: JSON that names the tool, or the tool's name and then the arguments, as
+JSON, in tags, or as Python or Gemma would spell them. The first that fits is read to its own end, never to the next
+mark, so that marks which a string quotes are part of the string. What breaks off or is not well formed is no call.
+"""
+
+import re
+from typing import Any
+
+from models.decoding.call_forms import CALL_KEYS, NativeCall, read_call
+from models.decoding.formats import ANT, DSML
+from models.decoding.values import Reading, read_loose, read_spelled, read_strict, whole_value
+
+_NAME = r"(?P<name>[\w.:/@-]{1,200}?)"
+_TAG_NAME = r"[\"']?(?P<name>[^<>\"'\n]{1,200}?)[\"']?"
+_FLAGS = re.VERBOSE | re.ASCII
+
+_NAMED_JSON = tuple(
+    re.compile(rf"{head} \s*+ (?:```(?:json)?\s*)? (?=\{{)", _FLAGS)
+    for head in (
+        rf"<function={_TAG_NAME}>",  # Llama 3
+        rf"{_NAME}(?:\[CALL_ID\][\w-]{{1,80}})?\[ARGS\]",  # Mistral
+        rf"(?!json\b){_NAME}(?=\{{|\n)",
+        rf"(?:function<\uff5ctool\u2581sep\uff5c>)?{_NAME}(?:<\uff5ctool\u2581sep\uff5c>|\n)",  # DeepSeek V3
+        rf"(?:functions\.)?{_NAME}(?::\d+)?\s*<\|tool_call_argument_begin\|>",  # Kimi K2
+        rf"(?:(?:<\|start\|>\w*\s*)?<\|channel\|>\s*\w+|<\|start\|>\w*)?\s*\bto=(?!(?:assistant|user)\b)"
+        rf"(?:functions\.)?{_NAME}(?=[\s<])(?:\s|<\|(?:channel|constrain)\|>|\w)*+<\|message\|>",  # gpt-oss
+        rf"Action:[ \t]*{_NAME}[ \t]*\n\s*Action\ Input:",  # ReAct
+    )
+)
+_SPELLED = re.compile(rf"call:\s*{_NAME}\s*(?=\{{)", _FLAGS)
+"""Gemma 4, FunctionGemma."""
+_PYTHON = re.compile(r"\s*(?P<name>[^\W\d][\w.]{0,199}+)(?=\()")
+_TAGGED = tuple(
+    (re.compile(rf"{head}\s*", _FLAGS), end)
+    for head, end in (
+        (rf"<function={_TAG_NAME}>", "</function>"),  # Qwen Coder
+        (rf"<invoke\s+name={_TAG_NAME}>", "</invoke>"),  # Claude, MiniMax M2
+        (rf"<{ANT}invoke\s+name={_TAG_NAME}>", f"</{ANT}invoke>"),
+        (rf"<{DSML}invoke\s+name={_TAG_NAME}>", f"</{DSML}invoke>"),  # DeepSeek V3.2
+        (rf"{_NAME}\s*(?=<arg_key>|</tool_call>)", "</tool_call>"),  # GLM 4.5
+    )
+)
+_PARAMETER = re.compile(
+    rf"""\s*(?:
+        <(?P<tag>(?:{ANT}|{DSML})?parameter)(?P<name>=|\ name=)["']?(?P<key>[^<>"'\n]{{1,200}})["']?
+            (?:\ string=["'](?P<string>true|false)["'])?>
+      | <arg_key>(?P<arg>[^<>\n]{{1,200}})</arg_key>\s*<arg_value>
+    )(?P<value>.*?)(?(tag)</(?P=tag)>|</arg_value>)\s*""",
+    re.VERBOSE | re.DOTALL,
+)
+_NESTED = re.compile(rf"<(?:{ANT}|{DSML})?parameter[=\s]|<arg_(?:key|value)>|</arg_value>")
+_NO_TOOL = {*CALL_KEYS["name"], *CALL_KEYS["arguments"], "type", "id", "properties", "required", "error", "result"}
+
+
+def read_body(text: str, at: int) -> Reading | None:
+    """Read the calls that begin at a place of a text; None where none does.
+
+    The value is a tuple of calls, an empty one where they cannot be read, or the dict that is no call.
+    """
+    if found := _SPELLED.match(text, at):
+        return _named(found, read_loose(text, found.end()))
+    for head, end in _TAGGED:
+        if (found := head.match(text, at)) and not text.startswith("{", found.end()):
+            return _named(found, _parameters(text, found.end(), end))
+    for head in _NAMED_JSON:
+        if found := head.match(text, at):
+            arguments = _read(text, found.end())
+            skipped = len("</function>") * (found[0][0] == "<" and text.startswith("</function>", arguments.end))
+            return _named(found, Reading(arguments.value, arguments.end + skipped, arguments.problem))
+    if text.startswith(("{", "["), at) and not _PYTHON.match(text, at + 1):
+        return _json(_read(text, at))
+    return _python(text, at)
+
+
+def read_list(text: str, at: int) -> Reading | None:
+    """Read the Pythonic calls in brackets at a place of a text; None where there are none, or they are not whole."""
+    reading = _python(text, at)
+    return reading if reading and reading.value else None
+
+
+def _named(head: re.Match[str], arguments: Reading) -> Reading:
+    if not isinstance(arguments.value, dict):
+        return _broken(arguments.problem or "the arguments of its tool call are no object")
+    return Reading((NativeCall(head["name"].strip(), arguments.value),), arguments.end)
+
+
+def _json(reading: Reading) -> Reading:
+    """Read calls that name their tool in JSON, also by the key that holds the arguments."""
+    entries = reading.value if isinstance(reading.value, list) else [reading.value]
+    if reading.value is None:
+        return Reading((), reading.end, reading.problem)
+    try:
+        return Reading(tuple(read_call(_unkeyed(entry)) for entry in entries), reading.end)
+    except ValueError as error:
+        return Reading(reading.value if isinstance(reading.value, dict) else (), reading.end, str(error))
+
+
+def _unkeyed(entry: Any) -> Any:
+    """Return a call that was written under its tool's name, in the form of the others."""
+    if isinstance(entry, dict) and len(entry) == 1:
+        ((name, arguments),) = entry.items()
+        if isinstance(arguments, dict) and name not in _NO_TOOL:
+            return {"name": name, "arguments": arguments}
+    return entry
+
+
+def _python(text: str, at: int) -> Reading | None:
+    """Read `name(key=value)`, alone, as what is printed, or several in brackets: all of them or none."""
+    listed = text.startswith("[", at)
+    printed = not listed and text.startswith("print(", at)
+    at += listed + len("print(") * printed
+    calls: list[NativeCall] = []
+    while found := _PYTHON.match(text, at):
+        arguments = read_spelled(text, found.end())
+        if arguments.value is None:
+            return _broken(arguments.problem or "its tool call is not spelled as a call with named arguments")
+        calls.append(NativeCall(found["name"].removesuffix(".call"), arguments.value))
+        more = re.compile(r"\s*,").match(text, arguments.end) if listed else None
+        at = more.end() if more else arguments.end
+        if not more:
+            break
+    if not calls:
+        return None
+    end = re.compile(r"\s*[\])]" if listed or printed else "").match(text, at)
+    return Reading(tuple(calls), end.end()) if end else _broken("it breaks off in the middle of a list of calls")
+
+
+def _parameters(text: str, at: int, end: str) -> Reading:
+    """Read parameters in tags up to the tag that ends the call. The format has no way to quote a tag."""
+    arguments: dict[str, Any] = {}
+    while found := _PARAMETER.match(text, at):
+        name, value = (found["key"] or found["arg"]).strip(), found["value"]
+        if name in arguments or _NESTED.search(value):
+            return _broken("the parameters of its tool call are not well formed")
+        if found["name"] == "=":  # Qwen Coder puts values on lines of their own
+            value = value.removeprefix("\n").removesuffix("\n")
+        arguments[name] = value if found["string"] == "true" else _typed(value)
+        at = found.end()
+    if not text.startswith(end, at):
+        cut = end not in text[at:]
+        return _broken(
+            "it breaks off in the middle of a tool call"
+            if cut
+            else "the parameters of its tool call are not well formed"
+        )
+    return Reading(arguments, at + len(end))
+
+
+def _typed(written: str) -> Any:
+    """Return a number, a truth value, a list or an object as such, all else as text: nothing tells the type."""
+    try:
+        value = whole_value(written)
+    except ValueError:
+        return written
+    return written if isinstance(value, str) else value
+
+
+def _read(text: str, at: int) -> Reading:
+    strict = read_strict(text, at)
+    loose = read_loose(text, at) if strict.value is None else strict
+    return strict if loose.value is None else loose
+
+
+def _broken(problem: str) -> Reading:
+    """Return that there is a call which cannot be read, and that nobody can say where it ends."""
+    return Reading((), -1, problem)

@@ -1,0 +1,72 @@
+"""Each family's calls are read whatever stands around them; what breaks off or is not known is no call."""
+
+import pytest
+from support.native_outputs import FAMILIES, HELD_OUT, ONE, PARIS, TWO, Calls, Output
+
+from deciders.language.selection import SelectionAnswer
+from models.decoding.decode import decode_json
+from state.errors import DecisionError
+
+
+def called(text: str) -> Calls | None:
+    """Return the calls that a selection reads in a text; None where it refuses the text."""
+    try:
+        answer = SelectionAnswer.model_validate(decode_json(text))
+    except (DecisionError, ValueError):
+        return None
+    return [(call.tool, call.params) for call in answer.calls]
+
+
+@pytest.mark.parametrize("output", FAMILIES, ids=lambda output: output.id)
+def test_a_family_is_read(output: Output):
+    assert called(output.text) == output.calls
+
+
+@pytest.mark.parametrize("output", FAMILIES, ids=lambda output: output.id)
+def test_no_cut_makes_another_call_of_it(output: Output):
+    """Wherever a text breaks off, its first calls are there as a whole or not at all."""
+    for end in range(len(output.text)):
+        assert (called(output.text[:end]) or []) in [output.calls[:count] for count in range(len(output.calls) + 1)]
+
+
+@pytest.mark.parametrize("text", [
+    f"<tool_call>{ONE[:-1]}",
+    f"<tool_call>{ONE[:-1]}</tool_call><tool_call>{TWO}</tool_call>",
+    '<tool_call>{"name": "get_weather", "city": "Paris"}</tool_call>',
+    '<tool_call>{"arguments": {"name": "x"}}</tool_call>',
+    f"<unheard_of_call name='create'>{ONE}</unheard_of_call>",
+    f"<|unheard_of|>{ONE}<|/unheard_of|>",
+    f"create({ONE})",
+    f"create{ONE}",
+    f"Action: create\nInput, as asked: create({ONE})",
+    "[get_weather('Paris')]",
+    "[get_weather(city=place)]",
+    "[get_weather(city='Paris'), get_weather(city=",
+    "As in [get_weather(city='Paris')] of the manual.",
+    "<function_calls>\n<invoke name=\"x\">\n<parameter name=\"a\">1</parameter>\n</function_calls>",
+    "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>",
+    '<|tool_call>call:x{a:<|"|>b}<tool_call|>',
+    f"<|start|>functions.x to=assistant<|channel|>commentary<|message|>{ONE}<|end|>",
+    f"<think>I could call {ONE}, or",
+    f"I could do {ONE}. But no, rather {TWO}.",
+    "<function=w>\n<parameter=t>\na</parameter></function><function=rm>\n<parameter=p>/</parameter></function>\n"
+    "</parameter>\n</function>",
+    "<function=w><parameter=t>see <parameter=x>1</parameter></parameter></function><function=rm></function>",
+])  # fmt: skip
+def test_what_cannot_be_certain_is_no_call(text: str):
+    assert not called(text)
+
+
+def test_a_held_out_set_is_read():
+    read = [output for output in HELD_OUT if output.calls and called(output.text) == output.calls]
+    refused = [output.id for output in HELD_OUT if output.calls and not called(output.text)]
+    misread = [output.id for output in HELD_OUT if (called(output.text) or []) not in ([], output.calls)]
+    asked = [output for output in HELD_OUT if output.calls]
+    print(f"{len(asked)} outputs with calls: {len(read)} read, refused: {refused}, misread: {misread}")  # noqa: T201  the figures are for a reader
+    assert len(asked) >= 40
+    assert len(read) >= 0.85 * len(asked)
+    assert not misread
+
+
+def test_one_plain_call_is_one():
+    assert called(ONE) == PARIS

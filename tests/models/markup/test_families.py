@@ -1,0 +1,67 @@
+"""Of what models of many families write, only the words for the user are shown, in whatever pieces it arrives."""
+
+import pytest
+from support.native_outputs import FAMILIES, HELD_OUT, Output
+
+from models.markup.stripping import MarkupFilter, strip_markup
+
+STILL_SHOWN = {"Llama 4, words before", "Command R"}
+"""Calls without marks behind words, and a word before a fence that is cut."""
+
+
+def streamed(text: str, size: int) -> tuple[str, str]:
+    """Return what was shown while a text came in pieces, and what is left of it."""
+    markup = MarkupFilter()
+    shown = "".join(markup.feed(text[at : at + size]) for at in range(0, len(text), size)) + markup.close()
+    return shown, markup.text
+
+
+@pytest.mark.parametrize("output", FAMILIES, ids=lambda output: output.id)
+def test_a_family_is_cleaned(output: Output):
+    assert strip_markup(output.text).text == output.shown
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+@pytest.mark.parametrize("output", [*FAMILIES, *HELD_OUT], ids=lambda output: output.id)
+def test_pieces_change_nothing(output: Output, size: int):
+    shown, left = streamed(output.text, size)
+    assert left == strip_markup(output.text).text
+    # A thought whose beginning the template wrote is known for one only at its end.
+    assert shown == left or "</think>" in output.text.partition("<think>")[0]
+
+
+def test_a_held_out_set_is_cleaned():
+    leaks = {output.id for output in HELD_OUT if strip_markup(output.text).text != output.shown}
+    print(f"{len(HELD_OUT)} outputs, not clean: {sorted(leaks)}")  # noqa: T201  the figures are for a reader
+    assert leaks == STILL_SHOWN
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_a_thought_that_the_template_opened_is_never_shown_where_that_is_known(size: int):
+    text = "They want the weather.\n</think>\n\nIt rains."
+    markup = MarkupFilter(opened=True)
+    assert (
+        "".join(markup.feed(text[at : at + size]) for at in range(0, len(text), size)) + markup.close() == "It rains."
+    )
+    assert markup.ended_thought
+    plain = MarkupFilter(opened=True)
+    assert (plain.feed("It rains."), plain.close(), plain.ended_thought) == ("", "It rains.", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('A<tool_call>{"name": "x", "arguments": {"t": "</tool_call> B"}}</tool_call>C', "AC"),
+        ("Thought: hm\nAction: x\nAction Input: {}", ""),
+        ("Think of it as a box.", "Think of it as a box."),
+        ("<|channel|>analysis<|message|>hm", ""),
+        ("<|channel|>final<|message|>A<|end|>", "A"),
+        ("\u25c1think\u25b7hm\u25c1/think\u25b7A", "A"),
+        ("hm[/THINK]A", "A"),
+        ("<|channel>thought\nhm<channel|>A<turn|>", "A"),
+        ("[f(a=1)](https://example.org)", "[f(a=1)](https://example.org)"),
+    ],
+)
+def test_what_is_left(text: str, left: str):
+    assert strip_markup(text).text == left
+    assert all(streamed(text, size)[1] == left for size in (1, 3, 7))
