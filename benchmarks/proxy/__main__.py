@@ -151,11 +151,14 @@ async def _started(
         *command, str(port), env={**os.environ, **environment}, stderr=asyncio.subprocess.DEVNULL
     )
     try:
-        while not _listens(port):  # noqa: ASYNC110  # a process tells of no event
+        while not _listens(port):
+            if process.returncode is not None:
+                raise ChildProcessError(f"{name} ended before it listened, with status {process.returncode}")
             await asyncio.sleep(0.1)
         yield Front(name, f"http://127.0.0.1:{port}/mcp", process, tool, through)
     finally:
-        process.terminate()
+        if process.returncode is None:
+            process.terminate()
         await process.wait()
 
 
@@ -196,6 +199,8 @@ def main() -> None:
     given = parser.parse_args()
     if not given.data:
         parser.error("give --data or PACKETGATE_DATA")
+    if not given.data.is_dir():
+        parser.error(f"{given.data}: there is no such folder of data sets")
     for figures in asyncio.run(measure(given.data)):
         _show(figures, as_json=given.json)
     for figures in listed(given.data, given.most):
