@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from aiosqlite import Connection
 
 ATTEMPTS = 10
+PATIENCE_S = 60.0
+"""Longest wait for another connection that writes, of this process or another."""
 
 
 @asynccontextmanager
@@ -64,12 +67,23 @@ async def open_store(settings: Settings) -> AsyncIterator[BaseStore]:
     import aiosqlite
     from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-    async with _sqlite(settings.database, isolation_level=None) as connection:
+    async with _sqlite(settings.database, isolation_level=None, factory=_Writing) as connection:
         # A record that a power cut takes is no loss that every turn should wait for the disk to prevent.
         await connection.execute("PRAGMA synchronous = NORMAL")
         sqlite = AsyncSqliteStore(connection)
         await _set_up(sqlite, aiosqlite.DatabaseError)
         yield sqlite
+
+
+class _Writing(sqlite3.Connection):
+    """A connection whose transactions take their turn to write when they begin.
+
+    The store reads and writes in one. Begun as a reading one, it would fail where another connection wrote in between,
+    and waiting would not help it.
+    """
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        return super().execute("BEGIN IMMEDIATE" if sql == "BEGIN" else sql, *parameters)
 
 
 class _Migrating(Protocol):
@@ -92,7 +106,7 @@ async def _sqlite(path: Path, **options: Any) -> "AsyncIterator[Connection]":
 
     try:
         await asyncio.to_thread(private_file, path)
-        connection = await aiosqlite.connect(path, **options)
+        connection = await aiosqlite.connect(path, timeout=PATIENCE_S, **options)
     except (OSError, aiosqlite.Error) as error:
         raise ConfigError(
             f"{path}: cannot keep sessions there: {error}; set PACKETGATE_HOME to a folder of yours"

@@ -11,13 +11,11 @@ from typing import Any, TypeVar
 from graph.journal.chain import Head, Row, chained
 from graph.journal.table import ERASE, HEAD, INSERT, MOVE, OTHER, REFUSAL, TABLES, TAKEN, DatabaseJournal
 from graph.private import private_file
+from graph.storage import PATIENCE_S
 from state.errors import ConfigError
 from tools.execution.journal import Entry
 
 T = TypeVar("T")
-
-PATIENCE_S = 60.0
-"""Longest wait for another process that writes."""
 
 _TRIGGERS = f"""
 CREATE TRIGGER IF NOT EXISTS journal_kept BEFORE DELETE ON journal BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END;
