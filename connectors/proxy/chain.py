@@ -73,6 +73,8 @@ class Chain:
         """
         toolbox = self.toolbox(session.settings)
         catalogue = await toolbox.catalogue()
+        if wanted.name not in catalogue and (down := self._down(wanted.name, session.settings)):
+            raise CallRefusedError(down)
         packet, proposal = await asyncio.to_thread(_proposal, wanted, session, catalogue, apart)
         runtime = self._runtime(packet, can_ask=True)
         review = Review(
@@ -125,6 +127,13 @@ class Chain:
         ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
         return ended, tuple(trail("execute_tool", packet, update))
 
+    def _down(self, name: str, settings: RoutingContext) -> str:
+        """Return why the server of a tool is not there; empty where it is, or is none that its client may use."""
+        for one in self.hub.health():
+            if name.startswith(f"{one.name}.") and one.state != "ready" and settings.allows_tool(name):
+                return f"server {one.name!r} is not there: {one.problem or 'it is still starting'}"
+        return ""
+
     def _runtime(self, packet: CognitionPacket, *, can_ask: bool) -> Runtime[RoutingContext]:
         thread = packet.header.session_id if can_ask else None
         asking = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=thread)
@@ -174,5 +183,6 @@ def _as_chosen(call: ToolCall) -> CallReview:
 
 def _no_such_tool(name: str, catalogue: Catalogue) -> str:
     nearest = ", ".join(catalogue.nearest(name))
-    hint = f"the nearest are {nearest}" if nearest else "no tool is there at all"
+    otherwise = "none has a name like it" if catalogue else "no tool is there at all"
+    hint = f"the nearest are {nearest}" if nearest else otherwise
     return f"there is no tool {name!r} here: {hint}; search_tools finds more"

@@ -116,7 +116,7 @@ async def _recorded(archive: Archive, wanted: str) -> SessionState:
 
 async def _last_of(archive: Archive, session: str) -> SessionState:
     state = await archive.sessions.state(session)
-    if not state.packet.content.original_prompt:
+    if not state.packet.content.original_prompt and state.packet.tool_routing is None:
         raise SessionError(f"session {session!r} has no turn: its name may be another, or it was reset")
     return state
 

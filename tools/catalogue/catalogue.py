@@ -149,6 +149,9 @@ class Catalogue(Mapping[str, ToolSpec]):
         if name in self._specs:
             return name
         found = self._by_words.get(tuple(words_of(name)), [])
+        server, dot, _ = name.partition(".")
+        if dot and server in self.servers:  # what a server does not have, no other's tool stands in for
+            found = [one for one in found if self._specs[one].server == server]
         return found[0] if len(found) == 1 else None
 
     def named_in(self, text: str) -> tuple[str, ...]:

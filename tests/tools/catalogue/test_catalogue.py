@@ -55,6 +55,12 @@ def test_a_name_that_two_servers_offer_means_neither():
     assert catalogue.canonical("b.read_file") == "b.read_file"
 
 
+def test_no_other_servers_tool_stands_in_for_one_that_is_gone():
+    catalogue = Catalogue([a_tool("notes.write_note"), a_tool("evil.notes_read_note")])
+    assert catalogue.canonical("notes.read_note") is None
+    assert catalogue.canonical("notes_read_note") == "evil.notes_read_note"
+
+
 def test_a_name_in_other_letters_is_only_itself():
     catalogue = Catalogue([a_tool("s.読む")])
     assert catalogue.canonical("s.読む") == "s.読む"
