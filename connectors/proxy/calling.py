@@ -2,7 +2,7 @@
 
 import asyncio
 import contextvars
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -50,8 +50,7 @@ class Calling:
                 "what you want"
             )
         how: How = "listed" if name in on_list else self._how(name, session)
-        ended = await self._call(ctx, Wanted(name, params), session, how)
-        return ended if isinstance(ended, ToolResult) else await asyncio.to_thread(direct, ended, self.gateway.file_of)
+        return await self._call(ctx, Wanted(name, params), session, how, direct)
 
     async def call_named(
         self, ctx: Context, name: str, params: dict[str, Any], context_id: str | None, *, only_reads: bool
@@ -63,12 +62,7 @@ class Calling:
         """
         session = self.gateway.session_of(ctx, context_id)
         how = self._how(name, session)
-        ended = await self._call(ctx, Wanted(name, params, only_reads=only_reads), session, how)
-        return (
-            ended
-            if isinstance(ended, ToolResult)
-            else await asyncio.to_thread(by_meta_tool, ended, self.gateway.file_of)
-        )
+        return await self._call(ctx, Wanted(name, params, only_reads=only_reads), session, how, by_meta_tool)
 
     def _how(self, name: str, session: ProxySession) -> How:
         """Return how a client came to a tool: a modern client's context lists what it was told of."""
@@ -77,9 +71,9 @@ class Calling:
         return "searched" if name in session.searched else "named"
 
     async def _call(
-        self, ctx: Context, wanted: Wanted, session: ProxySession, how: How
-    ) -> CognitionPacket | ToolResult:
-        """Have a call made by the one way of all calls; it ends in a packet, or in a question to the client."""
+        self, ctx: Context, wanted: Wanted, session: ProxySession, how: How, told: Callable[..., ToolResult]
+    ) -> ToolResult:
+        """Have a call made by the one way of all calls; it ends as `told` says, or in a question to the client."""
         try:
             decided = await self._decided(ctx, wanted, session)
             if isinstance(decided, ToolResult):
@@ -95,7 +89,7 @@ class Calling:
         call = packet.routing.calls[0]
         use = shown_use(call, session.query, session.palette, COUNTS[how], packet.header)
         self.gateway.recorder.ended(packet, use, entries)
-        return packet
+        return await asyncio.to_thread(told, packet, self.gateway.file_of)
 
     async def _decided(self, ctx: Context, wanted: Wanted, session: ProxySession) -> CognitionPacket | ToolResult:
         """Return the packet of a call with its person's word on it, where it needs one."""
