@@ -1,9 +1,10 @@
 """Serving a gateway over standard input and output, or over HTTP: FastMCP's transports, with our checks in front."""
 
+import asyncio
 import hmac
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
@@ -15,6 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
+from connectors.interrupts import end, stopped_by_ctrl_c
 from connectors.proxy.config import CONTEXT_NAME
 from connectors.proxy.gateway import Gateway
 from connectors.proxy.server import make_server
@@ -62,8 +64,18 @@ class ByContext:
 
 
 async def serve_stdio(gateway: Gateway) -> None:
-    """Serve the one client at standard input and output, until it goes away."""
-    await make_server(gateway).run_stdio_async(show_banner=False, log_level="WARNING")
+    """Serve the one client at standard input and output, until it goes away.
+
+    A signal ends the process when what has ended is recorded: what reads standard input cannot be stopped.
+    """
+    loop = asyncio.get_running_loop()
+
+    async def stopped() -> None:
+        await gateway.recorder.written()
+        end()
+
+    with stopped_by_ctrl_c(lambda: asyncio.run_coroutine_threadsafe(stopped(), loop)):
+        await make_server(gateway).run_stdio_async(show_banner=False, log_level="WARNING")
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -77,6 +89,17 @@ def bound(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         raise ConfigError(f"--host {host} --port {port}: cannot listen there: {error.strerror or error}") from error
+
+
+class _Server(uvicorn.Server):
+    """Ends when it is told to, and lets what stands around it end too: uvicorn would raise the signal once more."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Heed signals while it runs."""
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
 
 
 async def serve_http(gateway: Gateway, listening: socket.socket, tokens: dict[str, str], hosts: list[str]) -> None:
@@ -93,7 +116,7 @@ async def serve_http(gateway: Gateway, listening: socket.socket, tokens: dict[st
         )
     app = http_app(gateway, tokens, hosts)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S, lifespan="on", ws="none")
-    await uvicorn.Server(config).serve(sockets=[listening])
+    await _Server(config).serve(sockets=[listening])
 
 
 def http_app(gateway: Gateway, tokens: dict[str, str], hosts: list[str]) -> Starlette:
