@@ -3,7 +3,7 @@
 from functools import partial
 
 from deciders.language.answer import respond_by_model
-from deciders.language.intent import detect_by_model
+from deciders.language.intent import left_to_selection
 from deciders.language.review import review_by_model
 from deciders.language.selection import select_by_model
 from deciders.protocols import D, Decider, Deciders, T
@@ -24,12 +24,12 @@ def reflex_deciders() -> Deciders:
 
 
 def language_deciders(lite: ModelSource, prime: ModelSource) -> Deciders:
-    """Return deciders by model: `lite` for intent and selection, `prime` for review and answer.
+    """Return deciders by model: `lite` for selection, to which intent is left, `prime` for review and answer.
 
     Nothing stands in for the review: one that fails counts as 0.0, and the gate stays closed.
     """
     return Deciders(
-        intent=with_reflex(partial(detect_by_model, lite), detect_by_reflex),
+        intent=left_to_selection,
         selector=with_reflex(partial(select_by_model, lite), select_by_reflex),
         reviewer=partial(review_by_model, prime),
         responder=with_reflex(partial(respond_by_model, prime), respond_by_reflex),

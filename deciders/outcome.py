@@ -36,6 +36,8 @@ def routing_after(
             return _described(routing, selection.tool_names, packet, catalogue)
         case "clarify" | "describe":
             return routing.ended(f"selection asked to {selection.action} again and again, without a result")
+    if not selection.needs_tool:
+        return routing.ended("")
     if selection.decided_by == "model" and _may_widen(packet):
         return routing.missed()
     return routing.ended(selection.reasoning or "no tool fits the request")
@@ -43,7 +45,8 @@ def routing_after(
 
 def routing_from_queue(routing: ToolRouting, context: RoutingContext) -> ToolRouting:
     """Return the routing of a pass that makes the calls for which there was no room in the last one."""
-    return routing.selected().called(routing.queued_calls, context.max_parallel_calls)
+    queued = routing.queued_calls
+    return routing.selected().called(queued, context.max_parallel_calls, complete=routing.complete)
 
 
 def _may_widen(packet: CognitionPacket) -> bool:
@@ -98,7 +101,8 @@ def _call(
     fresh = tuple(call for call in new if not any(call.same_call(earlier) for earlier in routing.past_calls))
     told = " ".join(problem.message for problem in problems)
     if fresh:
-        return routing.called(fresh, most, f"a call was left out: {told}" if told else "")
+        left_out = f"a call was left out: {told}" if told else ""
+        return routing.called(fresh, most, left_out, complete=None if left_out else selection.complete)
     if valid:
         return routing.ended("the same call was already made, or turned down, this turn, so it is not made again")
     return routing.ended(told or "selection named no call")

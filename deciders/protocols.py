@@ -82,6 +82,10 @@ class Selection(Decision):
 
     action: Literal["call", "none", "clarify", "describe"]
     confidence: Confidence
+    complete: bool | None = None
+    """For `call`: whether these calls are all that the request takes; None: it was not said."""
+    needs_tool: bool = True
+    """For `none`: False where the request needs no tool, not even one that is not here."""
     calls: tuple[WantedCall, ...] = ()
     tool_names: tuple[str, ...] = ()
     """For `describe`: whose full description is needed."""
@@ -172,6 +176,6 @@ class Deciders:
     reviewer: Reviewer
     responder: Responder
     lite: ModelSource | None = None
-    """The model behind intent and selection; None: reflexes decide."""
+    """The model behind selection; None: reflexes decide."""
     prime: ModelSource | None = None
     """The model behind review and answer; None: reflexes decide."""

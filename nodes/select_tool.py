@@ -29,6 +29,11 @@ async def select_tool(
     if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
         routing = routing.ended(selection.question)
     return {
+        **(
+            {}
+            if selection.needs_tool
+            else {"intent": packet.intent.without_tool(selection.confidence, selection.confidence_source)}
+        ),
         "tool_routing": routing,
         **asking(packet, asks=routing.outcome == "clarify"),
         "metrics": packet.metrics.spent(STAGE, selection.usage).failed(*selection.errors(STAGE)),
@@ -63,7 +68,7 @@ def _outcome(routing: ToolRouting) -> str:
             return f"wants the full text of {', '.join(wanted[:6]) or 'unknown tools'}{more}"
         case "miss":
             return f"selects again: {_missing(routing)}"
-    return f"no tool: {routing.note}"
+    return f"no tool: {routing.note or 'none is needed'}"
 
 
 def _missing(routing: ToolRouting) -> str:

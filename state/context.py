@@ -19,6 +19,16 @@ class RoutingContext(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = Field(default=True, description="Route tools at all. Off: every request is only answered.")
+    explain: bool = Field(
+        default=False, description="Have the models write why they chose, how sure they are, and what else would do."
+    )
+    review: Literal["all", "risky"] = Field(
+        default="all",
+        description="What the prime model reviews: all calls, or not those that only read, here, in the user's words.",
+    )
+    persona: str = Field(
+        default="", max_length=4_000, description="Who answers, and how: put before the prompt of the answer."
+    )
     selection_temperature: float = Field(default=0.15, ge=0.0, le=2.0, description="Temperature of tool selection.")
     selection_top_p: float = Field(default=0.9, gt=0.0, le=1.0, description="Nucleus sampling of tool selection.")
     selection_max_tokens: int = Field(default=500, ge=16, le=8192, description="Longest selection, in tokens.")
@@ -92,6 +102,7 @@ def _within(one: str, other: str) -> bool:
 
 STRICTER: dict[str, Callable[[Any, Any], Any]] = {
     "enabled": min,
+    "review": lambda *two: "all" if "all" in two else "risky",
     "confidence_threshold": max,
     "max_reinjections": min,
     "max_parallel_calls": min,

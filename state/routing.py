@@ -200,6 +200,8 @@ class ToolRouting(Section):
     """The calls of this pass; several when they do not depend on each other."""
     past_calls: tuple[ToolCall, ...] = ()
     """The calls of this turn's earlier passes, oldest first."""
+    complete: bool | None = None
+    """Whether the selection said that its calls are all that the request takes; None: it did not say."""
     queued_calls: tuple[ToolCall, ...] = ()
     """Calls beyond the most that one pass may make: the next pass makes them."""
     step: int = Field(default=0, ge=0)
@@ -270,6 +272,7 @@ class ToolRouting(Section):
             step = self.step + 1, len(self.all_calls)
         return ToolRouting(
             past_calls=self.all_calls,
+            complete=self.complete if self.queued_calls else None,
             queued_calls=self.queued_calls,
             step=step[0],
             step_start=step[1],
@@ -301,9 +304,11 @@ class ToolRouting(Section):
         """Return the routing with more corrections."""
         return self._changed(corrections=self.corrections + corrections)
 
-    def called(self, calls: tuple[ToolCall, ...], most: int, note: str = "") -> "ToolRouting":
+    def called(
+        self, calls: tuple[ToolCall, ...], most: int, note: str = "", *, complete: bool | None = None
+    ) -> "ToolRouting":
         """Return the routing with these calls to be made: `most` of them in this pass, the rest in later ones."""
-        return self._came_to("call", calls=calls[:most], queued_calls=calls[most:], note=note)
+        return self._came_to("call", calls=calls[:most], queued_calls=calls[most:], note=note, complete=complete)
 
     def asked(self, question: str) -> "ToolRouting":
         """Return the routing with a question for the user."""

@@ -99,6 +99,11 @@ class Intent(Section):
     """None where no model judged."""
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
 
+    def without_tool(self, confidence: Confidence | None, source: ConfidenceSource) -> "Intent":
+        """Return the section of a request that turned out to need no tool."""
+        task = SystemTask.GENERATE_DRAFT
+        return self._changed(needs_tool=False, system_task=task, confidence=confidence, confidence_source=source)
+
     def now_at(self, task: SystemTask) -> "Intent":
         """Return the section with another task at hand."""
         return self._changed(system_task=task)

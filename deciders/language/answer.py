@@ -24,7 +24,8 @@ async def respond_by_model(
     """
     model = await source()
     user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet))
-    system = render("answer_system", ledger=harmless(catalogue.ledger))
+    persona = f"{context.persona.strip()}\n\n" if context.persona.strip() else ""
+    system = persona + render("answer_system", ledger=harmless(catalogue.ledger))
     answer = await complete(
         model,
         await conversation(model, packet, [system], user, MAX_TOKENS),

@@ -5,10 +5,9 @@ from typing import Any
 
 from deciders.outcome import ALL
 from models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
-from state.sections import Access
+from models.schemas import Schema
 from tools.spec.tool_spec import ToolSpec
 
-INTENT_CHARS = 100
 REASON_CHARS = 200
 QUESTION_CHARS = 300
 MAX_DESCRIBED = 5
@@ -17,59 +16,56 @@ MAX_GROUPS = 64
 MAX_ALTERNATIVES = 3
 
 
-def intent_form() -> AnswerForm:
-    """Return the form of an intent."""
-    body = obj(
-        needs_tool={"type": "boolean"},
-        user_intent=text(INTENT_CHARS),
-        access={"enum": [access.value for access in Access]},
-        confidence=CONFIDENCE,
-    )
-    return AnswerForm("intent", body, choices=(Choice.among("needs_tool", values=[True, False]),))
-
-
 def selection_form(
-    tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[str] = (), in_full: Collection[str] | None = None
+    tools: Sequence[ToolSpec],
+    max_calls: int,
+    groups: Sequence[str] = (),
+    in_full: Collection[str] | None = None,
+    *,
+    explain: bool = False,
 ) -> AnswerForm:
     """Return the form of a selection from these tools: it can call no other, and give each only its own arguments.
 
     Args:
         groups: categories and servers whose tools it may ask to see.
         in_full: names of the tools whose arguments the prompt shows; None for all.
+        explain: whether reasons, alternatives and a confidence are written as well.
     """
     names = [tool.name for tool in tools]
+    why: Schema = {"reasoning": text(REASON_CHARS), "confidence": CONFIDENCE} if explain else {}
     ways = {
-        "none": _way("none"),
-        "clarify": _way("clarify", question={**text(QUESTION_CHARS), "minLength": 1}),
+        "none": _way("none", needs_tool={"type": "boolean"}, **why),
+        "clarify": _way("clarify", question={**text(QUESTION_CHARS), "minLength": 1}, **why),
     }
     if names:
         named = {"enum": names}
         calls = [obj(tool={"const": name}, params={"$ref": f"#/$defs/{_part(at)}"}) for at, name in enumerate(names)]
-        alternatives = _list(obj(tool=named, reason=text(REASON_CHARS)), 0, MAX_ALTERNATIVES)
-        call = _way("call", calls=_list({"anyOf": calls}, 1, max_calls))
-        call["properties"]["alternatives"] = alternatives
+        others = _list(obj(tool=named, reason=text(REASON_CHARS)), 0, MAX_ALTERNATIVES)
+        more = {**why, "alternatives": others} if explain else {}
+        call = _way("call", calls=_list({"anyOf": calls}, 1, max_calls), complete={"type": "boolean"}, **more)
         asked = {"enum": list(dict.fromkeys([*names, *_groups(tools, groups), ALL]))}
-        ways = {"call": call, **ways, "describe": _way("describe", tools=_list(asked, 1, MAX_DESCRIBED))}
+        ways = {"call": call, **ways, "describe": _way("describe", tools=_list(asked, 1, MAX_DESCRIBED), **why)}
     return AnswerForm(
         "selection",
         {"anyOf": list(ways.values())},
         parts={_part(at): _arguments(tool) for at, tool in enumerate(tools)},
-        choices=(Choice.among("action", values=ways), Choice.among("calls", "*", "tool", values=names)),
+        choices=(
+            Choice.among("action", values=ways),
+            Choice.among("calls", "*", "tool", values=names),
+            Choice.among("needs_tool", values=[True, False]),
+        ),
         untold=frozenset(_part(at) for at, name in enumerate(names) if in_full is not None and name not in in_full),
     )
 
 
-def review_form(calls: int) -> AnswerForm:
-    """Return the form of a review of this many calls."""
-    entry = obj(
-        call={"enum": list(range(1, calls + 1))},
-        approved={"type": "boolean"},
-        confidence=CONFIDENCE,
-        reasoning=text(REASON_CHARS),
-    )
+def review_form(calls: int, *, explain: bool = False) -> AnswerForm:
+    """Return the form of a review of this many calls: the verdict first, and why where it is no plain yes."""
+    call, reasoning = {"enum": list(range(1, calls + 1))}, text(REASON_CHARS)
+    reasoned = obj(call=call, approved={"type": "boolean"}, confidence=CONFIDENCE, reasoning=reasoning)
+    plain = obj(call=call, approved={"const": True}, confidence=CONFIDENCE)
     return AnswerForm(
         "review",
-        obj(reviews=_list(entry, calls, calls)),
+        obj(reviews=_list(reasoned if explain else {"anyOf": [plain, reasoned]}, calls, calls)),
         choices=(Choice.among("reviews", "*", "approved", values=[True, False]),),
     )
 
@@ -89,7 +85,7 @@ def _part(at: int) -> str:
 
 
 def _way(action: str, **properties: dict[str, Any]) -> dict[str, Any]:
-    return obj(action={"const": action}, **properties, reasoning=text(REASON_CHARS), confidence=CONFIDENCE)
+    return obj(action={"const": action}, **properties)
 
 
 def _list(items: dict[str, Any], least: int, most: int) -> dict[str, Any]:

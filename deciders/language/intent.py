@@ -1,74 +1,42 @@
-"""Intent detection by a language model."""
+"""Intent where a language model selects: it costs no question of its own, as a selection may choose no tool."""
 
-from pydantic import BaseModel
-
-from deciders.language.forms import intent_form
-from deciders.language.prompting import conversation, harmless, results
 from deciders.protocols import IntentDecision
+from deciders.reflex.intent import detect_by_reflex
 from deciders.reflex.reading import access_of, is_small_talk
-from models.model import ModelSource
-from models.structured import decide
-from prompts.rendering import render
-from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.sections import Access
+from state.transitions import ToolExecutionStatus
 from tools.catalogue.toolbox import Toolbox
 
-MAX_TOKENS = 160
 
+async def left_to_selection(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+    """Say what is certain, and leave the rest to selection.
 
-class IntentAnswer(BaseModel):
-    """What the model answers."""
-
-    needs_tool: bool
-    user_intent: str = ""
-    access: Access = Access.READ
-    confidence: Confidence
-
-
-async def detect_by_model(
-    source: ModelSource, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext
-) -> IntentDecision:
-    """Ask the lite model; plain small talk is not worth a question.
-
-    Raises:
-        DecisionError: the model gave no usable answer.
+    Certain is small talk, that nothing is connected, and that the calls have succeeded which the selection said were
+    all. Where it did not say, the words of the request tell whether a step of it is still open.
     """
-    request = packet.content.user_words
-    if packet.tool_routing is None and is_small_talk(request):
-        return IntentDecision(
-            needs_tool=False,
-            user_intent=request,
-            access=Access.READ,
-            reasoning="small talk",
-            decided_by="reflex",
-        )
-    catalogue = await toolbox.catalogue()
-    model, system = await source(), render("intent_system", ledger=harmless(catalogue.ledger))
-    user = render("intent_user", request=request, results=results(packet))
-    answer = await decide(
-        model,
-        await conversation(model, packet, [system], user, MAX_TOKENS),
-        IntentAnswer,
-        intent_form(),
-        temperature=context.selection_temperature,
-        max_tokens=MAX_TOKENS,
-    )
-    value, sure = answer.value, answer.probability("needs_tool")
-    access = value.access if packet.tool_routing is None else _held(value.access, packet)
+    request, routing = packet.content.user_words, packet.tool_routing
+    if routing is None:
+        if is_small_talk(request):
+            return _decided(False, request, Access.READ, "small talk")
+        if not await toolbox.catalogue():
+            return _decided(False, request, Access.READ, "no tools are connected")
+        return _decided(True, request, access_of(request), "selection decides, which may choose none")
+    if routing.complete is None:
+        return await detect_by_reflex(packet, toolbox, context)
+    executed = all(call.status is ToolExecutionStatus.EXECUTED for call in routing.calls)
+    if routing.complete and executed:
+        return _decided(False, request, packet.intent.access, "the selection said that these calls are all it takes")
+    open_ = "the selection said that more is to be done" if executed else "a call did not succeed"
+    return _decided(True, request, packet.intent.access, open_)
+
+
+def _decided(needs_tool: bool, request: str, access: Access, why: str) -> IntentDecision:
     return IntentDecision(
-        needs_tool=value.needs_tool,
-        user_intent=value.user_intent,
+        needs_tool=needs_tool,
+        user_intent=" ".join(request.split())[:200],
         access=access,
-        confidence=value.confidence if sure is None else sure,
-        confidence_source=ConfidenceSource.STATED if sure is None else ConfidenceSource.MEASURED,
-        decided_by="model",
-        usage=answer.usage,
+        reasoning=why,
+        decided_by="reflex",
     )
-
-
-def _held(wanted: Access, packet: CognitionPacket) -> Access:
-    """Return the access of a later pass. Results have been read by then: it stays within what the user's words ask."""
-    asked = packet.intent.access.risks | access_of(packet.content.user_words).risks
-    return wanted if wanted.risks <= asked else packet.intent.access

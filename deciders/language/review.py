@@ -14,8 +14,15 @@ from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.routing import ToolCall
+from state.routing import Risk, ToolCall
 from tools.catalogue.catalogue import Catalogue
+from tools.spec.tool_spec import ToolSpec
+
+REASONS = "Give your reasons."
+BRIEF = "Give your reasons only where you do not approve, or are not sure."
+_UNJUDGED = ConfidenceSource.UNJUDGED
+SCHEMA_CHARS = 1_500
+"""Of the schema of a reviewed tool."""
 
 
 class ReviewEntry(BaseModel):
@@ -38,12 +45,14 @@ class ReviewAnswer(BaseModel):
 async def review_by_model(
     source: ModelSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
 ) -> Review:
-    """Ask the prime model about all calls of a pass at once.
+    """Ask the prime model about all calls of a pass at once, unless the settings spare it those that risk nothing.
 
     Raises:
         DecisionError: the model gave no usable answer, or did not judge every call exactly once.
     """
     calls = packet.routing.calls
+    if context.review == "risky" and all(map(_risks_nothing, calls)):
+        return Review(reviews=tuple(map(_unreviewed, calls)), decided_by="reflex", confidence_source=_UNJUDGED)
 
     def objection(answer: ReviewAnswer) -> str | None:
         judged = sorted(entry.call for entry in answer.reviews)
@@ -54,13 +63,16 @@ async def review_by_model(
     listed = "\n".join(_described(number, call, catalogue) for number, call in enumerate(calls, start=1))
     before = earlier_words(packet)
     earlier = f"\nEarlier requests, oldest first:\n{data(before)}\n" if before else ""
-    system = render("review_system", ledger=harmless(catalogue.ledger))
+    why, reasoning = (
+        (REASONS, ', "reasoning": "it reads the file that was asked for"') if context.explain else (BRIEF, "")
+    )
+    system = render("review_system", ledger=harmless(catalogue.ledger), why=why, reasoning=reasoning)
     user = render("review_user", request=packet.content.user_words, earlier=earlier, calls=data(listed))
     answer = await decide(
         model,
         [SystemMessage(system), HumanMessage(user)],
         ReviewAnswer,
-        review_form(len(calls)),
+        review_form(len(calls), explain=context.explain),
         temperature=context.review_temperature,
         max_tokens=max_tokens,
         validate=objection,
@@ -74,6 +86,16 @@ async def review_by_model(
         decided_by="model",
         usage=answer.usage,
     )
+
+
+def _risks_nothing(call: ToolCall) -> bool:
+    """Whether a call only reads, on the user's own machine and servers, with nothing but the user's words."""
+    return call.risk is Risk.READ and not call.open_world and not call.foreign
+
+
+def _unreviewed(call: ToolCall) -> CallReview:
+    why = "it only reads, with the user's own words: the settings spare it the review"
+    return CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=_UNJUDGED, reasoning=why)
 
 
 def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> CallReview:
@@ -102,6 +124,12 @@ def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     return (
         f"{number}. {call.tool_name} ({call.risk}): {spec.brief if spec else 'the tool is gone'}\n"
         f"   arguments: {json.dumps(call.params, ensure_ascii=False)}\n"
-        f"   where the arguments come from: {origins}\n"
-        f"   why it was chosen: {call.selection_reasoning}"
+        f"   its schema: {_schema(spec)}\n"
+        f"   where the arguments come from: {origins}"
     )
+
+
+def _schema(spec: ToolSpec | None) -> str:
+    """Return what a tool takes: its parameters' schemas, or their names and types where those are long."""
+    whole = json.dumps(spec.parameters, ensure_ascii=False) if spec else "unknown"
+    return whole if spec is None or len(whole) <= SCHEMA_CHARS else spec.signature()

@@ -20,8 +20,11 @@ from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import CheckedCall, checked_call
 from tools.palette.texts import palette_text
 
+WHY = ', "reasoning": "it reads that file", "confidence": 0.9'
+OTHERS = ', "alternatives": [{"tool": "server.other_tool", "reason": "it could also serve"}]'
+"""What is written beside a choice where reasons are asked for."""
 UNSTATED_CONFIDENCE = 0.5
-"""Of a selection written as plain tool calls, which have no place for a confidence."""
+"""Stands where none was measured or written; it is not shown."""
 
 
 class CallAnswer(BaseModel):
@@ -54,8 +57,10 @@ class SelectionAnswer(BaseModel):
     calls: list[CallAnswer] = []
     tools: list[str] = []
     question: str = ""
+    complete: bool | None = None
+    needs_tool: bool = True
     reasoning: str = ""
-    confidence: Confidence
+    confidence: Confidence | None = None
     alternatives: list[AlternativeAnswer] = []
 
     @model_validator(mode="before")
@@ -71,8 +76,8 @@ class SelectionAnswer(BaseModel):
             if "name" not in fields:
                 return written
             calls = [] if fields["name"] is None else [written]
-        unsaid = {"action": "call" if calls else "none", "confidence": UNSTATED_CONFIDENCE}
-        return (written if "action" in written else unsaid | written) | {"calls": calls}
+        unsaid = {"action": "call" if calls else "none"}
+        return (unsaid | written) | {"calls": calls}
 
     @field_validator("confidence", mode="before")
     @classmethod
@@ -118,7 +123,9 @@ async def select_by_model(
         model,
         await conversation(model, packet, systems, _user(packet), max_tokens),
         SelectionAnswer,
-        selection_form(tools, context.max_parallel_calls, [*shown, *catalogue.groups], in_full),
+        selection_form(
+            tools, context.max_parallel_calls, [*shown, *catalogue.groups], in_full, explain=context.explain
+        ),
         temperature=context.selection_temperature,
         top_p=context.selection_top_p,
         max_tokens=max_tokens,
@@ -148,7 +155,11 @@ def _selection(
     )
     measured = [call.confidence for call in calls] if calls else [answer.probability("action")]
     known = [probability for probability in measured if probability is not None]
-    sure = len(known) == len(measured)
+    sure, source = UNSTATED_CONFIDENCE, ConfidenceSource.UNJUDGED
+    if len(known) == len(measured):
+        sure, source = min(known), ConfidenceSource.MEASURED
+    elif value.confidence is not None:
+        sure, source = value.confidence, ConfidenceSource.STATED
     return Selection(
         action=value.action,
         calls=calls,
@@ -157,8 +168,10 @@ def _selection(
         alternatives=tuple(Alternative(tool_name=one.tool, reason=one.reason) for one in value.alternatives[:5]),
         corrections=tuple(corrections),
         only_validated=only_validated,
-        confidence=min(known) if sure else value.confidence,
-        confidence_source=ConfidenceSource.MEASURED if sure else ConfidenceSource.STATED,
+        confidence=sure,
+        confidence_source=source,
+        complete=value.complete if value.action == "call" else None,
+        needs_tool=value.needs_tool if value.action == "none" else True,
         reasoning=value.reasoning,
         decided_by="model",
         usage=answer.usage,
@@ -171,6 +184,8 @@ def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingConte
         ledger=harmless(catalogue.ledger),
         palette=data(palette_text(packet.context.palette, catalogue, briefs=briefs)),
         max_calls=str(context.max_parallel_calls),
+        why=WHY if context.explain else "",
+        others=OTHERS if context.explain else "",
     )
 
 
