@@ -14,10 +14,13 @@ from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
+from state.printing import compact_json
 from state.routing import Risk, ToolCall
 from tools.catalogue.catalogue import Catalogue
 from tools.spec.tool_spec import ToolSpec
 
+PLAIN = {"call": 1, "approved": True, "confidence": 0.95}
+"""An approval, by example."""
 REASONS = "Give your reasons."
 BRIEF = "Give your reasons only where you do not approve, or are not sure."
 _UNJUDGED = ConfidenceSource.UNJUDGED
@@ -63,10 +66,9 @@ async def review_by_model(
     listed = "\n".join(_described(number, call, catalogue) for number, call in enumerate(calls, start=1))
     before = earlier_words(packet)
     earlier = f"\nEarlier requests, oldest first:\n{data(before)}\n" if before else ""
-    why, reasoning = (
-        (REASONS, ', "reasoning": "it reads the file that was asked for"') if context.explain else (BRIEF, "")
-    )
-    system = render("review_system", ledger=harmless(catalogue.ledger), why=why, reasoning=reasoning)
+    why, plain = (REASONS, {**PLAIN, "reasoning": "it is what was asked for"}) if context.explain else (BRIEF, PLAIN)
+    approval = compact_json({"reviews": [plain]})
+    system = render("review_system", ledger=harmless(catalogue.ledger), why=why, approval=approval)
     user = render("review_user", request=packet.content.user_words, earlier=earlier, calls=data(listed))
     answer = await decide(
         model,

@@ -1,6 +1,6 @@
 """Tool selection by a language model, at a low temperature."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
@@ -15,13 +15,25 @@ from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket
+from state.printing import compact_json
 from state.routing import Alternative, Correction
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import CheckedCall, checked_call
 from tools.palette.texts import palette_text
 
-WHY = ', "reasoning": "it reads that file", "confidence": 0.9'
-OTHERS = ', "alternatives": [{"tool": "server.other_tool", "reason": "it could also serve"}]'
+FORMS: tuple[dict[str, Any], ...] = (
+    {
+        "action": "call",
+        "calls": [{"tool": "server.tool_name", "params": {"argument": "value"}}],
+        "complete": True,
+    },
+    {"action": "none", "needs_tool": False},
+    {"action": "clarify", "question": "Which of the two do you mean?"},
+    {"action": "describe", "tools": ["server.tool_name"]},
+)
+"""What a selection may be, by example."""
+WHY = {"reasoning": "it is what the request asks for", "confidence": 0.9}
+OTHERS = {"alternatives": [{"tool": "server.other_tool", "reason": "it could also serve"}]}
 """What is written beside a choice where reasons are asked for."""
 UNSTATED_CONFIDENCE = 0.5
 """Stands where none was measured or written; it is not shown."""
@@ -178,14 +190,19 @@ def _selection(
     )
 
 
+def _examples(*, explain: bool) -> Iterator[str]:
+    for form in FORMS:
+        more = {**WHY, **(OTHERS if form["action"] == "call" else {})} if explain else {}
+        yield compact_json({**form, **more})
+
+
 def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:
     return render(
         "selection_system",
         ledger=harmless(catalogue.ledger),
         palette=data(palette_text(packet.context.palette, catalogue, briefs=briefs)),
         max_calls=str(context.max_parallel_calls),
-        why=WHY if context.explain else "",
-        others=OTHERS if context.explain else "",
+        forms="\n".join(_examples(explain=context.explain)),
     )
 
 

@@ -2,12 +2,11 @@
 
 import pytest
 from support.command_line import CommandLine
-from support.prompts import intent
+from support.prompts import NO_TOOL
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, Stall
 from support.terminals import KEYS, Terminal, chatting, leave, said
 
-NO_TOOL = intent(needs_tool=False)
 MODELS = ("--lite", "openai:scripted")
 
 

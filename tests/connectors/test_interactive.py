@@ -3,7 +3,7 @@
 import pexpect
 import pytest
 from support.command_line import CommandLine
-from support.prompts import intent
+from support.prompts import NO_TOOL
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Stall
 from support.terminals import KEYS, ended, said, terminal
@@ -119,7 +119,7 @@ def test_a_question_may_be_left_without_a_traceback(cli: CommandLine, key: str, 
 
 
 def test_a_turn_that_is_stopped_says_how_to_go_on(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(intent(needs_tool=False), Stall("The keeper opens it, "), "The keeper does.")
+    scripted_openai.script(NO_TOOL, Stall("The keeper opens it, "), "The keeper does.")
     models = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
     with terminal(cli, "ask", "--session", "s", "--lite", "openai:scripted", "Who opens?", **models) as child:
         child.expect("The keeper opens")

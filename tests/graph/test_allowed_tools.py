@@ -6,7 +6,7 @@ import pytest
 from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.prompts import call as prompted
-from support.prompts import intent, review, selection
+from support.prompts import review, selection
 from support.scripted_deciders import call, scripted
 from support.scripted_openai import ScriptedOpenAI
 
@@ -97,8 +97,7 @@ async def test_what_is_nearest_is_allowed(notebook: Notebook):
 async def test_no_prompt_names_a_forbidden_tool(
     by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI, chosen: str
 ):
-    yes, no = intent(needs_tool=True, access="mixed"), intent(needs_tool=False)
-    scripted_openai.script(yes, chosen, prompted("notebook.read_note", name="a"), review(0.9), no, "Apples.")
+    scripted_openai.script(chosen, prompted("notebook.read_note", name="a"), review(0.9), "Apples.")
     packet = await run_once(by_model, "Say what stands in note a", notebook, **ONLY_READ)
     assert notebook.called == ["read_note"]
     assert packet.response.candidate == "Apples."

@@ -17,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 from support.blocking import blocking_refused
 from support.gguf_model import write_tiny_gguf
 from support.graphs import Session, stages
-from support.prompts import call, intent, review, selection
+from support.prompts import call, first_call, review, selection
 from support.scripted_openai import ScriptedOpenAI
 
 from connectors.asking import Say
@@ -39,7 +39,6 @@ REPOSITORY = Path(__file__).parents[2]
 QUESTIONS = re.findall(r'^packetgate ask "(.*)"$', (REPOSITORY / "README.md").read_text(), re.MULTILINE)
 LONG = "\n\n".join(f"Paragraph {number} says that the owl sleeps by day and hunts at night." for number in range(500))
 ANSWER, WORDS = LONG[:5_000].strip(), " ".join(["owl"] * 5_000)
-YES, NO = intent(needs_tool=True, access="mixed"), intent(needs_tool=False)
 EXECUTED, ALLOWED = ToolExecutionStatus.EXECUTED, {"allow_write_tools": True, "allow_execute_tools": True}
 
 
@@ -133,8 +132,8 @@ async def test_a_model_decides_at_every_stage(
 ) -> None:
     wish, miss = selection("describe", tools=["*"]), call("ai.red", path="owls.txt")
     write = call("ai.write", path="new.txt", content=LONG)
-    first = (YES, wish, miss, call("ai.read", path="owls.txt"), review(0.9))
-    scripted_openai.script(*first, YES, write, review(0.9), NO, f"<think>{ANSWER}</think>{ANSWER}")
+    first = (wish, miss, first_call("ai.read", path="owls.txt"), review(0.9))
+    scripted_openai.script(*first, write, review(0.9), f"<think>{ANSWER}</think>{ANSWER}")
     attached = TurnRequest(attachments=(("more.txt", LONG),))
     async with at_work(by_model, folder, **ALLOWED) as talk:
         events = await talk.events(Say(LONG, attached))
@@ -147,7 +146,7 @@ async def test_a_model_decides_at_every_stage(
 async def test_reflexes_stand_in_for_a_model_that_fails(
     folder: Path, by_model: Deciders, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(YES, LONG, LONG, review(0.9), NO)
+    scripted_openai.script(LONG, LONG, review(0.9))
     async with at_work(by_model, folder) as talk:
         packet = await talk.say("What does owls.txt say about paragraph 1234?")
     assert {entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback} == {"select_tool", "respond"}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 from support.graphs import run_once
 from support.notebook import Notebook
-from support.prompts import call, intent, review
+from support.prompts import call, review
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import CutOff, HttpError, Message, Raw, Reply, Stall
 
@@ -19,7 +19,6 @@ from state.packet import CognitionPacket
 from state.transitions import ToolExecutionStatus
 
 KEY = "sk-very-secret-key"
-YES, NO = intent(needs_tool=True), intent(needs_tool=False)
 READ_A = call("notebook.read_note", name="a")
 STAGES = ["detect_intent", "select_tool", "review_selection", "respond"]
 
@@ -95,9 +94,7 @@ async def test_nobody_listens(notebook: Notebook):
 
 async def test_what_passes_leaves_no_trace(notebook: Notebook, scripted_openai: ScriptedOpenAI):
     busy = HttpError(429, retry=True, retry_after="0.01")
-    scripted_openai.script(
-        busy, YES, busy, busy, READ_A, HttpError(503, retry=True), review(0.9), NO, "It says apples."
-    )
+    scripted_openai.script(busy, busy, busy, READ_A, HttpError(503, retry=True), review(0.9), "It says apples.")
     packet = await run_once(await deciders_at(scripted_openai.base_url), "Read note a", notebook)
     assert notebook.called == ["read_note"]
     assert packet.response.candidate == "It says apples."
@@ -112,7 +109,7 @@ async def test_a_server_that_refuses_much_is_used_as_it_is(notebook: Notebook, s
         "stream_options": HttpError(400, "Extra inputs are not permitted"),
         "temperature": HttpError(400, "temperature is fixed", param="temperature"),
     }
-    scripted_openai.script(YES, READ_A, review(0.9), NO, "It says apples.")
+    scripted_openai.script(READ_A, review(0.9), "It says apples.")
     packet = await run_once(await deciders_at(scripted_openai.base_url), "Read note a", notebook)
     assert notebook.called == ["read_note"]
     assert packet.response.candidate == "It says apples."

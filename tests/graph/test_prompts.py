@@ -6,13 +6,12 @@ from itertools import pairwise
 import pytest
 from support.graphs import Session, session
 from support.mcp_servers import in_process
-from support.prompts import call, intent, review, selection, sent, system
+from support.prompts import call, review, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI
 from support.work_tools import READS, work_server
 
 from deciders.protocols import Deciders
 
-YES, NO = intent(needs_tool=True), intent(needs_tool=False)
 NONE = selection("none")
 
 SUBJECTS = (
@@ -26,7 +25,7 @@ SUBJECTS = (
 
 def used(tool: str, **params: str) -> list[str]:
     """Return the answers of a turn that calls a tool."""
-    return [YES, call(tool, **params), review(0.9), NO, "There it is."]
+    return [call(tool, **params), review(0.9), "There it is."]
 
 
 def selections(scripted: ScriptedOpenAI) -> list[str]:
@@ -46,7 +45,7 @@ async def test_twenty_turns_leave_one_palette_and_one_ledger(by_model: Deciders,
     async with session(by_model, in_process(work_server())) as office:
         ledger = ""
         for turn in range(20):
-            scripted_openai.script(YES, NONE, NONE, "There is none.")
+            scripted_openai.script(NONE, NONE, "There is none.")
             await office.say(f"{SUBJECTS[turn % len(SUBJECTS)]} ({turn})")
             for number in range(len(scripted_openai.requests)):
                 prompt = "\n".join(text for _, text in sent(scripted_openai, number))
@@ -65,7 +64,7 @@ async def test_twenty_turns_leave_one_palette_and_one_ledger(by_model: Deciders,
 async def test_what_stays_is_the_same_to_the_byte_and_comes_first(by_model: Deciders, scripted_openai: ScriptedOpenAI):
     async with session(by_model, in_process(work_server())) as office:
         for text in SUBJECTS:
-            scripted_openai.script(YES, NONE, NONE, "There is none.")
+            scripted_openai.script(NONE, NONE, "There is none.")
             await office.say(text)
     stable = {prompt.partition("\nTools:\n")[0] for prompt in selections(scripted_openai)}
     assert len(stable) == 1
@@ -86,12 +85,12 @@ async def test_a_tool_that_served_is_in_full_in_the_next_prompt_of_its_session_a
         scripted_openai.script(*used(tool, project_id="p1"))
         await mine.say("Show the timeline of project p1")
         scripted_openai.requests.clear()
-        scripted_openai.script(YES, NONE, NONE, "None.")
+        scripted_openai.script(NONE, NONE, "None.")
         await theirs.say("List my tasks")
         assert f"- {tool}\n" in selections(scripted_openai)[0]
         assert not any(full_text(prompt, tool) for prompt in selections(scripted_openai))
         scripted_openai.requests.clear()
-        scripted_openai.script(YES, NONE, NONE, "None.")
+        scripted_openai.script(NONE, NONE, "None.")
         await mine.say("List my tasks")
         assert all(full_text(prompt, tool) for prompt in selections(scripted_openai))
         assert not full_text(selections(scripted_openai)[0], "office.get_task_history")
@@ -99,7 +98,7 @@ async def test_a_tool_that_served_is_in_full_in_the_next_prompt_of_its_session_a
 
 async def test_a_call_that_failed_promotes_nothing(by_model: Deciders, scripted_openai: ScriptedOpenAI):
     async with session(by_model, in_process(work_server())) as office:
-        scripted_openai.script(YES, call("office.get_task", task_id="t1"), review(0.3), "It was skipped.")
+        scripted_openai.script(call("office.get_task", task_id="t1"), review(0.3), "It was skipped.")
         context = office.context.model_copy(update={"on_low_confidence": "skip"})
         packet = await Session(office.graph, context).say("Show task t1")
         assert packet.context.recent_tools == ()
@@ -117,7 +116,7 @@ async def test_what_is_asked_for_is_described_in_the_next_prompt(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, wish: str, shown: set[str]
 ):
     async with session(by_model, in_process(work_server())) as office:
-        scripted_openai.script(YES, selection("describe", tools=[wish]), NONE, NONE, "None.")
+        scripted_openai.script(selection("describe", tools=[wish]), NONE, NONE, "None.")
         packet = await office.say("List my tasks")
         first, second = selections(scripted_openai)[:2]
         assert not any(full_text(first, tool) for tool in shown)
@@ -130,7 +129,7 @@ async def test_what_is_asked_for_is_described_in_the_next_prompt(
 
 async def test_a_palette_that_left_tools_out_is_widened_once(by_model: Deciders, scripted_openai: ScriptedOpenAI):
     async with session(by_model, in_process(work_server())) as office:
-        scripted_openai.script(YES, NONE, NONE, "None.")
+        scripted_openai.script(NONE, NONE, "None.")
         packet = await office.say("List my tasks", palette_size=8)
         narrow, wide = selections(scripted_openai)
         offered, then_offered = (set(re.findall(r"office\.\w+", prompt)) for prompt in (narrow, wide))

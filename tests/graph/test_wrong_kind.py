@@ -7,7 +7,7 @@ import pytest
 from fastmcp import FastMCP
 from support.graphs import session
 from support.mcp_servers import RawTool, in_process
-from support.prompts import call, intent, last, review, system
+from support.prompts import call, last, review, system
 from support.scripted_deciders import IntentWhileSelecting, ScriptedSelector, scripted
 from support.scripted_deciders import call as wants
 from support.scripted_openai import ScriptedOpenAI
@@ -19,7 +19,6 @@ from deciders.protocols import Deciders
 from state.packet import CognitionPacket
 from state.sections import Access
 
-YES, NO = intent(needs_tool=True, access="write"), intent(needs_tool=False)
 TEXT_ART, PAINTING = call(ASCII, prompt="a fox"), call(IMAGE, prompt="a fox")
 OBJECTION = f"`{ASCII}` is for text art; for images there is `{IMAGE}`."
 
@@ -54,7 +53,7 @@ async def test_by_reflex_with_the_better_tool_off_the_palette(studio: Studio):
 
 
 async def test_a_model_is_corrected_and_follows(studio: Studio, by_model: Deciders, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(YES, TEXT_ART, PAINTING, review(0.9), NO, "Painted.")
+    scripted_openai.script(TEXT_ART, PAINTING, review(0.9), "Painted.")
     packet = await approved_turn(by_model, studio.banner, studio.studio)
     assert studio.drawn == [(IMAGE, "a fox")]
     assert f"Corrections:\n- {OBJECTION}" in last(scripted_openai, 2)
@@ -63,7 +62,7 @@ async def test_a_model_is_corrected_and_follows(studio: Studio, by_model: Decide
 
 
 async def test_the_better_tool_joins_the_palette(studio: Studio, by_model: Deciders, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(YES, TEXT_ART, PAINTING, review(0.9), NO, "Painted.")
+    scripted_openai.script(TEXT_ART, PAINTING, review(0.9), "Painted.")
     packet = await approved_turn(by_model, studio.banner, studio.studio, palette_size=1)
     assert f"- {IMAGE}: Paint a picture" not in system(scripted_openai, 1)
     assert f"- {IMAGE}: Paint a picture" in system(scripted_openai, 2)
@@ -74,7 +73,7 @@ async def test_the_better_tool_joins_the_palette(studio: Studio, by_model: Decid
 async def test_a_model_that_insists_is_heard_by_the_review(
     studio: Studio, by_model: Deciders, scripted_openai: ScriptedOpenAI
 ):
-    scripted_openai.script(YES, TEXT_ART, TEXT_ART, review(0.9), NO, "Drawn.")
+    scripted_openai.script(TEXT_ART, TEXT_ART, review(0.9), "Drawn.")
     packet = await approved_turn(by_model, studio.banner, studio.studio)
     assert studio.drawn == [(ASCII, "a fox")]
     assert not any(entry.is_fallback for entry in packet.reasoning.reflection_log)
@@ -83,7 +82,7 @@ async def test_a_model_that_insists_is_heard_by_the_review(
 
 async def test_a_model_that_wraps_its_call(studio: Studio, by_model: Deciders, scripted_openai: ScriptedOpenAI):
     wrapped = call("call_mcp_tool", server="studio", name="paint", arguments={"promt": "a fox", "width": "64"})
-    scripted_openai.script(YES, wrapped, review(0.9), NO, "Painted.")
+    scripted_openai.script(wrapped, review(0.9), "Painted.")
     packet = await approved_turn(by_model, studio.banner, studio.studio)
     (made,) = packet.routing.all_calls
     assert (made.tool_name, made.params) == (IMAGE, {"prompt": "a fox", "width": 64})

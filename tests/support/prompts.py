@@ -26,19 +26,22 @@ def last(scripted: ScriptedOpenAI, number: int = -1) -> str:
     return text.strip()
 
 
-def intent(*, needs_tool: bool, **more: Any) -> str:
-    """Return an answer about intent."""
-    return json.dumps({"needs_tool": needs_tool, "user_intent": "it", "access": "read", "confidence": 0.9} | more)
-
-
 def selection(action: str, **more: Any) -> str:
     """Return a selection."""
     return json.dumps({"action": action, "reasoning": "because", "confidence": 0.85} | more)
 
 
+NO_TOOL = selection("none", needs_tool=False)
+
+
 def call(tool: str, **params: Any) -> str:
-    """Return a selection of one call."""
+    """Return a selection of one call, which does not say whether it is all."""
     return selection("call", calls=[{"tool": tool, "params": params}])
+
+
+def first_call(tool: str, **params: Any) -> str:
+    """Return a selection of one call, after which another is wanted."""
+    return selection("call", calls=[{"tool": tool, "params": params}], complete=False)
 
 
 def review(*confidences: float, approved: bool = True) -> str:

@@ -7,27 +7,25 @@ from support.archives import keeping
 from support.hostile_packet import HOSTILE
 from support.notebook import Notebook
 from support.openai_models import model_at
-from support.prompts import call, intent, review
+from support.prompts import call, first_call, review
 from support.scripted_openai import serve_scripted_openai
 
 from connectors.trace.page import page
 from deciders.choosing import language_deciders
 from models.openai.model import OpenAICompatible
 
-YES, NO = intent(needs_tool=True, access="write"), intent(needs_tool=False)
-
 
 def approved_turn(folder: Path) -> Path:
     """Return the page of a turn that read, asked, wrote, and mended an answer that was no JSON."""
-    script = [YES, call("notebook.read_note", name="a"), review(0.9), YES, "no JSON"]
-    script += [call("notebook.write_note", name="b", text="x"), review(0.8), NO, "I read a and wrote b."]
+    script = [first_call("notebook.read_note", name="a"), review(0.9), "no JSON"]
+    script += [call("notebook.write_note", name="b", text="x"), review(0.8), "I read a and wrote b."]
     return asyncio.run(_page(folder, Notebook(), "Read a, then write x to b", script))
 
 
 def hostile_turn(folder: Path) -> Path:
     """Return the page of such a turn in which everybody says what would be markup."""
-    script = [YES, call("notebook.read_note", name="a"), review(0.9), YES]
-    script += [call("notebook.write_note", name="b", text=HOSTILE), review(0.8), NO, HOSTILE]
+    script = [first_call("notebook.read_note", name="a"), review(0.9)]
+    script += [call("notebook.write_note", name="b", text=HOSTILE), review(0.8), HOSTILE]
     return asyncio.run(_page(folder, Notebook(a=HOSTILE), f"Read a, then write it to b {HOSTILE[:-4]}", script))
 
 

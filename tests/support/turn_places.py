@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from support.clock_server import Clock
-from support.prompts import call, intent, review
+from support.prompts import call, review
 from support.scripted_openai import ScriptedOpenAI
 
 from connectors.asking import Turn
@@ -65,9 +65,9 @@ class Conversation:
 
 def wanting(tool: str, access: str = "read", **params: Any) -> tuple[str, ...]:
     """Return what the model answers up to a call."""
-    return intent(needs_tool=True, access=access), call(tool, **params), review(0.9)
+    return call(tool, **params), review(0.9)
 
 
 def answering(text: str) -> tuple[str, ...]:
     """Return what the model answers once nothing is wanted any more."""
-    return intent(needs_tool=False), text
+    return (text,)

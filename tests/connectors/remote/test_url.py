@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from support.command_line import CommandLine, Outcome
 from support.langgraph_server import LangGraphServer
-from support.prompts import intent
+from support.prompts import NO_TOOL
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Stall
 from support.terminals import KEYS, chatting, leave
@@ -91,8 +91,7 @@ def test_ctrl_c_stops_a_turn_there_and_keeps_the_session(
     cli: CommandLine, langgraph_server_with_model: tuple[LangGraphServer, ScriptedOpenAI]
 ) -> None:
     server, model = langgraph_server_with_model
-    no_tool = intent(needs_tool=False)
-    model.script(no_tool, Stall("The keeper opens it, "), no_tool, "At seven.")
+    model.script(NO_TOOL, Stall("The keeper opens it, "), NO_TOOL, "At seven.")
     with chatting(cli, "--url", server.url, NO_PROXY="127.0.0.1") as child:
         child.sendline("Who opens the gate?")
         child.expect("The keeper opens")

@@ -9,7 +9,7 @@ import pytest
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from support.notebook import Notebook
-from support.prompts import call, intent, review, sent
+from support.prompts import NO_TOOL, call, review, sent
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, HttpError
 from support.usage import recording, turn
@@ -25,7 +25,6 @@ from state.base import now
 from state.packet import CognitionPacket
 from tools.usage.store import keep, read_usage
 
-YES, NO = intent(needs_tool=True), intent(needs_tool=False)
 READ = call("notebook.read_note", name="a")
 WRITE = call("notebook.write_note", name="a", text="x")
 
@@ -50,7 +49,7 @@ async def said(store: BaseStore, packet: CognitionPacket) -> list[tuple[str, str
 async def test_every_message_is_kept_as_it_was_sent(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
-    scripted_openai.script(YES, READ, review(0.9), NO, "Apples <think>hm</think>.")
+    scripted_openai.script(READ, review(0.9), "Apples <think>hm</think>.")
     async with recording(by_model, store, notebook) as talk:
         packet = await talk.say('Read a: \N{GREEN APPLE} "quoted"\nand more')
     kept = await read_prompts(store, "session", packet.header.packet_id)
@@ -69,13 +68,13 @@ async def test_every_message_is_kept_as_it_was_sent(
         assert one.model == f"scripted at {scripted_openai.base_url}"
         assert one.usage.input_tokens > 0
         assert one.duration_ms > 0
-    assert [one.answer for one in exchanges] == [YES, READ, review(0.9), NO, "Apples <think>hm</think>."]
+    assert [one.answer for one in exchanges] == [READ, review(0.9), "Apples <think>hm</think>."]
 
 
 async def test_a_turn_that_asks_keeps_what_was_said_before_and_after(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
-    scripted_openai.script(intent(needs_tool=True, access="write"), WRITE, review(0.9), NO, "Done.")
+    scripted_openai.script(WRITE, review(0.9), "Done.")
     async with recording(by_model, store, notebook, allow_write_tools=True) as talk:
         asked = await talk.ask("Write x to a")
         assert len(await said(store, asked.packet)) == 3
@@ -88,11 +87,11 @@ async def test_a_turn_that_asks_keeps_what_was_said_before_and_after(
 async def test_both_rounds_are_kept_where_one_had_to_be_repaired(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
-    scripted_openai.script("not JSON", NO, "Hi.")
+    scripted_openai.script("not JSON", NO_TOOL, "Hi.")
     async with recording(by_model, store, notebook) as talk:
         packet = await talk.say("What is new?")
     first, _ = await read_prompts(store, "session", packet.header.packet_id)
-    assert [one.answer for one in first.exchanges] == ["not JSON", NO]
+    assert [one.answer for one in first.exchanges] == ["not JSON", NO_TOOL]
     assert [message.role for message in first.exchanges[1].messages[-2:]] == ["assistant", "user"]
     assert first.exchanges[1].messages[-2].text == "not JSON"
 
@@ -100,7 +99,7 @@ async def test_both_rounds_are_kept_where_one_had_to_be_repaired(
 async def test_a_stage_that_breaks_keeps_why(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
-    scripted_openai.script(YES, READ, HttpError(401), CutOff("Half an ans"))
+    scripted_openai.script(READ, HttpError(401), CutOff("Half an ans"))
     async with recording(by_model, store, notebook, on_low_confidence="skip") as talk:
         packet = await talk.say("Read a")
     kept = {heard.stage: heard.exchanges for heard in await read_prompts(store, "session", packet.header.packet_id)}
@@ -112,7 +111,7 @@ async def test_a_stage_that_breaks_keeps_why(
 async def test_no_key_is_kept(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook, tmp_path: Path
 ) -> None:
-    scripted_openai.script(NO, "Hi.")
+    scripted_openai.script(NO_TOOL, "Hi.")
     async with recording(by_model, store, notebook) as talk:
         await talk.say("What is new?")
     key = scripted_openai.headers[0]["authorization"].removeprefix("Bearer ")
@@ -130,7 +129,7 @@ async def test_reflexes_say_nothing_that_would_be_kept(store: BaseStore, noteboo
 async def test_nothing_is_kept_where_that_is_switched_off(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
-    scripted_openai.script(NO, "Hi.")
+    scripted_openai.script(NO_TOOL, "Hi.")
     async with recording(by_model, store, notebook, prompt_days=0) as talk:
         await talk.say("What is new?")
     assert len((await read_usage(store)).records) == 1
@@ -140,7 +139,7 @@ async def test_nothing_is_kept_where_that_is_switched_off(
 async def test_without_a_record_of_usage_prompts_are_kept_all_the_same(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
-    scripted_openai.script(NO, "Hi.")
+    scripted_openai.script(NO_TOOL, "Hi.")
     async with recording(by_model, store, notebook, usage_days=0) as talk:
         packet = await talk.say("What is new?")
     assert (await read_usage(store)).records == ()
@@ -157,7 +156,7 @@ class Broken(InMemoryStore):
 async def test_a_store_that_takes_nothing_costs_no_turn(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, notebook: Notebook, caplog: pytest.LogCaptureFixture
 ) -> None:
-    scripted_openai.script(NO, "Hi.")
+    scripted_openai.script(NO_TOOL, "Hi.")
     with caplog.at_level(logging.ERROR):
         async with recording(by_model, Broken(), notebook) as talk:
             packet = await talk.say("What is new?")

@@ -6,7 +6,7 @@ from support.gguf_model import write_tiny_gguf
 from support.graphs import session
 from support.notebook import Notebook
 from support.openai_models import model_at
-from support.prompts import call, intent, review
+from support.prompts import call, review
 from support.scripted_openai import HttpError, ScriptedOpenAI
 from support.telemetry import Telemetry, told
 
@@ -40,7 +40,7 @@ def asked(telemetry: Telemetry) -> dict[str, tuple[str | None, str | None]]:
 
 async def test_each_role_by_its_model(notebook: Notebook, telemetry: Telemetry, scripted_openai: ScriptedOpenAI):
     deciders = language_deciders(at(scripted_openai, "small"), at(scripted_openai, "large", is_openai=True))
-    scripted_openai.script(intent(needs_tool=True), READ_A, review(0.9), intent(needs_tool=False), "It says apples.")
+    scripted_openai.script(READ_A, review(0.9), "It says apples.")
     async with session(deciders, notebook) as talk:
         await talk.say("Read note a")
     lite, prime = ("small", None), ("large", "openai")
@@ -54,7 +54,7 @@ async def test_what_was_asked_in_vain_is_the_models_too(
     notebook: Notebook, telemetry: Telemetry, scripted_openai: ScriptedOpenAI
 ):
     deciders = language_deciders(at(scripted_openai, "small"), at(scripted_openai, "large"))
-    scripted_openai.script(intent(needs_tool=True), READ_A, "Fine!", "Fine!", HttpError(410))
+    scripted_openai.script(READ_A, "Fine!", "Fine!", HttpError(410))
     async with session(deciders, notebook, on_low_confidence="skip") as talk:
         await talk.say("Read note a")
     assert asked(telemetry)["review_selection"] == ("large", None)
