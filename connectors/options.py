@@ -87,9 +87,9 @@ def checked(settings: "Settings") -> "Settings":
     """
     if settings.url:
         return settings
-    from models.pool import ModelPool
+    from graph.pool import model_pool
 
-    ModelPool(settings.lite, settings.prime)
+    model_pool(settings)
     return checked_files(settings)
 
 

@@ -12,6 +12,7 @@ from deciders.reflex.intent import detect_by_reflex
 from deciders.reflex.review import review_by_reflex
 from deciders.reflex.selection import select_by_reflex
 from models.model import ModelSource
+from models.turns import in_turn
 from state.context import RoutingContext
 from state.errors import DecisionError, ModelError
 from state.packet import CognitionPacket
@@ -29,10 +30,10 @@ def language_deciders(lite: ModelSource, prime: ModelSource) -> Deciders:
     Nothing stands in for the review: one that fails counts as 0.0, and the gate stays closed.
     """
     return Deciders(
-        intent=with_reflex(partial(detect_by_model, lite), detect_by_reflex),
-        selector=with_reflex(partial(select_by_model, lite), select_by_reflex),
-        reviewer=partial(review_by_model, prime),
-        responder=with_reflex(partial(respond_by_model, prime), respond_by_reflex),
+        intent=with_reflex(in_budget(partial(detect_by_model, lite)), detect_by_reflex),
+        selector=with_reflex(in_budget(partial(select_by_model, lite)), select_by_reflex),
+        reviewer=in_budget(partial(review_by_model, prime)),
+        responder=with_reflex(in_budget(partial(respond_by_model, prime)), respond_by_reflex),
         lite=lite,
         prime=prime,
     )
@@ -46,6 +47,16 @@ def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:
             return await model(packet, tools, context)
         except DecisionError as error:
             return (await reflex(packet, tools, context)).in_place_of(error)
+
+    return decide
+
+
+def in_budget(model: Decider[T, D]) -> Decider[T, D]:
+    """Return a decider by model that waits for it as long as its turn may, all stages together."""
+
+    async def decide(packet: CognitionPacket, tools: T, context: RoutingContext) -> D:
+        with in_turn(packet.header.packet_id, context.turn_budget_s):
+            return await model(packet, tools, context)
 
     return decide
 

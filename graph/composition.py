@@ -12,6 +12,7 @@ from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
 from graph.building import build_graph
 from graph.journal.opening import journal_in
+from graph.pool import model_pool
 from graph.private import private_folder
 from graph.records.prompts import prune_prompts
 from graph.settings import Settings
@@ -111,7 +112,7 @@ async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
     Raises:
         ConfigError, ModelError: something in the settings cannot be used.
     """
-    models = ModelPool(settings.lite, settings.prime)
+    models = model_pool(settings)
     await models.check()
     async with (
         open_tools(settings) as hub,

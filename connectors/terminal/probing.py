@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from connectors.terminal.findings import Finding
 from deciders.language.probe import ProbeResult, TimedAnswer, Trial, load, probe_model
+from graph.pool import model_pool
 from graph.settings import Settings
 from models.endpoint import Role
 from models.model import HeldBy, LocalModelInfo
@@ -31,7 +32,7 @@ INSTEAD = {"selection": "reflexes select instead", "review": "the gate counts 0.
 async def probed(settings: Settings, catalogue: Catalogue, context: RoutingContext) -> AsyncIterator[list[Finding]]:
     """Yield what is found of each model, one after the other, over these tools; over the built-in ones if none."""
     try:
-        pool = ModelPool(settings.lite, settings.prime)
+        pool = model_pool(settings)
     except PacketgateError as error:
         yield [Finding("bad", "models", str(error), UNUSABLE_STATUS)]
         return

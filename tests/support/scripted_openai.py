@@ -22,6 +22,7 @@ from support.scripted_replies import (
     Raw,
     Reply,
     Stall,
+    Thinks,
     Tokens,
     envelope,
     event,
@@ -127,6 +128,8 @@ def _response(reply: Reply, body: dict[str, Any]) -> Response:
         return reply.response()
     if isinstance(reply, CutOff | Stall):
         return reply.response(stream=bool(body.get("stream")))
+    if isinstance(reply, Thinks):
+        return reply.response(body)
     if isinstance(reply, Message):
         usage = _usage(body, str(reply.fields.get("content") or ""))
         return JSONResponse(
