@@ -67,7 +67,8 @@ def journey(packet: CognitionPacket) -> Group:
         f"packet {packet.header.packet_id[:8]}, session {packet.header.session_id}: {total:.0f} ms{spent}{legend}",
         style="dim",
     )
-    problems = [Text(f"! {printable(error.message)}", style="yellow") for error in packet.metrics.errors]
+    told = dict.fromkeys(error.message for error in packet.metrics.errors)
+    problems = [Text(f"! {printable(message)}", style="yellow") for message in told]
     return Group(table, *problems, foot)
 
 

@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage
 
 from models.decoding.formats import CHANNEL_HEADERS, THOUGHTS
 from models.transport import is_too_long
+from models.turns import give_up
 from state.base import TokenUsage
 from state.errors import DecisionError
 
@@ -130,7 +131,11 @@ def ended_in_thought(answer: Answered) -> bool:
 
 
 def cut_off_in_thought(label: str, thoughts: Thoughts, spent: TokenUsage) -> DecisionError:
-    """Return what is to be told of a model that thought until it was cut off, whatever room it had."""
+    """Return what is to be told of a model that thought until it was cut off, whatever room it had.
+
+    Its turn does not ask it again.
+    """
+    give_up(label)
     if thoughts.budget is not None:
         way_out = f"raise its thinking_budget, {thoughts.budget:,}"
     else:

@@ -17,7 +17,7 @@ from state.printing import shorten
 
 MAX_RETRIES = 2
 """How often the openai library tries again after 408, 409, 429, 5xx, or a broken connection, as time allows."""
-TIMEOUT_WAY_OUT = "raise PACKETGATE_MODEL_TIMEOUT, in seconds, or check the server"
+TIMEOUT_WAY_OUT = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in seconds, or check the server"
 
 _LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
 """openai leaves a connection that breaks while streaming to its HTTP library's errors."""
@@ -140,6 +140,11 @@ def is_absent(error: BaseException | None) -> bool:
         return True
     kinds = _kinds(error)
     return bool(kinds & _LATE) or (bool(kinds & _UNREACHED) and not kinds & _BROKEN)
+
+
+def refuses_key(error: BaseException | None) -> bool:
+    """Whether a server refused the key, as it will again."""
+    return getattr(error, "status_code", None) == 401
 
 
 def is_too_long(error: BaseException | None) -> bool:

@@ -12,7 +12,7 @@ from time import monotonic
 
 from langchain_core.language_models import BaseChatModel
 
-from models.transport import TIMEOUT_WAY_OUT, is_absent, model_label, timeout_of, wanted_wait, where_of
+from models.transport import TIMEOUT_WAY_OUT, is_absent, model_label, refuses_key, timeout_of, wanted_wait, where_of
 from state.errors import DecisionError, NotAskedError
 
 FAILURES, REST_S = 3, 30.0
@@ -116,7 +116,7 @@ def attempt(chat: BaseChatModel, *, streamed: bool = False) -> Iterator[Limit]:
         elif is_absent(error.__cause__):
             breaker.failures, breaker.rests_until = breaker.failures + 1, monotonic() + REST_S
             turn.given_up.add(where)
-        elif wanted_wait(error.__cause__) > seconds_left():
+        elif refuses_key(error.__cause__) or wanted_wait(error.__cause__) > seconds_left():
             turn.given_up.add(label)
         raise
     else:
@@ -124,6 +124,12 @@ def attempt(chat: BaseChatModel, *, streamed: bool = False) -> Iterator[Limit]:
     finally:
         _deadline.set(before)  # `reset` refuses where a stream is closed by another task than began it
         turn.spent_s += monotonic() - begun
+
+
+def give_up(label: str) -> None:
+    """Have the turn that is under way not ask a model again."""
+    if turn := _turn.get():
+        turn.given_up.add(label)
 
 
 def seconds_left() -> float:
