@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.gguf_model import write_tiny_gguf
 from support.packets import CONTEXT, FILES
-from support.prompts import call, review, sent
+from support.prompts import call, intent, review, sent
 from support.scripted_openai import ScriptedOpenAI
-from support.scripted_replies import HttpError, Token, Tokens
+from support.scripted_replies import HttpError, Thinks, Token, Tokens
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
@@ -22,6 +22,7 @@ from state.base import ConfidenceSource
 from state.errors import DecisionError
 from tools.catalogue.catalogue import Catalogue
 
+INTENT = intent(needs_tool=True)
 READ = call("files.read_file", path="README.md")
 APPROVAL = Tokens.of(
     '{"reviews":[{"call":1,"approved":',
@@ -71,33 +72,50 @@ async def test_an_answer_that_never_ends_is_told_and_no_error(tiny_gguf: Path):
 async def test_a_server_that_sends_probabilities_only_for_the_review(
     served: OpenAICompatible, scripted_openai: ScriptedOpenAI
 ):
-    scripted_openai.script(APPROVAL, READ)
+    scripted_openai.script(INTENT, READ, APPROVAL, "It is about plans.")
     seen = await probe_model(served, FILES, CONTEXT)
     assert seen.review.confidence is ConfidenceSource.MEASURED
     assert seen.selection.confidence is ConfidenceSource.STATED
     assert [timed.answer.held_by for timed in seen.selection.answers] == ["json_schema"]
     assert seen.selection.answers[0].reading_speed is None
     assert seen.selection.answers[0].writing_speed
-    assert REQUEST in sent(scripted_openai)[-1][1]
+    assert all(REQUEST in one[1] for one in sent(scripted_openai))
 
 
 async def test_a_second_try_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(review(0.9), "I would read it.", READ)
+    scripted_openai.script(INTENT, "I would read it.", READ, review(0.9), "It is about plans.")
     seen = await probe_model(served, FILES, CONTEXT)
     assert (len(seen.selection.answers), seen.selection.problem) == (2, "")
 
 
 async def test_an_answer_that_names_no_such_thing_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     unfit = json.dumps({"action": "call", "calls": [], "confidence": 0.9})
-    scripted_openai.script(review(0.9), unfit, unfit)
+    scripted_openai.script(INTENT, unfit, unfit, review(0.9), "It is about plans.")
     seen = await probe_model(served, FILES, CONTEXT)
     assert '"calls" is empty' in seen.selection.problem
 
 
-@pytest.mark.parametrize("answered", [[], [review(0.9)], [review(0.9), "no JSON"]], ids=["at once", "later", "repair"])
+@pytest.mark.parametrize("answered", [[], [INTENT], [INTENT, "no JSON"]], ids=["at once", "later", "repair"])
 async def test_a_model_that_cannot_be_asked_is_an_error(
     answered: list[str], served: OpenAICompatible, scripted_openai: ScriptedOpenAI
 ):
     scripted_openai.script(*answered, HttpError(500, "out of memory"))
     with pytest.raises(DecisionError, match=r"HTTP 500: .*out of memory"):
         await probe_model(served, FILES, CONTEXT)
+
+
+async def test_thoughts_are_measured_at_each_stage(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    texts = [INTENT, INTENT, READ, review(0.9), "It is about plans."]
+    scripted_openai.script(*(Thinks(3_000, text, "billed") for text in texts))
+    seen = await probe_model(served, FILES, CONTEXT)
+    thoughts = {name: trial.usage.thought_tokens for name, trial in seen.stages.items()}
+    assert thoughts == {"intent": 5_160, "selection": 3_000, "review": 3_000, "answer": 3_000}
+    assert not any(trial.problem for trial in seen.stages.values())
+
+
+async def test_a_thought_without_an_end_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(*[Thinks(90_000, "never")] * 9)
+    seen = await probe_model(served, FILES, CONTEXT)
+    for trial in seen.stages.values():
+        assert "was cut off in its thoughts" in trial.problem
+        assert "reasoning_effort=low" in trial.problem
