@@ -25,7 +25,7 @@ class Thoughts:
         self.longest: int | None = None
         """Tokens of its longest thought so far; None: it has not answered yet."""
         self._most = MOST_ROOM
-        """Its server has refused more."""
+        """More than this its server refuses."""
 
     @property
     def room(self) -> int:
@@ -45,11 +45,14 @@ class Thoughts:
         self.longest = max(tokens, self.longest or 0)
 
     def smaller(self, room: int, error: DecisionError) -> int | None:
-        """Return a smaller room, where it is its size that the server refuses; None: it is not."""
+        """Return a smaller room, where it may be its size that the server refuses; None: it is not."""
         if not room or not is_too_long(error.__cause__):
             return None
-        self._most = room // GROWTH if room >= UNKNOWN_ROOM // GROWTH else 0
-        return self._most
+        return room // GROWTH if room > UNKNOWN_ROOM // GROWTH else 0
+
+    def keep_to(self, room: int) -> None:
+        """Never leave more: its server has refused more, and taken this."""
+        self._most = room
 
 
 class Answered(Protocol):
@@ -76,6 +79,7 @@ class Room:
         self.spent = TokenUsage()
         """What all answers took."""
         self._thoughts, self._length, self._room, self._written = thoughts, length, thoughts.room, 0
+        self._shrunk = False
 
     @property
     def max_tokens(self) -> int:
@@ -88,12 +92,14 @@ class Room:
         if smaller is None:
             error.usage += self.spent
             return False
-        self._room = smaller
+        self._room, self._shrunk = smaller, True
         return True
 
     def answered(self, answer: Answered) -> bool:
         """Learn from an answer; whether to ask again, with more, as a thought took all of it."""
         self.spent += answer.usage
+        if self._shrunk:
+            self._thoughts.keep_to(self._room)
         self._thoughts.saw(answer.usage.thought_tokens)
         larger = self._thoughts.larger(self._room) if ended_in_thought(answer) else None
         stuck = 0 < answer.usage.output_tokens <= self._written  # by its context or its server, whatever it may take

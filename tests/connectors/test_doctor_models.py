@@ -6,7 +6,7 @@ from pathlib import Path
 from support.command_line import CommandLine
 from support.gguf_model import write_tiny_gguf
 from support.packets import FILES
-from support.prompts import call, intent, review, system
+from support.prompts import call, intent, review
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Thinks
 from support.tool_specs import a_tool
@@ -87,7 +87,7 @@ def test_a_model_behind_a_server_and_no_tool_server_that_answers(
     assert "reasoning_effort=low" in rows["thoughts"]
     assert rows["confidence"].startswith("note: selection by stated, review by stated")
     assert "prompt tokens included" in rows["speed"]
-    assert "ai.read" in system(scripted_openai)
+    assert "ai.read" in scripted_openai.requests[1]["messages"][0]["content"]
 
 
 def test_reflexes_are_no_model_to_examine(cli: CommandLine) -> None:
