@@ -60,7 +60,8 @@ def journey(packet: CognitionPacket) -> Group:
         )
     total = sum(packet.metrics.latency_ms.values())
     tokens = sum(usage.input_tokens + usage.output_tokens for usage in packet.metrics.token_usage.values())
-    spent = f", {tokens:,} tokens" if tokens else ""
+    thoughts = sum(usage.thought_tokens for usage in packet.metrics.token_usage.values())
+    spent = f", {tokens:,} tokens{f' ({thoughts:,} of thoughts)' if thoughts else ''}" if tokens else ""
     stated = any(entry.confidence_source is ConfidenceSource.STATED for entry in packet.reasoning.reflection_log)
     legend = "; ~ a number that the model states" if stated else ""
     foot = Text(
