@@ -13,6 +13,7 @@ from models.transport import timeout_of
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.errors import PacketgateError
+from state.printing import counted
 from tools.catalogue.catalogue import Catalogue
 from tools.servers.config import McpConfig
 from tools.servers.opening import open_hub
@@ -97,7 +98,7 @@ def _work(seen: ProbeResult) -> Iterator[Finding]:
 def _decision(stage: str, trial: Trial) -> Finding:
     held_by = trial.answers[-1].answer.held_by if trial.answers else None
     held = f", held to its form by {HELD_BY[held_by]}" if held_by else ""
-    took = f"; {trial.usage.thought_tokens:,} tokens of thoughts" if trial.usage.thought_tokens else ""
+    took = f"; {counted(trial.usage.thought_tokens, 'token')} of thoughts" if trial.usage.thought_tokens else ""
     took += f"; {trial.seconds:.1f} s"
     if trial.problem:
         instead = INSTEAD.get(stage, "reflexes stand in")
@@ -116,7 +117,7 @@ def _patience(seen: ProbeResult, model: Model, context: RoutingContext, role: Ro
         less = "enable_thinking=false" if timeout is None else THINKS_LESS
         asked = model.options.reasoning_effort or model.options.enable_thinking is False
         way = "" if asked else f"; {less}, behind a ? after its name, has it think less"
-        yield Finding("ok", "  thoughts", f"up to {longest:,} tokens before an answer{way}")
+        yield Finding("ok", "  thoughts", f"up to {counted(longest, 'token')} before an answer{way}")
     if timeout is None:
         return
     if slowest > timeout / 2:
