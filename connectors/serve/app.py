@@ -169,14 +169,14 @@ async def unless_gone(request: Request, answer: Coroutine[Any, Any, Response]) -
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    tasks = [asyncio.ensure_future(answer), asyncio.ensure_future(gone())]
+    answering, going = asyncio.create_task(answer), asyncio.create_task(gone())
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return tasks[0].result() if tasks[0].done() else Response(status_code=CLOSED)  # type: ignore[func-returns-value]
+        await asyncio.wait([answering, going], return_when=asyncio.FIRST_COMPLETED)
+        return answering.result() if answering.done() else Response(status_code=CLOSED)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        answering.cancel()
+        going.cancel()
+        await asyncio.gather(answering, going, return_exceptions=True)
 
 
 async def _whole(pieces: AsyncGenerator[Piece]) -> Response:

@@ -11,7 +11,7 @@ from connectors.serve.protocol import Said
 from connectors.serve.questions import is_question, reply_in, written
 from connectors.serve.threads import Point, Scope, Threads
 from connectors.sessions import AnswerPiece, Sessions, SessionState
-from connectors.turn import Asked, Finished, run_turn
+from connectors.turn import Asked, Finished, Waiting, run_turn
 from models.markup.stripping import strip_markup
 from state.base import TokenUsage, new_id
 from state.context import RoutingContext
@@ -107,6 +107,8 @@ class Conversations:
         async with aclosing(run_turn(self.sessions, turn, session, heard.rights)) as events:
             async for event in events:
                 match event:
+                    case Waiting():
+                        yield Stage("waiting")
                     case StageStarted(stage=stage):
                         yield Stage(stage)
                     case StageFinished(usage=spent) | StageStopped(usage=spent):

@@ -22,7 +22,7 @@ def written(question: dict[str, Any]) -> str:
     if question.get("kind") == "question":
         return f"{body}\n\nAnswer in your own words. {mark}"
     requests = question["action_requests"]
-    more = dict.fromkeys(word for one in requests for word in one.get("remember", ()))
+    more = [word for word in requests[0].get("remember", ()) if all(word in one["remember"] for one in requests)]
     words = ", ".join(f"`{word}`" for word in ("yes", "no", "skip", *more))
     edit = "`edit {...}` with other arguments" if len(requests) == 1 else "`edit [{...}, ...]` with arguments for each"
     every = "" if len(requests) == 1 else f" for all {len(requests)}"

@@ -1,8 +1,8 @@
 """Which session a conversation is: the client sends all of it with every request, and no name.
 
 A conversation is known by its whole text, under the client's token and whatever name the client gives it. With every
-answer that text is recorded, and with a question its message alone as well: it holds the question's id, which nobody can
-guess. A text that two sessions have come to is nobody's: whoever continues it gets a session of their own.
+answer that text is recorded, and with a question its message alone as well: it holds the question's id, which nobody
+guesses. A text that two sessions have come to is nobody's: whoever continues it gets a session of their own.
 """
 
 import json
