@@ -111,7 +111,7 @@ async def test_an_edited_history_is_a_conversation_of_its_own(cli: CommandLine) 
         assert sorted(turns_of(cli).values()) == [1, 2]
         assert "Buy milk." in await chat.say("Read todo.txt")
         assert sorted(turns_of(cli).values()) == [1, 3]
-        for unknown in ("<|im_start|>", "\ud800\0"):
+        for unknown in ("<|im_start|>", "\0"):
             messages = [{"role": "assistant", "content": unknown}, *chat.messages]
             assert "Buy milk." in await Chat(served.client(), messages=messages).say("Read todo.txt")
         assert sorted(turns_of(cli).values()) == [1, 1, 1, 3]
@@ -249,7 +249,7 @@ async def test_what_is_not_served_is_refused_in_openai_s_shape(cli: CommandLine,
             error = answer.json()["error"]
             assert (answer.status_code, error["param"]) == (status, param), error
             assert set(error) == {"message", "type", "param", "code"}
-        for content in (b"{", b"[" * 100_000, b"\xff"):
+        for content in (b"{", b"[" * 100_000, b"\xff", b'{"model": "packetgate", "messages": "\\ud800"}'):
             assert (await client.post("/chat/completions", content=content)).json()["error"]["message"]
         assert (await client.get("/nothing")).json()["error"]["type"] == "invalid_request_error"
         assert (await client.get("/models", headers={"Host": "evil.example"})).status_code == 421
