@@ -58,7 +58,7 @@ class Endpoint:
 
     async def models(self, request: Request) -> Response:
         """List the one model, or show it."""
-        self._client(request)
+        self.client(request)
         model = {"id": MODEL, "object": "model", "created": 0, "owned_by": MODEL}
         name = request.path_params.get("name")
         if name not in {None, MODEL}:
@@ -67,7 +67,7 @@ class Endpoint:
 
     async def chat(self, request: Request) -> Response:
         """Answer the last message of a conversation."""
-        client = self._client(request)
+        client = self.client(request)
         asked = read_request(ChatRequest, await body_of(request))
         asked.check()
         said = spoken(asked.messages)
@@ -86,7 +86,7 @@ class Endpoint:
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
 
-    def _client(self, request: Request) -> str:
+    def client(self, request: Request) -> str:
         """Return who asks.
 
         Raises:

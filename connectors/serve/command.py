@@ -36,16 +36,23 @@ def serve(
         config = load_clients(ServeConfig, settings.preferences_path)
         context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
         tokens = config.tokens(TOKEN)
+        from starlette.routing import Route
+
         from connectors.http import bound, check_guarded, serve_app
         from connectors.opening import open_sessions
         from connectors.serve.app import Endpoint, make_app
+        from connectors.serve.decisions import Decisions
+        from models.pool import ModelPool
 
+        models = ModelPool(settings.lite, settings.prime)
         with bound(host, port) as listening:
             check_guarded(listening, has_tokens=bool(tokens), table="serve", variable=TOKEN)
-            async with open_sessions(settings) as sessions:
+            async with open_sessions(settings, models) as sessions:
                 typer.echo(f"packetgate: http://{host}:{listening.getsockname()[1]}/v1", err=True)
                 endpoint = Endpoint(sessions, config, context, tokens)
-                await serve_app(make_app(endpoint, allow_host or []), listening)
+                decisions = Decisions(endpoint, lambda: models.get("prime"))
+                route = Route("/v1/decisions", decisions.decide, methods=["POST"])
+                await serve_app(make_app(endpoint, allow_host or [], route), listening)
         return 0
 
     run(start)
