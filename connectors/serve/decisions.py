@@ -4,7 +4,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -29,7 +29,7 @@ class _Wire(BaseModel):
 class Option(_Wire):
     """A value to choose."""
 
-    value: bool | str = Field(union_mode="left_to_right", strict=True)
+    value: StrictBool | StrictStr
     description: str | None = None
 
 
