@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from models.endpoint import Endpoint, Role, endpoint_of, shown
 from models.llama.loading import check_gguf, check_installed
-from models.spec import ModelSpec, parse_model
+from models.spec import REFLEX, ModelSpec, parse_model
+from state.errors import ModelError
 
 if TYPE_CHECKING:
     from models.model import Model
+    from models.openai.decisions import DecisionEndpoint
 
 
 class ModelPool:
@@ -19,11 +21,18 @@ class ModelPool:
     def __init__(self, lite: str = "reflex", prime: str = "reflex") -> None:
         """Read the model strings; where only one names a model, it plays both roles.
 
+        A `decisions:NAME` as prime reviews and nothing else: what plays `lite` answers.
+
         Raises:
             ModelError: a string names no model, or a base URL in the environment is none.
             ConfigError: a time-out in the environment is none.
         """
         given: dict[Role, ModelSpec] = {"lite": parse_model(lite), "prime": parse_model(prime)}
+        if given["lite"].provider == "decisions":
+            raise ModelError(f"{lite!r} answers questions with a probability, and nothing else: it can only be prime")
+        self._decisions: _Decisions | None = None
+        if given["prime"].provider == "decisions":
+            self._decisions, given["prime"] = _Decisions(given["prime"].name), REFLEX
         real: list[Role] = [role for role, spec in given.items() if spec.provider != "reflex"]
         self._parts: dict[Role, _Part] = {}
         for role in given:
@@ -42,6 +51,26 @@ class ModelPool:
         return await asyncio.to_thread(self._parts[role].load)
 
     @property
+    def is_reflex(self) -> bool:
+        """Whether no role has a model, whoever reviews."""
+        return all(part.spec == REFLEX for part in self._parts.values())
+
+    @property
+    def has_reviewer(self) -> bool:
+        """Whether a decision endpoint reviews, and not the prime model."""
+        return self._decisions is not None
+
+    async def reviewer(self) -> "DecisionEndpoint":
+        """Return the decision endpoint that reviews.
+
+        Raises:
+            ModelError: there is none, or it lacks its key.
+        """
+        if self._decisions is None:
+            raise ModelError("no decision endpoint reviews: set PACKETGATE_PRIME to decisions:NAME")
+        return await asyncio.to_thread(self._decisions.load)
+
+    @property
     def players(self) -> tuple[tuple[Role, ...], ...]:
         """The roles, those together that one model plays."""
         return (("lite", "prime"),) if self._parts["lite"] is self._parts["prime"] else (("lite",), ("prime",))
@@ -54,10 +83,41 @@ class ModelPool:
         """
         for part in dict.fromkeys(self._parts[role] for role in roles or self._parts):
             await part.check()
+        if self._decisions and (not roles or "prime" in roles):
+            await self._decisions.check()
 
     def describe(self, role: Role) -> str:
         """Return what plays the role, for display."""
-        return self._parts[role].description
+        reviewed = f"; {self._decisions.description} reviews" if self._decisions else ""
+        return self._parts[role].description + reviewed
+
+
+class _Decisions:
+    """The decision endpoint that reviews."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._endpoint = endpoint_of("prime")
+        self._lock = threading.Lock()
+        self._made: DecisionEndpoint | None = None
+
+    @property
+    def description(self) -> str:
+        return f"{self._name} at {shown(self._endpoint.base_url)}"
+
+    def load(self) -> "DecisionEndpoint":
+        with self._lock:
+            if self._made is None:
+                from models.openai.decisions import DecisionEndpoint
+
+                self._made = DecisionEndpoint(self._name, self._endpoint)
+            return self._made
+
+    async def check(self) -> None:
+        endpoint = await asyncio.to_thread(self.load)
+        from models.openai.connect import check_endpoint
+
+        await check_endpoint(endpoint.client, self._endpoint)
 
 
 class _Part:
@@ -86,7 +146,7 @@ class _Part:
             model: Any = await asyncio.to_thread(self.load)
             from models.openai.connect import check_endpoint
 
-            await check_endpoint(model.chat, self.endpoint)
+            await check_endpoint(model.chat.root_async_client, self.endpoint)
         elif self.spec.provider == "llamacpp":
             await asyncio.to_thread(check_gguf, self.spec.name)
             await asyncio.to_thread(check_installed)

@@ -1,4 +1,4 @@
-"""How a model is named: `reflex`, `openai:NAME`, `llamacpp:PATH?option=value`."""
+"""How a model is named: `reflex`, `openai:NAME`, `llamacpp:PATH?option=value`; and `decisions:NAME`, which reviews."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,9 +7,11 @@ from urllib.parse import parse_qsl
 
 from state.errors import ModelError
 
-Provider = Literal["reflex", "openai", "llamacpp"]
+Provider = Literal["reflex", "openai", "llamacpp", "decisions"]
 
-FORMS = "`reflex`, `openai:NAME`, or `llamacpp:/path/model.gguf?n_ctx=8192&n_gpu_layers=-1`"
+FORMS = (
+    "`reflex`, `openai:NAME`, `llamacpp:/path/model.gguf?n_ctx=8192&n_gpu_layers=-1`, or, as prime, `decisions:NAME`"
+)
 
 LLAMACPP_OPTIONS = {"n_ctx": 0, "n_gpu_layers": -1, "n_batch": 1, "n_threads": 1, "seed": 0}
 """What may follow the `?`: whole numbers, with the smallest allowed. `n_ctx=0` takes the model's own context length."""
@@ -36,8 +38,8 @@ def parse_model(text: str) -> ModelSpec:
     provider, _, rest = text.strip().partition(":")
     if provider == "reflex" and not rest:
         return REFLEX
-    if provider == "openai" and rest.strip():
-        return ModelSpec("openai", rest.strip())
+    if provider in {"openai", "decisions"} and rest.strip():
+        return ModelSpec("openai" if provider == "openai" else "decisions", rest.strip())
     if provider == "llamacpp":
         path, _, query = rest.partition("?")
         if path.strip():

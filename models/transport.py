@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from pydantic import SecretStr
 
@@ -27,14 +26,14 @@ _HINTS = {
 }
 
 
-def model_label(model: BaseChatModel) -> str:
+def model_label(model: object) -> str:
     """Return the model's name, and where it is reached, without anything secret."""
     name = getattr(model, "model_name", None) or type(model).__name__
     base_url = getattr(model, "openai_api_base", None)
     return f"{name} at {shown(base_url)}" if base_url else str(name)
 
 
-def patience(model: BaseChatModel) -> float | None:
+def patience(model: object) -> float | None:
     """Return how long one answer may take in all, in seconds; None: as long as it takes.
 
     A time-out by itself bounds only the wait for the next byte, and a server can drip.
@@ -46,7 +45,7 @@ def patience(model: BaseChatModel) -> float | None:
 
 
 @contextmanager
-def named_errors(model: BaseChatModel) -> Iterator[None]:
+def named_errors(model: object) -> Iterator[None]:
     """Turn what the transport raises while the model is asked into a `DecisionError` that names model and endpoint."""
     try:
         yield
@@ -60,7 +59,7 @@ def named_errors(model: BaseChatModel) -> Iterator[None]:
         ) from error
 
 
-def check_answered(model: BaseChatModel, answer: AIMessage) -> None:
+def check_answered(model: object, answer: AIMessage) -> None:
     """Make sure that the answer is the model's own.
 
     Raises:
@@ -91,7 +90,7 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return (TimeoutError, *(getattr(module, error) for module, error in loaded if module))
 
 
-def _quoted(model: BaseChatModel, text: str) -> str:
+def _quoted(model: object, text: str) -> str:
     """Return the beginning of what a server said, without the API key, which it may have echoed."""
     key = getattr(model, "openai_api_key", None)
     secret = key.get_secret_value() if isinstance(key, SecretStr) else ""

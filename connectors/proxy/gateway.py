@@ -7,9 +7,10 @@ from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
 
+from connectors.clients import LOCAL
 from connectors.proxy.asking import PendingCalls, is_modern
 from connectors.proxy.chain import Chain
-from connectors.proxy.config import LOCAL, ProxyConfig
+from connectors.proxy.config import ProxyConfig
 from connectors.proxy.listing import is_small, permanent, whole
 from connectors.proxy.recording import Recorder
 from connectors.proxy.results import FileOf
