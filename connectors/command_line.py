@@ -2,12 +2,12 @@
 
 import os
 
-from connectors.interrupts import heed_ctrl_c
+from connectors.interrupts import heed_signals
 
 
 def main() -> None:
     """Run the command line. Ctrl-C is heeded before anything else is imported, because that takes seconds."""
-    heed_ctrl_c()
+    heed_signals()
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
     from connectors.shadowing import check_rooms
 

@@ -1,4 +1,6 @@
-"""Ctrl-C. It ends the process at once, with every program started here; an open session may first say how it stands.
+"""Ctrl-C, and SIGTERM as one more: each ends the process at once, with every program started here.
+
+An open session may first say how it stands.
 
 This is imported before all else, so it imports next to nothing itself.
 """
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 STATUS = 130
-"""Exit status of a command that Ctrl-C stopped."""
+"""Exit status of a command that Ctrl-C stopped; after SIGTERM it is 143, as shells count."""
 GRACE_S = 1.0
 """How long programs may take to end after SIGTERM, and to be gone after SIGKILL."""
 PATIENCE_S = 5.0
@@ -20,10 +22,13 @@ PATIENCE_S = 5.0
 _running: set[int] = set()
 """Process ids of programs started here, each the leader of its own group: a terminal's Ctrl-C does not reach them."""
 _stops: list[Callable[[], object]] = []
+_heeded = [signal.SIGINT]
+"""The signals that came, and what is told of the end where none did."""
 
 
-def heed_ctrl_c() -> None:
-    """Take Ctrl-C from here on. Where it is ignored, as in the background, it stays so, except at our own terminal."""
+def heed_signals() -> None:
+    """Take both from here on; Ctrl-C stays ignored where it is, as in the background, except at our own terminal."""
+    signal.signal(signal.SIGTERM, _pressed)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN or _in_foreground():
         signal.signal(signal.SIGINT, _pressed)
 
@@ -74,10 +79,11 @@ def end() -> None:
         until = time.monotonic() + GRACE_S
         while time.monotonic() < until and any(_runs(pid) for pid in tuple(_running)):
             time.sleep(0.01)
-    os._exit(STATUS)
+    os._exit(128 + _heeded[-1])
 
 
-def _pressed(_signal: int, _frame: object) -> None:
+def _pressed(number: int, _frame: object) -> None:
+    _heeded.append(signal.Signals(number))
     if _stops:
         _stops[-1]()
     else:

@@ -1,8 +1,10 @@
 """Which decider serves each stage, given the models there are."""
 
+from dataclasses import replace
 from functools import partial
 
 from deciders.language.answer import respond_by_model
+from deciders.language.decisions import DecisionSource, review_by_decisions
 from deciders.language.intent import detect_by_model
 from deciders.language.review import review_by_model
 from deciders.language.selection import select_by_model
@@ -37,6 +39,11 @@ def language_deciders(lite: ModelSource, prime: ModelSource) -> Deciders:
         lite=lite,
         prime=prime,
     )
+
+
+def reviewed_by(deciders: Deciders, endpoint: DecisionSource) -> Deciders:
+    """Return deciders of which a decision endpoint reviews. Nothing stands in for it either."""
+    return replace(deciders, reviewer=in_budget(partial(review_by_decisions, endpoint)), reviewing=endpoint)
 
 
 def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:

@@ -6,7 +6,7 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
-from models.model import ModelSource
+from models.model import ModelSource, Named
 from state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from state.context import RoutingContext
 from state.errors import DecisionError, NotAskedError
@@ -176,3 +176,5 @@ class Deciders:
     """The model behind intent and selection; None: reflexes decide."""
     prime: ModelSource | None = None
     """The model behind review and answer; None: reflexes decide."""
+    reviewing: Callable[[], Awaitable[Named]] | None = None
+    """What reviews in place of the prime model; None: that does."""

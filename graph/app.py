@@ -76,7 +76,7 @@ load_preferences(_settings.preferences_path)  # what is wrong with the file is t
 _models = model_pool(_settings)
 graph = ServedGraph.of(
     build_graph(
-        deciders_for(_models, _settings),
+        deciders_for(_models),
         ServerTools(_settings, load_config(_settings.config_path)),
         _settings.usage_days,
         _settings.prompt_days,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -125,6 +125,20 @@ class Model:
         """
         message = await ask(self.chat, messages, sampling)
         return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
+
+
+class Named(Protocol):
+    """Whom a stage asks, as telemetry tells of it."""
+
+    @property
+    def name(self) -> str:
+        """The name that it is asked by."""
+        ...
+
+    @property
+    def provider(self) -> str | None:
+        """Who runs it; None: not known."""
+        ...
 
 
 ModelSource = Callable[[], Awaitable[Model]]

@@ -67,6 +67,7 @@ KNOWN: dict[Provider, tuple[str, ...]] = {
     "reflex": (),
     "openai": (*_BOTH, "reasoning_effort", "timeout", "extra_body", "headers"),
     "llamacpp": (*_BOTH, *LOADING),
+    "decisions": ("timeout", "headers"),
 }
 """The options that each kind of model takes."""
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from models.endpoint import Role, endpoint_of, shown
 from models.llama.loading import check_gguf, check_installed
 from models.options import ModelOptions, given_options, options_of
-from models.spec import ModelSpec, parse_model
+from models.spec import REFLEX, ModelSpec, parse_model
+from state.errors import ModelError
 from state.given import Given
 
 if TYPE_CHECKING:
     from models.llama.model import LlamaCppChat
     from models.model import Model
+    from models.openai.decisions import DecisionEndpoint
 
 
 class ModelPool:
@@ -28,6 +30,8 @@ class ModelPool:
     ) -> None:
         """Read the model strings; where only one names a model, it plays both roles.
 
+        A `decisions:NAME` as prime reviews and nothing else: what plays `lite` answers.
+
         Args:
             from_file: options by role, as `file_options` reads them.
 
@@ -36,6 +40,12 @@ class ModelPool:
             ConfigError: an option is none, or does not take its value.
         """
         given: dict[Role, ModelSpec] = {"lite": parse_model(lite), "prime": parse_model(prime)}
+        if given["lite"].provider == "decisions":
+            raise ModelError(f"{lite!r} answers questions with a probability, and nothing else: it can only be prime")
+        self._decisions: _Decisions | None = None
+        if given["prime"].provider == "decisions":
+            asked = options_of(given_options("prime", given["prime"], (from_file or {}).get("prime", {})))
+            self._decisions, given["prime"] = _Decisions(given["prime"].name, asked), REFLEX
         real: list[Role] = [role for role, spec in given.items() if spec.provider != "reflex"]
         self.given: dict[Role, dict[str, Given]] = {}
         """By role, the options that somebody gave, and where."""
@@ -44,7 +54,8 @@ class ModelPool:
         for role in given:
             player = real[0] if len(real) == 1 else role
             spec = given[player]
-            self.given[role] = given_options(role, spec, (from_file or {}).get(role, {}))
+            named: Role = "lite" if self._decisions else role  # those of prime are its reviewer's
+            self.given[role] = given_options(named, spec, (from_file or {}).get(named, {}))
             options = options_of(self.given[role])
             file = files.setdefault((spec.name, *options.loading.items()), _File(spec.name, options.loading))
             self._parts[role] = _Part(spec, player, options, file)
@@ -61,6 +72,26 @@ class ModelPool:
         return await asyncio.to_thread(self._parts[role].load)
 
     @property
+    def is_reflex(self) -> bool:
+        """Whether no role has a model, whoever reviews."""
+        return all(part.spec == REFLEX for part in self._parts.values())
+
+    @property
+    def has_reviewer(self) -> bool:
+        """Whether a decision endpoint reviews, and not the prime model."""
+        return self._decisions is not None
+
+    async def reviewer(self) -> "DecisionEndpoint":
+        """Return the decision endpoint that reviews.
+
+        Raises:
+            ModelError: there is none, or it lacks its key.
+        """
+        if self._decisions is None:
+            raise ModelError("no decision endpoint reviews: set PACKETGATE_PRIME to decisions:NAME")
+        return await asyncio.to_thread(self._decisions.load)
+
+    @property
     def players(self) -> tuple[tuple[Role, ...], ...]:
         """The roles, those together that one model plays."""
         return (("lite", "prime"),) if self._parts["lite"] is self._parts["prime"] else (("lite",), ("prime",))
@@ -73,10 +104,42 @@ class ModelPool:
         """
         for part in dict.fromkeys(self._parts[role] for role in roles or self._parts):
             await part.check()
+        if self._decisions and (not roles or "prime" in roles):
+            await self._decisions.check()
 
     def describe(self, role: Role) -> str:
         """Return what plays the role, for display."""
-        return self._parts[role].description
+        reviewed = f"; {self._decisions.description} reviews" if self._decisions else ""
+        return self._parts[role].description + reviewed
+
+
+class _Decisions:
+    """The decision endpoint that reviews."""
+
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        self._name = name
+        self._headers = options.headers or {}
+        self._endpoint = endpoint_of("prime", options.timeout)
+        self._lock = threading.Lock()
+        self._made: DecisionEndpoint | None = None
+
+    @property
+    def description(self) -> str:
+        return f"{self._name} at {shown(self._endpoint.base_url)}"
+
+    def load(self) -> "DecisionEndpoint":
+        with self._lock:
+            if self._made is None:
+                from models.openai.decisions import DecisionEndpoint
+
+                self._made = DecisionEndpoint(self._name, self._endpoint, self._headers)
+            return self._made
+
+    async def check(self) -> None:
+        endpoint = await asyncio.to_thread(self.load)
+        from models.openai.connect import check_endpoint
+
+        await check_endpoint(endpoint.client, self._endpoint)
 
 
 class _File:
@@ -122,7 +185,7 @@ class _Part:
             model: Any = await asyncio.to_thread(self.load)
             from models.openai.connect import check_endpoint
 
-            await check_endpoint(model.chat, self.endpoint)
+            await check_endpoint(model.chat.root_async_client, self.endpoint)
         elif self.spec.provider == "llamacpp":
             await asyncio.to_thread(check_gguf, self.spec.name)
             await asyncio.to_thread(check_installed)

@@ -8,7 +8,6 @@ from datetime import datetime
 from time import perf_counter
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
 from pydantic import ConfigDict
 
@@ -66,7 +65,7 @@ def collected() -> Iterator[list[ModelRequest]]:
 
 @contextmanager
 def exchange(
-    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]
+    chat: object, messages: Sequence[BaseMessage], options: dict[str, Any]
 ) -> Iterator[Callable[[AIMessage], None]]:
     """Note a request where requests are collected. Yields what takes the answer, whole or piece by piece."""
     found = _collected.get()

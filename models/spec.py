@@ -1,4 +1,4 @@
-"""How a model is named: `reflex`, `openai:NAME?option=value`, `llamacpp:PATH?option=value`."""
+"""How a model is named: `reflex`, `openai:NAME?option=value`, `llamacpp:PATH?option=value`, or `decisions:NAME`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl
 
 from state.errors import ModelError
 
-Provider = Literal["reflex", "openai", "llamacpp"]
+Provider = Literal["reflex", "openai", "llamacpp", "decisions"]
 
 FORMS = (
-    "`reflex`, `openai:NAME`, or `llamacpp:/path/model.gguf`; "
+    "`reflex`, `openai:NAME`, `llamacpp:/path/model.gguf`, or, as prime, `decisions:NAME`; "
     "options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
 )
 
@@ -38,8 +38,8 @@ def parse_model(text: str) -> ModelSpec:
         return REFLEX
     name, _, query = rest.partition("?")
     name = name.strip()
-    if name and provider == "openai":
-        return ModelSpec("openai", name, _options(text, query))
+    if name and provider in {"openai", "decisions"}:
+        return ModelSpec("openai" if provider == "openai" else "decisions", name, _options(text, query))
     if name and provider == "llamacpp":
         return ModelSpec("llamacpp", str(Path(name).expanduser()), _options(text, query))
     raise ModelError(f"{text!r} names no model: use {FORMS}")

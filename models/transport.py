@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import mktime_tz, parsedate_tz
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from pydantic import SecretStr
 
@@ -28,26 +27,26 @@ _HINTS = {
 }
 
 
-def model_label(model: BaseChatModel) -> str:
+def model_label(model: object) -> str:
     """Return the model's name, and where it is reached, without anything secret."""
     name = getattr(model, "model_name", None) or type(model).__name__
     base_url = getattr(model, "openai_api_base", None)
     return f"{name} at {shown(base_url)}" if base_url else str(name)
 
 
-def timeout_of(model: BaseChatModel) -> float | None:
+def timeout_of(model: object) -> float | None:
     """Return how long one answer may take in all, in seconds; None of a model in this process: as long as it takes."""
     timeout = getattr(model, "request_timeout", None)
     return float(timeout) if isinstance(timeout, int | float) else None
 
 
-def where_of(model: BaseChatModel) -> str:
+def where_of(model: object) -> str:
     """Return where a model is reached, without anything secret."""
     return shown(str(getattr(model, "openai_api_base", None) or ""))
 
 
 @contextmanager
-def named_errors(model: BaseChatModel, too_slow: Callable[[], str] = lambda: TIMEOUT_WAY_OUT) -> Iterator[None]:
+def named_errors(model: object, too_slow: Callable[[], str] = lambda: TIMEOUT_WAY_OUT) -> Iterator[None]:
     """Turn what the transport raises while the model is asked into a `DecisionError` that names model and endpoint.
 
     Args:
@@ -66,7 +65,7 @@ def named_errors(model: BaseChatModel, too_slow: Callable[[], str] = lambda: TIM
         ) from error
 
 
-def check_answered(model: BaseChatModel, answer: AIMessage) -> None:
+def check_answered(model: object, answer: AIMessage) -> None:
     """Make sure that the answer is the model's own.
 
     Raises:
@@ -97,14 +96,14 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return (TimeoutError, *(getattr(module, error) for module, error in loaded if module))
 
 
-def _quoted(model: BaseChatModel, text: str) -> str:
+def _quoted(model: object, text: str) -> str:
     """Return the beginning of what a server said, without the API key, which it may have echoed."""
     key = getattr(model, "openai_api_key", None)
     secret = key.get_secret_value() if isinstance(key, SecretStr) else ""
     return shorten(text.replace(secret, "***") if len(secret) > 8 else text, 300)
 
 
-def _key_variable(model: BaseChatModel) -> str:
+def _key_variable(model: object) -> str:
     return str(getattr(model, "key_variable", "OPENAI_API_KEY"))
 
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
 
-from langchain_core.language_models import BaseChatModel
-
 from models.transport import TIMEOUT_WAY_OUT, is_absent, model_label, refuses_key, timeout_of, wanted_wait, where_of
 from state.errors import DecisionError, NotAskedError
 
@@ -85,7 +83,7 @@ def in_turn(packet_id: str, budget_s: float) -> Iterator[None]:
 
 
 @contextmanager
-def attempt(chat: BaseChatModel, *, streamed: bool = False) -> Iterator[Limit]:
+def attempt(chat: object, *, streamed: bool = False) -> Iterator[Limit]:
     """Around one request to an endpoint; yields how long it may take. A model in this process is not limited.
 
     Raises:

@@ -67,7 +67,7 @@ async def measure(requests: Sequence[Labelled]) -> list[Run]:
     settings = Settings()
     models = model_pool(settings)
     await models.check()
-    deciders = deciders_for(models, settings)
+    deciders = deciders_for(models)
     return [run for selector in get_args(Selector) async for run in routed(requests, deciders, selector)]
 
 

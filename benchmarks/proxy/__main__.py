@@ -30,6 +30,7 @@ from benchmarks.train.data import sources
 from connectors.proxy.gateway import FEWEST
 from deciders.reflex.reading import access_of
 from state.context import RoutingContext
+from state.errors import InputError
 from state.printing import compact_json
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
@@ -201,9 +202,11 @@ def main() -> None:
         parser.error("give --data or PACKETGATE_DATA")
     if not given.data.is_dir():
         parser.error(f"{given.data}: there is no such folder of data sets")
-    for figures in asyncio.run(measure(given.data)):
-        _show(figures, as_json=given.json)
-    for figures in listed(given.data, given.most):
+    try:
+        by_set = list(listed(given.data, given.most))
+    except InputError as error:
+        parser.error(str(error))
+    for figures in [*asyncio.run(measure(given.data)), *by_set]:
         _show(figures, as_json=given.json)
 
 

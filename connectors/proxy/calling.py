@@ -14,7 +14,7 @@ from fastmcp.tools.base import ToolResult
 from connectors.proxy.asking import ANSWER, asking_result, elicited, is_modern, reply_in, waits, way_to_ask
 from connectors.proxy.chain import Wanted
 from connectors.proxy.gateway import PATIENCE_S, Gateway
-from connectors.proxy.results import by_meta_tool, direct
+from connectors.proxy.results import MOST_EVENT_BYTES, by_meta_tool, direct
 from connectors.proxy.sessions import ProxySession
 from state.errors import CallRefusedError, PacketgateError
 from state.packet import CognitionPacket
@@ -89,7 +89,8 @@ class Calling:
         call = packet.routing.calls[0]
         use = shown_use(call, session.query, session.palette, COUNTS[how], packet.header)
         self.gateway.recorder.ended(packet, use, entries)
-        return await asyncio.to_thread(told, packet, self.gateway.file_of)
+        most = MOST_EVENT_BYTES if ctx.transport == "streamable-http" else None
+        return await asyncio.to_thread(told, packet, self.gateway.file_of, most)
 
     async def _decided(self, ctx: Context, wanted: Wanted, session: ProxySession) -> CognitionPacket | ToolResult:
         """Return the packet of a call with its person's word on it, where it needs one."""

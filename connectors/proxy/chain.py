@@ -73,7 +73,7 @@ class Chain:
         """
         toolbox = self.toolbox(session.settings)
         catalogue = await toolbox.catalogue()
-        if wanted.name not in catalogue and (down := self._down(wanted.name, session.settings)):
+        if wanted.name not in catalogue and (down := self.down(wanted.name, session.settings)):
             raise CallRefusedError(down)
         packet, proposal = await asyncio.to_thread(_proposal, wanted, session, catalogue, apart)
         runtime = self._runtime(packet, can_ask=True)
@@ -127,7 +127,7 @@ class Chain:
         ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
         return ended, tuple(trail("execute_tool", packet, update))
 
-    def _down(self, name: str, settings: RoutingContext) -> str:
+    def down(self, name: str, settings: RoutingContext) -> str:
         """Return why the server of a tool is not there; empty where it is, or is none that its client may use."""
         for one in self.hub.health():
             if name.startswith(f"{one.name}.") and one.state != "ready" and settings.allows_tool(name):

@@ -7,21 +7,23 @@ from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
 
+from connectors.clients import LOCAL
 from connectors.proxy.asking import PendingCalls, is_modern
 from connectors.proxy.chain import Chain
-from connectors.proxy.config import LOCAL, ProxyConfig
+from connectors.proxy.config import ProxyConfig
 from connectors.proxy.listing import is_small, permanent, whole
 from connectors.proxy.recording import Recorder
 from connectors.proxy.results import FileOf
 from connectors.proxy.sessions import CHANNEL, ProxySession, SessionBook
 from deciders.reflex.reading import access_of
+from graph.records.recording import learned_by
 from state.context import RoutingContext
+from state.packet import CognitionPacket
 from state.sections import Header, PaletteEntry
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
 from tools.policy.rules import denied_outright
-from tools.usage.learned_store import read_learned
 from tools.usage.learning import Learned
 
 FEWEST = 16
@@ -127,11 +129,9 @@ class Gateway:
         return self._fixed[key]
 
     async def learned(self, session: ProxySession) -> Learned | None:
-        """Return what the client's uses have taught."""
-        store = self.chain.store
-        if store is None:
-            return None
-        return await read_learned(store, Header(session_id=session.session_id, origin=CHANNEL, person=session.client))
+        """Return what the client's uses have taught; None where nothing is kept or the store does not answer."""
+        header = Header(session_id=session.session_id, origin=CHANNEL, person=session.client)
+        return await learned_by(CognitionPacket(header=header), self.chain.store)
 
     async def palette_for(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return the tools for a context, the best first, as a turn's palette is chosen."""

@@ -1,5 +1,6 @@
 """What a call came to, as its client reads it."""
 
+import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,10 @@ from tools.execution.telling import result_text
 
 FileOf = Callable[[str, str], Path | None]
 """Returns the file of what a session keeps under a handle."""
+MOST_EVENT_BYTES = 1_000_000
+"""Of a result that is an event of a stream: the official SDK's clients break off at 1,048,576 bytes of JSON."""
+MOST_TEXT_BYTES = 300_000
+"""Of a text as JSON, and of structured content: a text may be in a result twice. A character has at most six."""
 
 
 class CallOutcome(BaseModel):
@@ -31,14 +36,24 @@ class CallOutcome(BaseModel):
     """What was mended in the call."""
 
 
-def outcome_of(packet: CognitionPacket, file_of: FileOf) -> tuple[CallOutcome, list[mcp_types.ContentBlock]]:
-    """Return what a packet's call came to, and its content. Blocking: attachments are read from their files."""
+def outcome_of(
+    packet: CognitionPacket, file_of: FileOf, most: int | None
+) -> tuple[CallOutcome, list[mcp_types.ContentBlock]]:
+    """Return what a packet's call came to, and its content, in at most so many bytes of JSON.
+
+    Blocking: attachments are read from their files.
+    """
     call, routing = packet.routing.calls[0], packet.routing
     corrections = [one.message for one in routing.corrections if one.mended]
     text = result_text(call) + way_out(call, packet)
-    content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(text=text)]
-    content += _attached(call, packet.header.session_id, file_of)
+    if _bytes_of(text) > MOST_TEXT_BYTES:
+        text = f"{text[: MOST_TEXT_BYTES // 6]}\n[cut here: {len(text):,} characters in all]"
     structured = call.result.structured if call.result else None
+    if _bytes_of(structured) > MOST_TEXT_BYTES:
+        structured = None
+    room = most - 2 * _bytes_of(text) - _bytes_of(structured) if most else None
+    content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(text=text)]
+    content += _attached(call, packet.header.session_id, file_of, room)
     told = CallOutcome(
         tool=call.tool_name, status=call.status.value, text=text, structured=structured, corrections=corrections
     )
@@ -57,25 +72,32 @@ def way_out(call: ToolCall, packet: CognitionPacket) -> str:
     )
 
 
-def direct(packet: CognitionPacket, file_of: FileOf) -> ToolResult:
+def direct(packet: CognitionPacket, file_of: FileOf, most: int | None) -> ToolResult:
     """Return what a call of a listed tool came to, as the tool itself would say it. Blocking."""
-    told, content = outcome_of(packet, file_of)
+    told, content = outcome_of(packet, file_of, most)
     return ToolResult(content=content, structured_content=told.structured, is_error=told.status != "executed")
 
 
-def by_meta_tool(packet: CognitionPacket, file_of: FileOf) -> ToolResult:
+def by_meta_tool(packet: CognitionPacket, file_of: FileOf, most: int | None) -> ToolResult:
     """Return what a call by a meta-tool came to, in the form of its output schema. Blocking."""
-    told, content = outcome_of(packet, file_of)
+    told, content = outcome_of(packet, file_of, most)
     return ToolResult(content=content, structured_content=told.model_dump(), is_error=told.status != "executed")
 
 
-def _attached(call: ToolCall, session_id: str, file_of: FileOf) -> Iterator[mcp_types.ContentBlock]:
-    """Yield what a tool returned besides text, as it was sent: what is not what it says it is stays told in words."""
+def _attached(call: ToolCall, session_id: str, file_of: FileOf, room: int | None) -> Iterator[mcp_types.ContentBlock]:
+    """Yield what a tool returned besides text, as it was sent: what is not what it says it is stays told in words.
+
+    So does what there is no room for, in bytes.
+    """
     for one in call.result.attachments if call.result else ():
         file = file_of(one.handle, session_id) if one.handle else None
         if file is None or one.kind == "binary":
             continue
         data = b64encode(file.read_bytes()).decode()
+        if room is not None and len(data) > room:
+            yield mcp_types.TextContent(text=f"[{one.handle}: left out, as it is too long for one answer]")
+            continue
+        room = room - len(data) if room is not None else None
         if one.kind == "image":
             yield mcp_types.ImageContent(data=data, mime_type=one.mime_type)
         elif one.kind == "audio":
@@ -83,3 +105,7 @@ def _attached(call: ToolCall, session_id: str, file_of: FileOf) -> Iterator[mcp_
         else:
             blob = mcp_types.BlobResourceContents(uri=f"{one.handle}/{one.name}", mime_type=one.mime_type, blob=data)
             yield mcp_types.EmbeddedResource(resource=blob)
+
+
+def _bytes_of(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode(errors="replace"))

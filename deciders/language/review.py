@@ -51,14 +51,10 @@ async def review_by_model(
         return None if judged == wanted else f'"reviews" must judge each of the calls {wanted} once, not {judged}.'
 
     model, max_tokens = await source(), context.review_max_tokens * max(1, len(calls))
-    listed = "\n".join(_described(number, call, catalogue) for number, call in enumerate(calls, start=1))
-    before = earlier_words(packet)
-    earlier = f"\nEarlier requests, oldest first:\n{data(before)}\n" if before else ""
     system = render("review_system", ledger=harmless(catalogue.ledger))
-    user = render("review_user", request=packet.content.user_words, earlier=earlier, calls=data(listed))
     answer = await decide(
         model,
-        [SystemMessage(system), HumanMessage(user)],
+        [SystemMessage(system), HumanMessage(to_review(packet, catalogue))],
         ReviewAnswer,
         review_form(len(calls)),
         temperature=context.review_temperature,
@@ -74,6 +70,15 @@ async def review_by_model(
         decided_by="model",
         usage=answer.usage,
     )
+
+
+def to_review(packet: CognitionPacket, catalogue: Catalogue) -> str:
+    """Return what a review judges: the request, and the calls by their numbers."""
+    numbered = enumerate(packet.routing.calls, start=1)
+    listed = "\n".join(_described(number, call, catalogue) for number, call in numbered)
+    before = earlier_words(packet)
+    earlier = f"\nEarlier requests, oldest first:\n{data(before)}\n" if before else ""
+    return render("review_user", request=packet.content.user_words, earlier=earlier, calls=data(listed))
 
 
 def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> CallReview:

@@ -133,14 +133,14 @@ def _always(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str, A
     return body | {"chat_template_kwargs": {"enable_thinking": options.enable_thinking, **known}}
 
 
-async def check_endpoint(model: BaseChatOpenAI, endpoint: Endpoint) -> None:
+async def check_endpoint(asked: openai.AsyncOpenAI, endpoint: Endpoint) -> None:
     """Ask the endpoint for its models, for at most `CHECK_TIMEOUT_S`.
 
     Raises:
         ModelError: nothing answers there, it refuses the key, or it is broken.
     """
     where = shown(endpoint.base_url)
-    client = model.root_async_client.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S)
+    client = asked.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S)
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await client.models.list()

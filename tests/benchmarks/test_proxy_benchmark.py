@@ -105,7 +105,14 @@ def test_a_set_is_shortened_evenly_and_told_to_people(data: Path, capsys: pytest
     assert "set livemcpbench  tools 8  requests 4  listed 0.75" in lines
 
 
-@pytest.mark.parametrize(("args", "told"), [((), "--data or PACKETGATE_DATA"), (("--data", "nowhere"), "nowhere")])
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ((), "--data or PACKETGATE_DATA"),
+        (("--data", "nowhere"), "nowhere"),
+        (("--data", "tests"), "tests/tooleyes/tools.jsonl"),
+    ],
+)
 def test_what_is_not_there_is_said(args: tuple[str, ...], told: str) -> None:
     done = run(*args)
     assert (done.returncode, done.stdout) == (2, "")

@@ -15,7 +15,7 @@ from typing import Any
 
 FAULTS = (
     "dead at start", "dies in the call", "hangs", "floods", "garbage", "breaks its schema", "changes tools",
-    "slow for ever", "100 MB",
+    "slow for ever", "100 MB", "refuses at length",
 )  # fmt: skip
 SCRIPT = Path(__file__)
 GARBAGE = b"\xff\xfe\x00caf\xe9 {]\n"
@@ -64,6 +64,8 @@ def answer(fault: str, message: dict[str, Any]) -> dict[str, Any] | None:
         "tools/call": lambda: called(fault),
     }
     head = {"jsonrpc": "2.0", "id": message["id"]}
+    if fault == "refuses at length" and message["method"] == "tools/call":
+        return {**head, "error": {"code": -32000, "message": "busy " * 300_000}}
     make = results.get(message["method"])
     return {**head, "result": make()} if make else {**head, "error": {"code": -32601, "message": "no such method"}}
 

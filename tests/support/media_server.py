@@ -12,6 +12,7 @@ WAV = b"RIFF\x10\x27\x00\x00WAVE" + random.Random(2).randbytes(5_000)
 BLOB = random.Random(3).randbytes(7_000)
 PAGE = b"<script>alert(1)</script>" + random.Random(4).randbytes(500).hex().encode()
 ADDRESS = "https://evil.test/track/pixel.bin"
+LARGE = 1_500_000
 BIG = 12_000_000
 HUGE = 50_000_000
 
@@ -45,6 +46,11 @@ async def get_page() -> Any:
     return [{"type": "image", "data": encoded(PAGE), "mimeType": "image/png"}]
 
 
+async def get_map() -> Any:
+    """Get the map, beside which there is a picture."""
+    return [{"type": "image", "data": encoded(PNG.ljust(LARGE)), "mimeType": "image/png"}, *await get_picture()]
+
+
 async def get_poster() -> Any:
     """Get the poster, too large to keep."""
     return [{"type": "image", "data": encoded(PNG.ljust(BIG)), "mimeType": "image/png"}]
@@ -59,6 +65,6 @@ if __name__ == "__main__":
     from plain_server import PlainServer  # it lies beside this script
 
     server = PlainServer("media")
-    for function in (get_picture, get_sound, get_blob, get_page, get_poster, get_archive):
+    for function in (get_picture, get_sound, get_blob, get_page, get_map, get_poster, get_archive):
         server.reading(function)
     server.run()

@@ -20,7 +20,7 @@ NonEmpty = Annotated[str, Field(min_length=1)]
 Pattern = NonEmpty
 """A canonical name, in which `*` stands for any part."""
 
-ELSEWHERE = frozenset({"discord", "models", "proxy", "settings"})
+ELSEWHERE = frozenset({"discord", "models", "proxy", "serve", "settings"})
 """Tables of the file that say nothing of tools: who needs one reads it."""
 
 SETTINGS = (

@@ -66,6 +66,8 @@ NETWORK_VARIABLES = (
 
 _HTTP_FAILURE = "Server returned an error response"
 """The SDK's word for a status of 400 or more, by which nobody knows what was done."""
+_CLOSED = ("Connection closed", "SSE stream ")
+"""How the SDK begins its words for a connection that broke; servers use the same code for errors of their own."""
 
 _LOST = (
     anyio.ClosedResourceError,
@@ -189,13 +191,12 @@ class Connection(Server):
         except MCPError as error:
             if error.error.code == REQUEST_TIMEOUT:
                 raise LostCallError(f"server {self.name!r} gave no answer within {self._timeout_s:g} s") from error
-            if error.error.code == CONNECTION_CLOSED:
+            if error.error.code == CONNECTION_CLOSED and error.error.message.startswith(_CLOSED):
                 raise self._went_away(client, error) from error
             if error.error.code == PARSE_ERROR or error.error.message == _HTTP_FAILURE:
                 raise LostCallError(f"server {self.name!r} gave no usable answer: {self._cause(error)}") from error
-            return ToolResult(
-                success=False, error=redacted(self._concealed(error.error.message)), execution_time_ms=ms_since(started)
-            )
+            said = self._concealed(error.error.message)
+            return await to_result_aside(said, None, ms_since(started), is_error=True)
         except ToolError as error:
             return ToolResult(success=False, error=redacted(str(error)), execution_time_ms=ms_since(started))
         except _LOST as error:

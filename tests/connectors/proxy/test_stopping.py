@@ -1,0 +1,99 @@
+"""The proxy stopped by a signal: what has ended is recorded all the same, and no server outlives it."""
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command_line import CommandLine
+from support.fork_server import COMMAND
+from support.mcp_servers import SCRIPT, alive, until
+from support.proxies import talking
+
+from connectors.trace.finding import open_archive
+from graph.settings import Settings
+from tools.usage.store import read_usage
+
+CALLS = 12
+SERVER = f"""
+import os, pathlib, sys
+sys.path.insert(0, {str(SCRIPT.parent)!r})
+from plain_server import PlainServer
+
+server = PlainServer("clock")
+
+@server.reading
+async def get_pid(number: int) -> str:
+    "Get the process id of the clock."
+    return str(os.getpid())
+
+server.run()
+"""
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """An `mcp.json` with a server that tells its process id."""
+    file = tmp_path / "mcp.json"
+    entry = {"command": sys.executable, "args": ["-c", SERVER], "trusted": True}
+    file.write_text(json.dumps({"mcpServers": {"clock": entry}}))
+    return file
+
+
+async def start(cli: CommandLine, config: Path, *options: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(str(COMMAND), "proxy", "--mcp-config", str(config), *options),
+        cwd=cli.folder,
+        env=cli.environment,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def all_are_recorded(cli: CommandLine, server: int) -> None:
+    await until(lambda: not alive(server))
+    async with open_archive(Settings(home=cli.home)) as archive:
+        assert len((await read_usage(archive.store)).records) == CALLS
+
+
+async def told(process: asyncio.subprocess.Process, number: int, method: str, params: dict[str, Any]) -> Any:
+    """Send a request over standard input, and return what is answered to it."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode())
+    process.stdin.write(b"\n")
+    async for line in process.stdout:
+        answer = json.loads(line)
+        if answer.get("id") == number:
+            return answer["result"]
+    raise AssertionError((await process.stderr.read()).decode() if process.stderr else "")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+async def test_at_standard_input(cli: CommandLine, config: Path, how: signal.Signals) -> None:
+    process = await start(cli, config)
+    await told(process, 0, "initialize", HELLO)
+    for number in range(1, CALLS + 1):
+        params = {"name": "call_read_tool", "arguments": {"name": "clock.get_pid", "arguments": {"number": number}}}
+        answer = await told(process, number, "tools/call", params)
+    process.send_signal(how)
+    assert await process.wait() == 128 + how
+    await all_are_recorded(cli, int(answer["content"][0]["text"]))
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+async def test_over_http(cli: CommandLine, config: Path, how: signal.Signals) -> None:
+    process = await start(cli, config, "--http", "--port", "0")
+    assert process.stderr is not None
+    url = (await process.stderr.readline()).decode().split()[-1]
+    async with talking(url, "sdk", "legacy") as talk:
+        for number in range(CALLS):
+            said = await talk.call("call_read_tool", name="clock.get_pid", arguments={"number": number})
+    process.send_signal(how)
+    assert await process.wait() == 0
+    await all_are_recorded(cli, int(said.text))
