@@ -24,7 +24,7 @@ class Served:
 
     def client(self, token: str = "any", **headers: str) -> AsyncOpenAI:
         """Return a client that never tries again."""
-        client = AsyncOpenAI(base_url=self.url, api_key=token, max_retries=0, timeout=120, default_headers=headers)
+        client = AsyncOpenAI(base_url=self.url, api_key=token, max_retries=0, timeout=600, default_headers=headers)
         self.clients.append(client)
         return client
 
@@ -52,7 +52,7 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
             stderr=file,
         )
     try:
-        await until(lambda: process.returncode is not None or "/v1\n" in log.read_text())
+        await until(lambda: process.returncode is not None or "/v1\n" in log.read_text(), 180)
         found = re.search(r"http://\S+/v1", log.read_text())
         assert found, log.read_text()
         served = Served(found[0], process)

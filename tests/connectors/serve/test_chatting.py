@@ -180,6 +180,7 @@ async def test_what_is_switched_off_meanwhile_is_not_done(cli: CommandLine) -> N
     assert not (cli.folder / "new.txt").exists()
 
 
+@pytest.mark.timeout(900)
 async def test_fifty_conversations_at_once(cli: CommandLine) -> None:
     for number in range(PEOPLE):
         (cli.folder / f"diary{number:02}.txt").write_text(f"vesper{number:02} of the diary")

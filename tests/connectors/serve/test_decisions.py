@@ -81,6 +81,7 @@ def test_a_decision_endpoint_reviews(cli: CommandLine, scripted_openai: Scripted
     assert scripted_openai.headers[0]["authorization"] == "Bearer key-of-the-endpoint"
 
 
+@pytest.mark.timeout(900)
 async def test_a_gguf_decides_over_http(cli: CommandLine, tiny_gguf: Path) -> None:
     async with serving(cli, "--prime", f"llamacpp:{tiny_gguf}") as served:
         client = served.client()
