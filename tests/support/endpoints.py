@@ -13,6 +13,8 @@ from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.mcp_servers import until
 
+from state.base import new_id
+
 
 @dataclass
 class Served:
@@ -42,7 +44,7 @@ class Served:
 @asynccontextmanager
 async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterator[Served]:
     """Start the endpoint, on a free port, and end it."""
-    log = cli.folder.with_name("log")
+    log = cli.folder.with_name(f"log-{new_id()}")
     with log.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
             *(str(COMMAND), "serve", "--port", "0", *args),
