@@ -4,12 +4,12 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
+from pydantic import Field, StrictBool, StrictStr
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from connectors.serve.app import Endpoint, body_of, unless_gone
-from connectors.serve.protocol import MODEL, ApiError, read_request
+from connectors.serve.protocol import MODEL, ApiError, Wire, read_request
 from deciders.language.decisions import LABELS, Distribution, how_probable, which
 from models.model import Model
 from state.base import TokenUsage, storable
@@ -22,25 +22,21 @@ Part = dict[str, Any]
 Words = str | list[Part]
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Option(_Wire):
+class Option(Wire):
     """A value to choose."""
 
     value: StrictBool | StrictStr
     description: str | None = None
 
 
-class Level(_Wire):
+class Level(Wire):
     """A level to rate at."""
 
     label: str = Field(min_length=1)
     description: str | None = None
 
 
-class Predicate(_Wire):
+class Predicate(Wire):
     """Is it true?"""
 
     type: Literal["predicate"]
@@ -48,7 +44,7 @@ class Predicate(_Wire):
     instructions: Words = Field(min_length=1)
 
 
-class Choice(_Wire):
+class Choice(Wire):
     """Which of these?"""
 
     type: Literal["choice"]
@@ -57,7 +53,7 @@ class Choice(_Wire):
     choices: list[Option] = Field(min_length=1, max_length=len(LABELS))
 
 
-class Score(_Wire):
+class Score(Wire):
     """How much?"""
 
     type: Literal["score"]
@@ -69,7 +65,7 @@ class Score(_Wire):
 Question = Annotated[Predicate | Choice | Score, Field(discriminator="type")]
 
 
-class DecisionRequest(_Wire):
+class DecisionRequest(Wire):
     """A request for decisions."""
 
     model: str
@@ -97,10 +93,11 @@ class Decisions:
 
 async def _answered(model: Model, asked: DecisionRequest) -> Response:
     about = words_of(asked.input, "input")
+    questions = [(question, _instructions(question)) for question in asked.questions]
     answers, spent = [], TokenUsage()
     try:
-        for question in asked.questions:
-            answer, usage = await _answer(model, about, question)
+        for question, instructions in questions:
+            answer, usage = await _answer(model, about, question, instructions)
             answers.append({"name": question.name, "type": question.type, **answer})
             spent += usage
     except DecisionError as error:
@@ -108,15 +105,26 @@ async def _answered(model: Model, asked: DecisionRequest) -> Response:
     return JSONResponse({"answers": answers, "model": model.name, "usage": _usage(spent)})
 
 
-async def _answer(model: Model, about: str, question: Predicate | Choice | Score) -> tuple[dict[str, Any], TokenUsage]:
-    instructions = words_of(question.instructions, "instructions")
+def _instructions(question: Predicate | Choice | Score) -> str:
+    """Return what a question asks.
+
+    Raises:
+        ApiError: it cannot be answered.
+    """
+    values = [(type(one.value), one.value) for one in question.choices] if isinstance(question, Choice) else []
+    if len({*values}) < len(values):
+        raise ApiError("choices: each must be another value", param="choices")
+    return words_of(question.instructions, "instructions")
+
+
+async def _answer(
+    model: Model, about: str, question: Predicate | Choice | Score, instructions: str
+) -> tuple[dict[str, Any], TokenUsage]:
     match question:
         case Predicate():
             found = await how_probable(model, about, instructions)
             return {"probability": found.of[0]}, found.usage
         case Choice(choices=options):
-            if len({(type(one.value), one.value) for one in options}) < len(options):
-                raise ApiError("choices: each must be another value", param="choices")
             lines = [_line(compact_json(one.value), one.description) for one in options]
             found = await which(model, about, instructions, lines)
             best = max(range(len(options)), key=found.of.__getitem__)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from state.base import TokenUsage, new_id, storable
-from state.errors import RequestError
+from state.errors import InputError
 from state.printing import compact_json
 
 MODEL = "packetgate"
@@ -33,11 +33,13 @@ class ApiError(Exception):
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
 
-class _Wire(BaseModel):
+class Wire(BaseModel):
+    """What travels."""
+
     model_config = ConfigDict(frozen=True)
 
 
-class WireMessage(_Wire):
+class WireMessage(Wire):
     """A message as it is sent."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -57,13 +59,13 @@ class WireMessage(_Wire):
         return next((str(part.get("type")) for part in parts if part.get("type") not in {"text", "input_text"}), "")
 
 
-class StreamOptions(_Wire):
+class StreamOptions(Wire):
     """What a stream holds beside the answer."""
 
     include_usage: bool = False
 
 
-class ChatRequest(_Wire):
+class ChatRequest(Wire):
     """A request for a chat completion. What of it is not named here is for models that are asked directly."""
 
     model: str
@@ -188,6 +190,6 @@ def usage_of(usage: TokenUsage) -> dict[str, Any]:
     }
 
 
-def refused(error: RequestError | Exception) -> ApiError:
+def refused(error: InputError) -> ApiError:
     """Return one of our own errors about what was asked, on one line, as the client is told of it."""
     return ApiError(" ".join(str(error).split()))

@@ -13,6 +13,8 @@ from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.mcp_servers import until
 
+from state.base import new_id
+
 
 @dataclass
 class Served:
@@ -24,7 +26,7 @@ class Served:
 
     def client(self, token: str = "any", **headers: str) -> AsyncOpenAI:
         """Return a client that never tries again."""
-        client = AsyncOpenAI(base_url=self.url, api_key=token, max_retries=0, timeout=120, default_headers=headers)
+        client = AsyncOpenAI(base_url=self.url, api_key=token, max_retries=0, timeout=600, default_headers=headers)
         self.clients.append(client)
         return client
 
@@ -42,7 +44,7 @@ class Served:
 @asynccontextmanager
 async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterator[Served]:
     """Start the endpoint, on a free port, and end it."""
-    log = cli.folder.with_name("log")
+    log = cli.folder.with_name(f"log-{new_id()}")
     with log.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
             *(str(COMMAND), "serve", "--port", "0", *args),
@@ -52,7 +54,7 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
             stderr=file,
         )
     try:
-        await until(lambda: process.returncode is not None or "/v1\n" in log.read_text())
+        await until(lambda: process.returncode is not None or "/v1\n" in log.read_text(), 180)
         found = re.search(r"http://\S+/v1", log.read_text())
         assert found, log.read_text()
         served = Served(found[0], process)

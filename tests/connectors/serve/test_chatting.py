@@ -168,6 +168,20 @@ async def test_killed_between_question_and_answer(cli: CommandLine) -> None:
     assert (cli.folder / "new.txt").read_text() == "seven"
 
 
+async def test_an_answer_given_to_two_processes_at_once_counts_once(cli: CommandLine) -> None:
+    async with serving(cli, "--allow-writes") as one, serving(cli, "--allow-writes") as other:
+        asked = Chat(one.client())
+        await asked.say(WRITE)
+        clients = [served.client() for served in (one, other) * 3]
+        copies = [Chat(client, messages=[*asked.messages]) for client in clients]
+        said = await asyncio.gather(*(copy.say("yes") for copy in copies), return_exceptions=True)
+        for one_said in said:
+            assert isinstance(one_said, str | openai.APIStatusError), one_said
+        assert sum("Created new.txt" in str(one_said) for one_said in said) >= 1
+    events = [json.loads(line)["event"] for line in cli.run("audit", "--json").out.splitlines()]
+    assert (events.count("call_approved"), events.count("call_executed")) == (1, 1)
+
+
 async def test_what_is_switched_off_meanwhile_is_not_done(cli: CommandLine) -> None:
     async with serving(cli, "--allow-writes") as served:
         chat = Chat(served.client())
@@ -180,6 +194,7 @@ async def test_what_is_switched_off_meanwhile_is_not_done(cli: CommandLine) -> N
     assert not (cli.folder / "new.txt").exists()
 
 
+@pytest.mark.timeout(900)
 async def test_fifty_conversations_at_once(cli: CommandLine) -> None:
     for number in range(PEOPLE):
         (cli.folder / f"diary{number:02}.txt").write_text(f"vesper{number:02} of the diary")

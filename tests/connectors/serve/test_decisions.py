@@ -81,6 +81,7 @@ def test_a_decision_endpoint_reviews(cli: CommandLine, scripted_openai: Scripted
     assert scripted_openai.headers[0]["authorization"] == "Bearer key-of-the-endpoint"
 
 
+@pytest.mark.timeout(900)
 async def test_a_gguf_decides_over_http(cli: CommandLine, tiny_gguf: Path) -> None:
     async with serving(cli, "--prime", f"llamacpp:{tiny_gguf}") as served:
         client = served.client()
@@ -162,6 +163,21 @@ async def test_a_gguf_decides_over_http(cli: CommandLine, tiny_gguf: Path) -> No
     outcome = cli.run("ask", "Read plan.txt", "--prime", "decisions:packetgate", **reviewing)
     assert outcome.status == 2
     assert "cannot be reached" in outcome.err
+
+
+async def test_what_cannot_be_answered_costs_the_model_nothing(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI
+) -> None:
+    good = {"type": "predicate", "instructions": "Is it wet?"}
+    picture = {"type": "predicate", "instructions": [{"type": "input_image", "image_url": "data:"}]}
+    twice = {"type": "choice", "instructions": "Which?", "choices": [{"value": "a"}] * 2}
+    reached = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
+    async with serving(cli, "--prime", "openai:scripted", **reached) as served:
+        for bad, says in ((picture, "pictures"), (twice, "another value")):
+            questions: Any = [good, bad]
+            with pytest.raises(openai.BadRequestError, match=says):
+                await served.client().decisions.create(model="packetgate", input="It rains.", questions=questions)
+    assert scripted_openai.requests == []
 
 
 async def test_without_a_model_nothing_is_decided(cli: CommandLine) -> None:
