@@ -99,6 +99,10 @@ class _Part:
             return OpenAICompatible(connect(self.spec.name, self.endpoint), is_openai=self.endpoint.is_openai)
         if self.spec.provider == "llamacpp":
             from models.llama.model import LlamaCppModel
+            from models.llama.trial import check_runs
 
+            check_installed()
+            check_gguf(self.spec.name)
+            check_runs(self.spec.name)
             return LlamaCppModel.load(self.spec.name, {name: int(value) for name, value in self.spec.options.items()})
         return None
