@@ -24,7 +24,7 @@ HEAD = 1 << 26
 """Bytes of a file that hold all but weights, which can be wrong but not abort."""
 EVERY_BYTE = "".join(map(chr, (*range(0x800), *range(0x800, 0xD800, 0x40), *range(0xE000, 0x110000, 0x40))))
 """A text with all the bytes that texts have, mostly in characters that few vocabularies know as a whole."""
-_REASON = re.compile(rb"GGML_ASSERT.*|what\(\):.*|\w+(?:Error|Exception): .*")
+_REASON = re.compile(rb"GGML_ASSERT.*|what\(\):\s*(.*)|\w+(?:Error|Exception): .*")
 
 
 def check_runs(path: str) -> None:
@@ -43,9 +43,14 @@ def check_runs(path: str) -> None:
     try:
         done = subprocess.run(command, env=quietly, capture_output=True, timeout=PATIENCE_S, check=False)  # noqa: S603
     except subprocess.TimeoutExpired as error:
-        raise ModelError(f"{path} did not answer within {PATIENCE_S:.0f} s when it was tried; is the file whole?") from error
+        raise ModelError(
+            f"{path} did not answer within {PATIENCE_S:.0f} s when it was tried; is the file whole?"
+        ) from error
     if done.returncode:
-        raise ModelError(f"llama.cpp breaks on {path} ({_reason(done)}): the file is damaged; download it again")
+        raise ModelError(
+            f"llama.cpp breaks on {path} ({_reason(done)}): the file is damaged, or unfit for it; "
+            "download it again, or another one"
+        )
     with suppress(OSError):  # then it is tried again the next time
         passed.parent.mkdir(parents=True, exist_ok=True)
         passed.touch()
@@ -68,9 +73,8 @@ def _digest(path: str) -> str:
 
 
 def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
-    said = _REASON.findall(done.stderr)
-    if said:
-        return str(said[-1].decode("utf-8", "replace").strip()[:200])
+    for said in reversed([*_REASON.finditer(done.stderr)]):
+        return str((said[1] or said[0]).decode("utf-8", "replace").strip()[:200])
     return signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
 
 

@@ -1,4 +1,4 @@
-"""Tries damaged GGUF files, each in a process forked from this one: `python -m support.damaged_gguf FILE COUNT SEED`."""
+"""Damaged GGUF files, each in a process forked from this one: `python -m support.damaged_gguf FILE COUNT SEED`."""
 
 import os
 import random

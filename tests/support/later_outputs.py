@@ -183,7 +183,7 @@ LATER = [
     ),
     Output(
         "Grok",
-        f'I look.\n\n<xai:function_call name="get_weather">\n<parameter name="city">Paris</parameter>\n<parameter name="days">2</parameter>\n</xai:function_call>',
+        'I look.\n\n<xai:function_call name="get_weather">\n<parameter name="city">Paris</parameter>\n<parameter name="days">2</parameter>\n</xai:function_call>',
         PARIS,
         "I look.",
     ),
