@@ -1,5 +1,8 @@
 # ruff: noqa: E501  outputs are lines of their own length
-"""More of what models of current families write: written before it was seen how they are read, then mended for."""
+"""More of what models of current families write: written before it was seen how they are read, and no longer blind.
+
+At first sight 30 of the 48 with calls were read, 18 refused, none misread; 22 of the 50 showed what no user should see.
+"""
 
 import json
 
