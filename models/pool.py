@@ -153,9 +153,14 @@ class _File:
     def load(self) -> "LlamaCppChat":
         from models.llama.engine import LlamaEngine
         from models.llama.model import LlamaCppChat
+        from models.llama.trial import check_runs
 
         with self._lock:
-            self._chat = self._chat or LlamaCppChat(LlamaEngine(self._path, self._loading))
+            if self._chat is None:
+                check_installed()
+                check_gguf(self._path)
+                check_runs(self._path)
+                self._chat = LlamaCppChat(LlamaEngine(self._path, self._loading))
             return self._chat
 
 
