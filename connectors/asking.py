@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from langchain_core.messages import BaseMessage
+
 from state.request import TurnRequest
 
 
@@ -14,6 +16,10 @@ class Say:
     request: TurnRequest = field(default_factory=TurnRequest)
     question_id: str | None = None
     """The question that was last shown to whoever says it, in case that it only says yes or no; as in `Reply`."""
+    history: tuple[BaseMessage, ...] = ()
+    """What was said before elsewhere, for a session that has just been opened."""
+    follows: str = ""
+    """The packet that it follows on; where the session has another one by now, nothing is done."""
 
 
 @dataclass(frozen=True)

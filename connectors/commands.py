@@ -22,6 +22,7 @@ COMMANDS = {
     "discord": "connectors.discord.command:discord",
     "studio": "connectors.studio:studio",
     "proxy": "connectors.proxy.command:proxy",
+    "serve": "connectors.serve.command:serve",
 }
 """Each command's name, and the function whose parameters are its options, in the order in which help lists them.
 

@@ -1,6 +1,6 @@
-"""Ctrl-C, and SIGTERM as one more: each ends the process at once, with every program started here.
+"""Ctrl-C and SIGTERM: each ends the process at once, with every program started here.
 
-An open session may first say how it stands.
+An open session may first say how it stands. What Ctrl-C merely stops, such as a turn of a chat, SIGTERM does not spare.
 
 This is imported before all else, so it imports next to nothing itself.
 """
@@ -22,6 +22,9 @@ PATIENCE_S = 5.0
 _running: set[int] = set()
 """Process ids of programs started here, each the leader of its own group: a terminal's Ctrl-C does not reach them."""
 _stops: list[Callable[[], object]] = []
+"""What Ctrl-C does, the innermost last."""
+_ends: list[Callable[[], object]] = []
+"""Those of them that end the process: what SIGTERM does."""
 _heeded = [signal.SIGINT]
 """The signals that came, and what is told of the end where none did."""
 
@@ -56,10 +59,12 @@ def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
         stop()
         _end_later()
 
+    _ends.append(press)
     with on_ctrl_c(press):
         try:
             yield
         finally:
+            _ends.pop()
             if pressed:
                 with suppress(OSError, ValueError):
                     sys.stdout.flush()
@@ -84,8 +89,9 @@ def end() -> None:
 
 def _pressed(number: int, _frame: object) -> None:
     _heeded.append(signal.Signals(number))
-    if _stops:
-        _stops[-1]()
+    heard = _ends if number == signal.SIGTERM else _stops
+    if heard:
+        heard[-1]()
     else:
         end()
 

@@ -7,11 +7,14 @@ from contextlib import asynccontextmanager, contextmanager
 from connectors.interrupts import stopped_by_ctrl_c
 from connectors.sessions import Sessions
 from graph.settings import Settings
+from models.pool import ModelPool
 
 
 @asynccontextmanager
-async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
+async def open_sessions(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Sessions]:
     """Open the sessions that the settings name: a server's where `url` is set, this machine's where not.
+
+    `models`: those of the settings, where somebody has them already.
 
     Raises:
         ConfigError, ModelError: something in the settings cannot be used.
@@ -27,7 +30,7 @@ async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
     from graph.journal.opening import journal_in
     from graph.leases import open_leases
 
-    async with open_graph(settings) as graph, open_leases(settings) as leases:
+    async with open_graph(settings, models) as graph, open_leases(settings) as leases:
         with _stoppable():
             yield Sessions(graph, leases, journal_in(settings))
 

@@ -17,7 +17,7 @@ McpConfig = Annotated[
     Path | None, typer.Option("--mcp-config", help="mcp.json; by default ./mcp.json if there is one.")
 ]
 Lite = Annotated[str | None, typer.Option(help="Model for intent and selection: reflex, openai:NAME, llamacpp:FILE.")]
-Prime = Annotated[str | None, typer.Option(help="Model for review and answer, likewise.")]
+Prime = Annotated[str | None, typer.Option(help="Model for review and answer, likewise; decisions:NAME only reviews.")]
 Url = Annotated[
     str | None, typer.Option(help="A running LangGraph-API server whose turns these are, instead of this process's.")
 ]
@@ -87,9 +87,9 @@ def checked(settings: "Settings") -> "Settings":
     """
     if settings.url:
         return settings
-    from models.pool import ModelPool
+    from graph.pool import model_pool
 
-    ModelPool(settings.lite, settings.prime)
+    model_pool(settings)
     return checked_files(settings)
 
 

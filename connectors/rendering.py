@@ -60,14 +60,16 @@ def journey(packet: CognitionPacket) -> Group:
         )
     total = sum(packet.metrics.latency_ms.values())
     tokens = sum(usage.input_tokens + usage.output_tokens for usage in packet.metrics.token_usage.values())
-    spent = f", {tokens:,} tokens" if tokens else ""
+    thoughts = sum(usage.thought_tokens for usage in packet.metrics.token_usage.values())
+    spent = f", {tokens:,} tokens{f' ({thoughts:,} of thoughts)' if thoughts else ''}" if tokens else ""
     stated = any(entry.confidence_source is ConfidenceSource.STATED for entry in packet.reasoning.reflection_log)
     legend = "; ~ a number that the model states" if stated else ""
     foot = Text(
         f"packet {packet.header.packet_id[:8]}, session {packet.header.session_id}: {total:.0f} ms{spent}{legend}",
         style="dim",
     )
-    problems = [Text(f"! {printable(error.message)}", style="yellow") for error in packet.metrics.errors]
+    told = dict.fromkeys(error.message for error in packet.metrics.errors)
+    problems = [Text(f"! {printable(message)}", style="yellow") for message in told]
     return Group(table, *problems, foot)
 
 

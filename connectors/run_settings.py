@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_origin
-
-from pydantic import ValidationError
+from typing import Any
 
 from graph.settings import Settings
+from models.options import variables
 from state.context import RoutingContext
 from state.errors import ConfigError
+from state.given import Given, checked, read_text
 from tools.catalogue.preferences import read_file
 
 FIELDS = RoutingContext.model_fields
@@ -23,17 +23,8 @@ SWITCHES = {
 }
 """The options that stand for a setting of their own."""
 
-TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 NEAR = 0.7
 """How much a variable's name has to be like a setting's to be a slip: others may have variables of their own."""
-
-
-@dataclass(frozen=True)
-class Given:
-    """A value that is given, and the place where somebody finds it."""
-
-    value: Any
-    where: str
 
 
 @dataclass(frozen=True)
@@ -92,18 +83,18 @@ def _from_file(path: Path | None) -> dict[str, Given]:
     for name, value in table.items():
         where = f"{path}: settings.{name}"
         _check_name(name, where)
-        given[name] = _checked(name, value, where)
+        given[name] = checked(RoutingContext, name, value, where)
     return given
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
     known = {f"{PREFIX}{name.upper()}": name for name in FIELDS}
-    others = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    others = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | variables()
     given = {}
     for variable, text in environment.items():
         upper = variable.upper()
         if variable in known:
-            given[known[variable]] = _read(known[variable], text, variable)
+            given[known[variable]] = read_text(RoutingContext, known[variable], text, variable)
         elif upper.startswith(PREFIX) and upper not in others:
             _check_is_no_slip(variable, known)
     return given
@@ -124,7 +115,7 @@ def _from_options(chosen: Sequence[str], switches: Mapping[str, bool | None]) ->
         if not is_set:
             raise ConfigError(f"--set {one[:60]}: it takes key=value, such as --set confidence_threshold=0.8")
         _check_name(name, f"--set {name[:60]}")
-        said = _read(name, text, f"--set {name}")
+        said = read_text(RoutingContext, name, text, f"--set {name}")
         before = given.setdefault(name, said)
         if before.value != said.value:
             raise ConfigError(f"{said.where}={text.strip()[:60]} contradicts {_again(before)}: leave one of them out")
@@ -146,52 +137,3 @@ def _check_name(name: str, where: str) -> None:
     near = get_close_matches(name, FIELDS, n=2, cutoff=0.5)
     way_out = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(FIELDS)}"
     raise ConfigError(f"{where}: there is no such setting: {way_out}")
-
-
-def _read(name: str, text: str, where: str) -> Given:
-    """Return what a text says: pydantic reads numbers, lists are JSON or have commas, and a yes is spelt in one way."""
-    kind, said = FIELDS[name].annotation, text.strip()
-    value: Any = said
-    if kind is bool:
-        value = TRUTHS.get(said, said)
-    elif get_origin(kind) is tuple:
-        value = _list(said)
-    is_number = kind in {int, float}
-    return _checked(name, value, where, text=said, strict=not is_number)
-
-
-def _list(said: str) -> Any:
-    if not said.startswith("["):
-        return [part.strip() for part in said.split(",")]
-    try:
-        return json.loads(said)
-    except (ValueError, RecursionError):  # no JSON, or thousands of brackets
-        return said
-
-
-def _checked(name: str, value: Any, where: str, *, text: str | None = None, strict: bool = True) -> Given:
-    said = tuple(value) if isinstance(value, list) else value
-    try:
-        valid = RoutingContext.model_validate({name: said}, strict=strict)
-    except ValidationError as error:
-        instead = "" if text is None else f", not {text[:60]!r}"
-        raise ConfigError(f"{where}: it takes {takes(name)}{instead}") from error
-    return Given(getattr(valid, name), where)
-
-
-def takes(name: str) -> str:
-    """Return what a setting may be, in words."""
-    field = RoutingContext.model_json_schema()["properties"][name]
-    if "enum" in field:
-        return " or ".join(field["enum"])
-    if field["type"] == "boolean":
-        return "true or false"
-    if field["type"] == "array":
-        return "a list of names or patterns such as notes.*, none of them empty"
-    kind = "a whole number" if field["type"] == "integer" else "a number"
-    low = f"from {_number(field['minimum'])}" if "minimum" in field else f"above {_number(field['exclusiveMinimum'])}"
-    return f"{kind} {low} up to {_number(field['maximum'])}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.12g}"

@@ -22,6 +22,7 @@ from state.context import RoutingContext
 from state.errors import PacketError
 from state.events import StageEvent, read_event
 from state.packet import CognitionPacket, TurnInput
+from state.routing import ToolRouting
 from state.sections import Header, check_version
 
 STRICT_RESUME = "__pregel_strict_resume"
@@ -53,6 +54,13 @@ class SessionState:
     """Whether a turn was begun, and neither ended nor asks."""
     interrupt_id: str = ""
     """By which LangGraph knows the question as it is put now."""
+
+    def may_go_on(self, rights: RoutingContext) -> bool:
+        """Whether whose turn it is may still do what waits: the settings of the run that asked hold, not for ever."""
+        waiting = [call for call in (self.packet.tool_routing or ToolRouting()).calls if call.status.awaits_user]
+        return rights.enabled and all(
+            rights.allows(call.risk) and rights.allows_tool(call.tool_name) for call in waiting
+        )
 
     @classmethod
     def of(cls, snapshot: StateSnapshot) -> "SessionState":

@@ -93,6 +93,8 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
                 yield Asked({**before.question, "problem": NOT_SHOWN}, before.packet)
                 return
             yield Answering(before.question, turn.value)
+        if isinstance(turn, Say) and turn.follows and turn.follows != before.packet.header.packet_id:
+            raise SessionError("the conversation went on meanwhile: say it again")
         given, decided = _input(turn, before, session), False
         async with aclosing(_answered_once(sessions.stream(given, session, context), session)) as stream:
             async for event in stream:
@@ -142,7 +144,7 @@ def _answered_elsewhere(session: str) -> SessionError:
 def _input(turn: Turn, state: SessionState, session: str) -> Given:
     match turn:
         case Say():
-            return TurnInput(messages=[HumanMessage(check_request(turn.text))], request=turn.request)
+            return TurnInput(messages=[*turn.history, HumanMessage(check_request(turn.text))], request=turn.request)
         case Reply():
             if state.question is None:
                 raise SessionError(f"session {session!r} has no pending question: ask something with `packetgate ask`")

@@ -1,10 +1,12 @@
 """Which decider serves each stage, given the models there are."""
 
+from dataclasses import replace
 from functools import partial
 
 from deciders.language.answer import respond_by_model
+from deciders.language.decisions import DecisionSource, review_by_decisions
 from deciders.language.intent import left_to_selection
-from deciders.language.review import review_by_model
+from deciders.language.review import review_by_model, unless_spared
 from deciders.language.selection import select_by_model
 from deciders.protocols import D, Decider, Deciders, T
 from deciders.reflex.answer import respond_by_reflex
@@ -12,6 +14,7 @@ from deciders.reflex.intent import detect_by_reflex
 from deciders.reflex.review import review_by_reflex
 from deciders.reflex.selection import select_by_reflex
 from models.model import ModelSource
+from models.turns import in_turn
 from state.context import RoutingContext
 from state.errors import DecisionError, ModelError
 from state.packet import CognitionPacket
@@ -30,12 +33,18 @@ def language_deciders(lite: ModelSource, prime: ModelSource) -> Deciders:
     """
     return Deciders(
         intent=left_to_selection,
-        selector=with_reflex(partial(select_by_model, lite), select_by_reflex),
-        reviewer=partial(review_by_model, prime),
-        responder=with_reflex(partial(respond_by_model, prime), respond_by_reflex),
+        selector=with_reflex(in_budget(partial(select_by_model, lite)), select_by_reflex),
+        reviewer=in_budget(unless_spared(partial(review_by_model, prime))),
+        responder=with_reflex(in_budget(partial(respond_by_model, prime)), respond_by_reflex),
         lite=lite,
         prime=prime,
     )
+
+
+def reviewed_by(deciders: Deciders, endpoint: DecisionSource) -> Deciders:
+    """Return deciders of which a decision endpoint reviews. Nothing stands in for it either."""
+    reviewer = in_budget(unless_spared(partial(review_by_decisions, endpoint)))
+    return replace(deciders, reviewer=reviewer, reviewing=endpoint)
 
 
 def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:
@@ -46,6 +55,16 @@ def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:
             return await model(packet, tools, context)
         except DecisionError as error:
             return (await reflex(packet, tools, context)).in_place_of(error)
+
+    return decide
+
+
+def in_budget(model: Decider[T, D]) -> Decider[T, D]:
+    """Return a decider by model that waits for it as long as its turn may, all stages together."""
+
+    async def decide(packet: CognitionPacket, tools: T, context: RoutingContext) -> D:
+        with in_turn(packet.header.packet_id, context.turn_budget_s):
+            return await model(packet, tools, context)
 
     return decide
 

@@ -6,10 +6,10 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
-from models.model import ModelSource
+from models.model import ModelSource, Named
 from state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from state.context import RoutingContext
-from state.errors import DecisionError
+from state.errors import DecisionError, NotAskedError
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
 from state.sections import Access, DecidedBy, Reflection, StageError
@@ -32,12 +32,13 @@ class Decision(Section):
     usage: TokenUsage = TokenUsage()
 
     def in_place_of(self, error: DecisionError) -> Self:
-        """Return the decision as one that stands in for a model's."""
-        return self._changed(is_fallback=True, fallback_reason=str(error), usage=self.usage + error.usage)
+        """Return the decision as one that stands in for a model's; why is told once a turn."""
+        why = "" if isinstance(error, NotAskedError) else str(error)
+        return self._changed(is_fallback=True, fallback_reason=why, usage=self.usage + error.usage)
 
     def errors(self, stage: str) -> tuple[StageError, ...]:
         """Return what kept the model from deciding, for the packet's record."""
-        return (StageError(stage=stage, message=self.fallback_reason),) if self.is_fallback else ()
+        return (StageError(stage=stage, message=self.fallback_reason),) if self.fallback_reason else ()
 
     def reflection(self, stage: str, summary: str) -> Reflection:
         """Return the line of the packet's log that tells of the decision."""
@@ -179,3 +180,5 @@ class Deciders:
     """The model behind selection; None: reflexes decide."""
     prime: ModelSource | None = None
     """The model behind review and answer; None: reflexes decide."""
+    reviewing: Callable[[], Awaitable[Named]] | None = None
+    """What reviews in place of the prime model; None: that does."""

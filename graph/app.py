@@ -9,9 +9,9 @@ from langgraph.checkpoint.serde import _msgpack
 from graph.building import build_graph
 from graph.composition import deciders_for, make_hub
 from graph.journal.opening import journal_in
+from graph.pool import model_pool
 from graph.served import ServedGraph
 from graph.settings import Settings
-from models.pool import ModelPool
 from state.packet import checkpoint_types
 from state.routing import ToolResult
 from state.sections import ServerHealth
@@ -73,10 +73,10 @@ _msgpack.SAFE_MSGPACK_TYPES |= frozenset(checkpoint_types())
 
 _settings = Settings()
 load_preferences(_settings.preferences_path)  # what is wrong with the file is told at the start, not at the first turn
-_models = ModelPool(_settings.lite, _settings.prime)
+_models = model_pool(_settings)
 graph = ServedGraph.of(
     build_graph(
-        deciders_for(_models, _settings),
+        deciders_for(_models),
         ServerTools(_settings, load_config(_settings.config_path)),
         _settings.usage_days,
         _settings.prompt_days,

@@ -59,6 +59,8 @@ def build_graph(
         name: str, stage: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object
     ) -> None:
         model = getattr(deciders, role) if role else None
+        if name == "review_selection":
+            model = deciders.reviewing or model
         node = instrumented(name, _given(journaled(name, stage, journal), needs), model)
         if role and model and prompt_days:
             node = with_prompt_record(name, role, node)

@@ -8,10 +8,11 @@ from typing import Literal
 
 from langgraph.graph.state import CompiledStateGraph
 
-from deciders.choosing import language_deciders, reflex_deciders
+from deciders.choosing import language_deciders, reflex_deciders, reviewed_by
 from deciders.protocols import Deciders
 from graph.building import build_graph
 from graph.journal.opening import journal_in
+from graph.pool import model_pool
 from graph.private import private_folder
 from graph.records.prompts import prune_prompts
 from graph.settings import Settings
@@ -35,11 +36,14 @@ from tools.usage.store import prune
 Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
 
 
-def deciders_for(models: ModelPool, settings: Settings) -> Deciders:
+def deciders_for(models: ModelPool) -> Deciders:
     """Return deciders by model when there is one, by reflex when not."""
-    if settings.lite == settings.prime == "reflex":
-        return reflex_deciders()
-    return language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"))
+    made = (
+        reflex_deciders()
+        if models.is_reflex
+        else language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"))
+    )
+    return reviewed_by(made, models.reviewer) if models.has_reviewer else made
 
 
 async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> Model:
@@ -105,13 +109,15 @@ async def open_tools(settings: Settings) -> AsyncIterator[McpHub]:
 
 
 @asynccontextmanager
-async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
+async def open_graph(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Graph]:
     """Open the graph with its servers, its checkpointer and its store; on leaving, everything is closed.
+
+    `models`: those of the settings, where somebody has them already.
 
     Raises:
         ConfigError, ModelError: something in the settings cannot be used.
     """
-    models = ModelPool(settings.lite, settings.prime)
+    models = models or model_pool(settings)
     await models.check()
     async with (
         open_tools(settings) as hub,
@@ -123,7 +129,5 @@ async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
             await prune(store, settings.usage_days, root=LEARNED)
         if settings.prompt_days:
             await prune_prompts(store, settings.prompt_days)
-        graph = build_graph(
-            deciders_for(models, settings), hub, settings.usage_days, settings.prompt_days, journal_in(settings)
-        )
+        graph = build_graph(deciders_for(models), hub, settings.usage_days, settings.prompt_days, journal_in(settings))
         yield graph.compile(checkpointer=checkpointer, store=store, name="packetgate")

@@ -1,7 +1,7 @@
 """How probable the model found what it chose: read from its tokens' probabilities, at the place of the choice."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from models.forms import Choice
 
@@ -27,6 +27,8 @@ class Measured:
     """The option chosen, as it stands in the answer."""
     probability: float
     """That the model writes this option, given that it writes one of them."""
+    among: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
+    """Every option's, as far as it was seen: whole where each begins with a token of its own."""
 
 
 def continues(token: bytes, text: bytes) -> bool:
@@ -95,7 +97,7 @@ class _OpenChoice:
         for option, text in self._options.items():
             probability = min(1.0, self._earned[option] + self._undecided)
             if self._has_ended(text) and probability > 0:
-                yield Measured(self.path, option, probability)
+                yield Measured(self.path, option, probability, {**self._earned, option: probability})
 
     def _weigh(self, token: bytes, before: int, weights: Weights) -> None:
         done = len(self._written)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -11,11 +11,15 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 from models.markup.links import LinkFilter, inert
 from models.markup.stripping import NOTHING_LEFT, MarkupFilter, strip_markup
-from models.model import HIDDEN, Model, ask, without_refused
+from models.model import HIDDEN, Model, ask, was_cut_off, without_refused
 from models.requests import exchange, usage_of
-from models.transport import check_answered, model_label, named_errors, patience
+from models.thoughts import Room, cut_off_in_thought, ended_in_thought, with_room
+from models.transport import check_answered, named_errors
+from models.turns import Limit, attempt
 from state.base import TokenUsage
 from state.errors import DecisionError
+
+CUT_OFF = "\n\n[Cut off: an answer may be {:,} tokens long. answer_max_tokens says so.]"
 
 
 @dataclass(frozen=True)
@@ -40,25 +44,42 @@ async def complete(
     Raises:
         DecisionError: the model cannot be asked, breaks off, or says nothing.
     """
-    options = {"temperature": temperature, "max_tokens": max_tokens}
-    opened = model.opens_thoughts
-    shown = _Shown(hidden=model.chat, options=options, user_words=user_words, opened=opened, cache=False)
+    shown = _Shown(model=model, length=max_tokens, temperature=temperature, user_words=user_words, cache=False)
     message = await shown.ainvoke(list(messages))
-    model.opens_thoughts = shown.opened
-    return Completion(shown.written, shown.usage, message.id)
+    return Completion(shown.written, shown.spent, message.id)
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """An answer as it came."""
+
+    pieces: list[AIMessage] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
+
+    @property
+    def usage(self) -> TokenUsage:
+        return usage_of(*self.pieces)
+
+    @property
+    def cut_off(self) -> bool:
+        return any(map(was_cut_off, self.pieces))
 
 
 class _Shown(BaseChatModel):
     """A hidden model's one answer, without markup, for all to see. LangChain streams it where anybody listens."""
 
-    hidden: BaseChatModel
-    options: dict[str, Any]
+    model: Any
+    """The `Model`: LangChain takes no classes of others for fields."""
+    length: int
+    """Most tokens of what is shown."""
+    temperature: float
     user_words: str
-    opened: bool = False
-    """Whether a thought is open when the answer begins: what comes is then kept until it ends."""
     written: str = ""
     """The answer with its markup."""
-    usage: TokenUsage = TokenUsage()
+    spent: TokenUsage = TokenUsage()
 
     @property
     def _llm_type(self) -> str:
@@ -68,33 +89,57 @@ class _Shown(BaseChatModel):
         raise NotImplementedError("call ainvoke: models are only asked on the event loop")
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        self._take(await ask(self.hidden, messages, self.options))
-        self._check()
-        message = AIMessage(inert(strip_markup(self.written).text or NOTHING_LEFT, self.user_words))
+        async def whole(most: int) -> _Pieces:
+            return _Pieces([await ask(self.model.chat, messages, self._options(most))])
+
+        answer, self.spent = await with_room(self.model.thoughts, self.length, whole)
+        ending = self._ended(answer, strip_markup(answer.text).text)
+        message = AIMessage(inert(strip_markup(self.written).text or NOTHING_LEFT, self.user_words) + ending)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _astream(
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        markup, links = MarkupFilter(opened=self.opened), LinkFilter(self.user_words)
-        async for chunk in _chunks(self.hidden, messages, self.options):
-            self._take(chunk)
-            if text := links.feed(markup.feed(chunk.text)):
-                yield _chunk(text)
-        self._check()
-        if text := links.feed(markup.close()) + links.close():
+        room, again = Room(self.model.thoughts, self.length), True
+        while again:
+            markup, links = MarkupFilter(opened=self.model.opens_thoughts), LinkFilter(self.user_words)
+            answer = _Pieces()
+            try:
+                async for chunk in _chunks(self.model.chat, messages, self._options(room.max_tokens)):
+                    answer.pieces.append(chunk)
+                    if text := links.feed(markup.feed(chunk.text)):
+                        yield _chunk(text)
+            except DecisionError as error:
+                if answer.pieces or not room.refused(error):
+                    raise
+                continue
+            again = room.answered(answer) and not markup.text  # what was shown cannot be taken back
+        self.spent = room.spent
+        ending = self._ended(answer, markup.text)
+        if text := links.feed(markup.close()) + links.close() + ending:
             yield _chunk(text)
-        self.opened |= markup.ended_thought
+        self.model.opens_thoughts |= markup.ended_thought
         if not markup.text:
             yield _chunk(NOTHING_LEFT)
 
-    def _take(self, answer: AIMessage) -> None:
-        self.written += answer.text
-        self.usage += usage_of(answer)
+    def _options(self, most: int) -> dict[str, Any]:
+        options: dict[str, Any] = self.model.sampling(temperature=self.temperature)
+        return options | {"max_tokens": most}
 
-    def _check(self) -> None:
+    def _ended(self, answer: _Pieces, shown: str) -> str:
+        """Take the answer as it ended; return what is to be said of an end that the length made.
+
+        Raises:
+            DecisionError: there is nothing to show.
+        """
+        self.written = answer.text
+        if not shown and (ended_in_thought(answer) or (answer.cut_off and self.model.opens_thoughts)):
+            raise cut_off_in_thought(self.model.label, self.model.thoughts, self.spent)
         if not self.written.strip():
-            raise DecisionError(f"{model_label(self.hidden)} said nothing", self.usage)
+            raise DecisionError(f"{self.model.label} said nothing", self.spent)
+        ending = CUT_OFF.format(self.length) if answer.cut_off else ""
+        self.written += ending
+        return ending
 
 
 def _chunk(text: str) -> ChatGenerationChunk:
@@ -112,8 +157,8 @@ async def _chunks(
     accepted, begun = dict(options), False
     while not begun:
         try:
-            with exchange(chat, messages, accepted) as answered:
-                async for chunk in _stream(chat, messages, accepted):
+            with attempt(chat, streamed=True) as limit, exchange(chat, messages, accepted) as answered:
+                async for chunk in _stream(chat, messages, accepted, limit):
                     begun = True
                     answered(chunk)
                     yield chunk
@@ -128,17 +173,15 @@ async def _chunks(
 
 
 async def _stream(
-    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]
+    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], limit: Limit
 ) -> AsyncIterator[AIMessage]:
     """Stream with exactly these options, hidden from LangGraph's message stream; nothing, from a server that cannot."""
-    limit = patience(chat)
-    deadline = None if limit is None else asyncio.get_running_loop().time() + limit
     chunks = chat.astream(list(messages), HIDDEN, **options)
     begun = False
     while True:
-        with named_errors(chat):
+        with named_errors(chat, limit.way_out):
             try:
-                async with asyncio.timeout_at(deadline):
+                async with asyncio.timeout_at(limit.deadline):
                     chunk: BaseMessage = await anext(chunks)
             except StopAsyncIteration:
                 return

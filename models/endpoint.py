@@ -23,6 +23,8 @@ class Endpoint:
     base_url: str
     api_key: str | None = field(repr=False)
     timeout: float
+    key_variable: str = "OPENAI_API_KEY"
+    """The environment variable that the key is from, or would be."""
 
     @property
     def is_openai(self) -> bool:
@@ -37,13 +39,17 @@ class Endpoint:
         """
         if self.is_openai and not self.api_key:
             raise ModelError(
-                f"openai:{model} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that needs none"
+                f"openai:{model} needs an API key: set {self.key_variable}, "
+                "or OPENAI_BASE_URL to a server that needs none"
             )
         return SecretStr(self.api_key or "none")
 
 
-def endpoint_of(role: Role | Literal["embeddings"]) -> Endpoint:
+def endpoint_of(role: Role | Literal["embeddings"], timeout: float | None = None) -> Endpoint:
     """Read a role's endpoint from the environment; the role's own variables win over OPENAI_*.
+
+    Args:
+        timeout: in place of the environment's.
 
     Raises:
         ModelError: the base URL is not one.
@@ -60,7 +66,8 @@ def endpoint_of(role: Role | Literal["embeddings"]) -> Endpoint:
             f"the base URL of the {role} model, {shown(base_url)!r}, is no http or https address: "
             f"set PACKETGATE_{role.upper()}_BASE_URL or OPENAI_BASE_URL to one, such as http://localhost:11434/v1"
         )
-    return Endpoint(base_url, _key(role), _timeout())
+    variable = _key_variable(role)
+    return Endpoint(base_url, os.environ.get(variable, "").strip() or None, timeout or _timeout(), variable)
 
 
 def shown(base_url: str) -> str:
@@ -69,11 +76,11 @@ def shown(base_url: str) -> str:
     return scheme + separator + rest.rpartition("@")[2]
 
 
-def _key(role: str) -> str | None:
+def _key_variable(role: str) -> str:
     """A server of the role's own never gets the key meant for another: it has its own key, or none."""
-    if os.environ.get(f"PACKETGATE_{role.upper()}_BASE_URL", "").strip():
-        return os.environ.get(f"PACKETGATE_{role.upper()}_API_KEY", "").strip() or None
-    return _read(role, "API_KEY")
+    own = f"PACKETGATE_{role.upper()}_API_KEY"
+    has_own = any(os.environ.get(one, "").strip() for one in (own, f"PACKETGATE_{role.upper()}_BASE_URL"))
+    return own if has_own else "OPENAI_API_KEY"
 
 
 def _read(role: str, name: str) -> str | None:

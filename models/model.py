@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -11,8 +11,11 @@ from langchain_core.runnables import RunnableConfig
 
 from models.choices import Measured
 from models.forms import AnswerForm
+from models.options import ModelOptions
 from models.requests import exchange, usage_of
-from models.transport import check_answered, model_label, named_errors, patience
+from models.thoughts import Thoughts
+from models.transport import check_answered, model_label, named_errors
+from models.turns import attempt
 from state.base import TokenUsage
 from state.errors import DecisionError
 
@@ -66,8 +69,13 @@ class FormAnswer:
 class Model:
     """Any chat model: what the prompt says of the form must do."""
 
-    def __init__(self, chat: BaseChatModel) -> None:
+    thinks_in_forms = True
+    """Whether thoughts count towards the length of an answer in a form."""
+
+    def __init__(self, chat: BaseChatModel, options: ModelOptions | None = None) -> None:
         self.chat = chat
+        self.options = options or ModelOptions()
+        self.thoughts = Thoughts(self.options.thinking_budget)
         self.opens_thoughts = False
         """Whether its template opens its thoughts, so that only their end is written: known from its answers."""
 
@@ -100,6 +108,10 @@ class Model:
         """Whether the messages and an answer of that length go into the model's context, as far as can be told."""
         return True
 
+    def sampling(self, **given: float | None) -> dict[str, Any]:
+        """Return what a stage asks with, the role's own options over it."""
+        return {name: value for name, value in given.items() if value is not None} | self.options.sampling
+
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
@@ -113,6 +125,20 @@ class Model:
         """
         message = await ask(self.chat, messages, sampling)
         return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
+
+
+class Named(Protocol):
+    """Whom a stage asks, as telemetry tells of it."""
+
+    @property
+    def name(self) -> str:
+        """The name that it is asked by."""
+        ...
+
+    @property
+    def provider(self) -> str | None:
+        """Who runs it; None: not known."""
+        ...
 
 
 ModelSource = Callable[[], Awaitable[Model]]
@@ -151,9 +177,9 @@ async def ask_once(chat: BaseChatModel, messages: Sequence[BaseMessage], options
     Raises:
         DecisionError: the model cannot be asked, or refuses to answer.
     """
-    with exchange(chat, messages, options) as answered:
-        with named_errors(chat):
-            async with asyncio.timeout(patience(chat)):
+    with attempt(chat) as limit, exchange(chat, messages, options) as answered:
+        with named_errors(chat, limit.way_out):
+            async with asyncio.timeout_at(limit.deadline):
                 answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options)
             if not isinstance(answer, AIMessage):  # the endpoint chooses the role
                 raise TypeError(f"a message of type {answer.type}")

@@ -2,35 +2,65 @@
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from models.endpoint import Endpoint, Role, endpoint_of, shown
+from models.endpoint import Role, endpoint_of, shown
 from models.llama.loading import check_gguf, check_installed
-from models.spec import ModelSpec, parse_model
+from models.options import ModelOptions, given_options, options_of
+from models.spec import REFLEX, ModelSpec, parse_model
+from state.errors import ModelError
+from state.given import Given
 
 if TYPE_CHECKING:
+    from models.llama.model import LlamaCppChat
     from models.model import Model
+    from models.openai.decisions import DecisionEndpoint
 
 
 class ModelPool:
     """The two roles' models: `lite` for intent and selection, `prime` for review and answer."""
 
-    def __init__(self, lite: str = "reflex", prime: str = "reflex") -> None:
+    def __init__(
+        self,
+        lite: str = "reflex",
+        prime: str = "reflex",
+        from_file: Mapping[str, Mapping[str, Given]] | None = None,
+    ) -> None:
         """Read the model strings; where only one names a model, it plays both roles.
+
+        A `decisions:NAME` as prime reviews and nothing else: what plays `lite` answers.
+
+        Args:
+            from_file: options by role, as `file_options` reads them.
 
         Raises:
             ModelError: a string names no model, or a base URL in the environment is none.
-            ConfigError: a time-out in the environment is none.
+            ConfigError: an option is none, or does not take its value.
         """
         given: dict[Role, ModelSpec] = {"lite": parse_model(lite), "prime": parse_model(prime)}
+        if given["lite"].provider == "decisions":
+            raise ModelError(f"{lite!r} answers questions with a probability, and nothing else: it can only be prime")
+        self._decisions: _Decisions | None = None
+        if given["prime"].provider == "decisions":
+            asked = options_of(given_options("prime", given["prime"], (from_file or {}).get("prime", {})))
+            self._decisions, given["prime"] = _Decisions(given["prime"].name, asked), REFLEX
         real: list[Role] = [role for role, spec in given.items() if spec.provider != "reflex"]
+        self.given: dict[Role, dict[str, Given]] = {}
+        """By role, the options that somebody gave, and where."""
         self._parts: dict[Role, _Part] = {}
+        files: dict[Any, _File] = {}
         for role in given:
             player = real[0] if len(real) == 1 else role
-            self._parts[role] = _Part(given[player], player)
+            spec = given[player]
+            named: Role = "lite" if self._decisions else role  # those of prime are its reviewer's
+            self.given[role] = given_options(named, spec, (from_file or {}).get(named, {}))
+            options = options_of(self.given[role])
+            file = files.setdefault((spec.name, *options.loading.items()), _File(spec.name, options.loading))
+            self._parts[role] = _Part(spec, player, options, file)
         one, other = self._parts["lite"], self._parts["prime"]
-        if (one.spec, one.endpoint) == (other.spec, other.endpoint):
+        if (one.spec.name, one.endpoint, one.options) == (other.spec.name, other.endpoint, other.options):
             self._parts["prime"] = one
 
     async def get(self, role: Role) -> "Model | None":
@@ -40,6 +70,26 @@ class ModelPool:
             ModelError: the model cannot be loaded.
         """
         return await asyncio.to_thread(self._parts[role].load)
+
+    @property
+    def is_reflex(self) -> bool:
+        """Whether no role has a model, whoever reviews."""
+        return all(part.spec == REFLEX for part in self._parts.values())
+
+    @property
+    def has_reviewer(self) -> bool:
+        """Whether a decision endpoint reviews, and not the prime model."""
+        return self._decisions is not None
+
+    async def reviewer(self) -> "DecisionEndpoint":
+        """Return the decision endpoint that reviews.
+
+        Raises:
+            ModelError: there is none, or it lacks its key.
+        """
+        if self._decisions is None:
+            raise ModelError("no decision endpoint reviews: set PACKETGATE_PRIME to decisions:NAME")
+        return await asyncio.to_thread(self._decisions.load)
 
     @property
     def players(self) -> tuple[tuple[Role, ...], ...]:
@@ -54,18 +104,72 @@ class ModelPool:
         """
         for part in dict.fromkeys(self._parts[role] for role in roles or self._parts):
             await part.check()
+        if self._decisions and (not roles or "prime" in roles):
+            await self._decisions.check()
 
     def describe(self, role: Role) -> str:
         """Return what plays the role, for display."""
-        return self._parts[role].description
+        reviewed = f"; {self._decisions.description} reviews" if self._decisions else ""
+        return self._parts[role].description + reviewed
+
+
+class _Decisions:
+    """The decision endpoint that reviews."""
+
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        self._name = name
+        self._headers = options.headers or {}
+        self._endpoint = endpoint_of("prime", options.timeout)
+        self._lock = threading.Lock()
+        self._made: DecisionEndpoint | None = None
+
+    @property
+    def description(self) -> str:
+        return f"{self._name} at {shown(self._endpoint.base_url)}"
+
+    def load(self) -> "DecisionEndpoint":
+        with self._lock:
+            if self._made is None:
+                from models.openai.decisions import DecisionEndpoint
+
+                self._made = DecisionEndpoint(self._name, self._endpoint, self._headers)
+            return self._made
+
+    async def check(self) -> None:
+        endpoint = await asyncio.to_thread(self.load)
+        from models.openai.connect import check_endpoint
+
+        await check_endpoint(endpoint.client, self._endpoint)
+
+
+class _File:
+    """A GGUF file, loaded once for all roles that load it alike."""
+
+    def __init__(self, path: str, loading: dict[str, int]) -> None:
+        self._path, self._loading = path, loading
+        self._lock = threading.Lock()
+        self._chat: LlamaCppChat | None = None
+
+    def load(self) -> "LlamaCppChat":
+        from models.llama.engine import LlamaEngine
+        from models.llama.model import LlamaCppChat
+        from models.llama.trial import check_runs
+
+        with self._lock:
+            if self._chat is None:
+                check_installed()
+                check_gguf(self._path)
+                check_runs(self._path)
+                self._chat = LlamaCppChat(LlamaEngine(self._path, self._loading))
+            return self._chat
 
 
 class _Part:
     """A model that plays one role or both."""
 
-    def __init__(self, spec: ModelSpec, role: Role) -> None:
-        self.spec = spec
-        self.endpoint: Endpoint | None = endpoint_of(role) if spec.provider == "openai" else None
+    def __init__(self, spec: ModelSpec, role: Role, options: ModelOptions, file: _File) -> None:
+        self.spec, self.options, self._file = spec, options, file
+        self.endpoint = endpoint_of(role, options.timeout) if spec.provider == "openai" else None
         self._lock = threading.Lock()  # loading happens in threads, for any number of event loops
         self._model: Model | None = None
 
@@ -86,7 +190,7 @@ class _Part:
             model: Any = await asyncio.to_thread(self.load)
             from models.openai.connect import check_endpoint
 
-            await check_endpoint(model.chat, self.endpoint)
+            await check_endpoint(model.chat.root_async_client, self.endpoint)
         elif self.spec.provider == "llamacpp":
             await asyncio.to_thread(check_gguf, self.spec.name)
             await asyncio.to_thread(check_installed)
@@ -96,9 +200,10 @@ class _Part:
             from models.openai.connect import connect
             from models.openai.model import OpenAICompatible
 
-            return OpenAICompatible(connect(self.spec.name, self.endpoint), is_openai=self.endpoint.is_openai)
+            chat = connect(self.spec.name, self.endpoint, self.options)
+            return OpenAICompatible(chat, self.options, is_openai=self.endpoint.is_openai)
         if self.spec.provider == "llamacpp":
             from models.llama.model import LlamaCppModel
 
-            return LlamaCppModel.load(self.spec.name, {name: int(value) for name, value in self.spec.options.items()})
+            return LlamaCppModel(self._file.load(), self.options)
         return None

@@ -8,10 +8,10 @@ from datetime import datetime
 from time import perf_counter
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
 from pydantic import ConfigDict
 
+from models.thoughts import thought_in
 from models.transport import model_label
 from state.base import Section, TokenUsage, now, storable
 from state.errors import DecisionError
@@ -65,7 +65,7 @@ def collected() -> Iterator[list[ModelRequest]]:
 
 @contextmanager
 def exchange(
-    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]
+    chat: object, messages: Sequence[BaseMessage], options: dict[str, Any]
 ) -> Iterator[Callable[[AIMessage], None]]:
     """Note a request where requests are collected. Yields what takes the answer, whole or piece by piece."""
     found = _collected.get()
@@ -95,13 +95,14 @@ def exchange(
 
 
 def usage_of(*answers: AIMessage) -> TokenUsage:
-    """Add up what the answers took."""
+    """Add up what one answer took, whole or in pieces."""
     known = [answer.usage_metadata for answer in answers if answer.usage_metadata]
-    return TokenUsage(
+    usage = TokenUsage(
         input_tokens=sum(usage["input_tokens"] for usage in known),
         output_tokens=sum(usage["output_tokens"] for usage in known),
         cached_tokens=sum(usage.get("input_token_details", {}).get("cache_read", 0) for usage in known),
     )
+    return usage.having_thought(thought_in(answers, usage.output_tokens))
 
 
 def _said(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:

@@ -1,4 +1,4 @@
-"""How a model is named: `reflex`, `openai:NAME`, `llamacpp:PATH?option=value`."""
+"""How a model is named: `reflex`, `openai:NAME?option=value`, `llamacpp:PATH?option=value`, or `decisions:NAME`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,17 +7,17 @@ from urllib.parse import parse_qsl
 
 from state.errors import ModelError
 
-Provider = Literal["reflex", "openai", "llamacpp"]
+Provider = Literal["reflex", "openai", "llamacpp", "decisions"]
 
-FORMS = "`reflex`, `openai:NAME`, or `llamacpp:/path/model.gguf?n_ctx=8192&n_gpu_layers=-1`"
-
-LLAMACPP_OPTIONS = {"n_ctx": 0, "n_gpu_layers": -1, "n_batch": 1, "n_threads": 1, "seed": 0}
-"""What may follow the `?`: whole numbers, with the smallest allowed. `n_ctx=0` takes the model's own context length."""
+FORMS = (
+    "`reflex`, `openai:NAME`, `llamacpp:/path/model.gguf`, or, as prime, `decisions:NAME`; "
+    "options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
+)
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """One model: who provides it, its name (the file's path for llama.cpp), and its options."""
+    """One model: who provides it, its name (the file's path for llama.cpp), and its options as they are written."""
 
     provider: Provider
     name: str = ""
@@ -36,28 +36,17 @@ def parse_model(text: str) -> ModelSpec:
     provider, _, rest = text.strip().partition(":")
     if provider == "reflex" and not rest:
         return REFLEX
-    if provider == "openai" and rest.strip():
-        return ModelSpec("openai", rest.strip())
-    if provider == "llamacpp":
-        path, _, query = rest.partition("?")
-        if path.strip():
-            return ModelSpec("llamacpp", str(Path(path.strip()).expanduser()), _options(text, query))
+    name, _, query = rest.partition("?")
+    name = name.strip()
+    if name and provider in {"openai", "decisions"}:
+        return ModelSpec("openai" if provider == "openai" else "decisions", name, _options(text, query))
+    if name and provider == "llamacpp":
+        return ModelSpec("llamacpp", str(Path(name).expanduser()), _options(text, query))
     raise ModelError(f"{text!r} names no model: use {FORMS}")
 
 
 def _options(text: str, query: str) -> dict[str, str]:
     try:
-        options = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+        return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
     except ValueError as error:
         raise ModelError(f"{text!r}: {query!r} is not a list of options: use {FORMS}") from error
-    for name, value in options.items():
-        least = LLAMACPP_OPTIONS.get(name)
-        if least is None:
-            raise ModelError(f"{text!r}: no option {name!r}; there are {', '.join(LLAMACPP_OPTIONS)}")
-        if not _is_whole(value) or int(value) < least:
-            raise ModelError(f"{text!r}: {name} must be a whole number of at least {least}, not {value!r}")
-    return options
-
-
-def _is_whole(value: str) -> bool:
-    return value.isascii() and value.removeprefix("-").isdigit() and len(value) < 12

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, ValidationError
@@ -12,11 +12,15 @@ from models.choices import Measured
 from models.decoding.decode import decode_json
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model
+from models.thoughts import Thoughts, cut_off_in_thought, ended_in_thought, with_room
 from prompts.rendering import render
 from state.base import TokenUsage
 from state.errors import DecisionError
 
 T = TypeVar("T", bound=BaseModel)
+
+LONGER = 2
+"""How much longer the second answer may be where the first was cut off."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +59,30 @@ async def decide(
     Raises:
         DecisionError: the second answer is no better, or the model cannot be asked.
     """
-    given = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
-    sampling: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    first = await model.answer(messages, form, sampling=sampling)
+    sampling = model.sampling(temperature=temperature, top_p=top_p)
+    thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
+
+    async def ask(messages: Sequence[BaseMessage], length: int) -> tuple[FormAnswer, TokenUsage]:
+        return await with_room(
+            thoughts, length, lambda most: model.answer(messages, form, sampling=sampling | {"max_tokens": most})
+        )
+
+    first, spent = await ask(messages, max_tokens)
     try:
-        return await asyncio.to_thread(_read, first, schema, validate, first.usage)
+        return await asyncio.to_thread(_read, first, schema, validate, spent)
     except DecisionError as error:
         problem = str(error)
+    if ended_in_thought(first):
+        raise cut_off_in_thought(model.label, thoughts, spent)
     sendable = first.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
     again = [*messages, AIMessage(sendable), HumanMessage(render("repair", problem=problem))]
-    second = await model.answer(again, form, sampling=sampling)
-    usage = first.usage + second.usage
+    second, more = await ask(again, max_tokens * (LONGER if first.cut_off else 1))
+    usage = spent + more
     try:
         return await asyncio.to_thread(_read, second, schema, validate, usage)
     except DecisionError as error:
+        if ended_in_thought(second):
+            raise cut_off_in_thought(model.label, thoughts, usage) from error
         problem = f"{model.label} gave no usable {schema.__name__}, asked twice: {error}"
         raise DecisionError(problem, usage) from error
 

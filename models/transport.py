@@ -2,10 +2,11 @@
 
 import json
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from email.utils import mktime_tz, parsedate_tz
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from pydantic import SecretStr
 
@@ -14,9 +15,8 @@ from state.errors import DecisionError
 from state.printing import shorten
 
 MAX_RETRIES = 2
-"""How often the openai library tries again after 408, 409, 429, 5xx, a time-out, or a broken connection."""
-MAX_RETRY_AFTER_S = 120.0
-"""The longest `Retry-After` that it waits for; one that asks for more ends the request at once."""
+"""How often the openai library tries again after 408, 409, 429, 5xx, or a broken connection, as time allows."""
+TIMEOUT_WAY_OUT = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in seconds, or check the server"
 
 _LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
 """openai leaves a connection that breaks while streaming to its HTTP library's errors."""
@@ -27,31 +27,36 @@ _HINTS = {
 }
 
 
-def model_label(model: BaseChatModel) -> str:
+def model_label(model: object) -> str:
     """Return the model's name, and where it is reached, without anything secret."""
     name = getattr(model, "model_name", None) or type(model).__name__
     base_url = getattr(model, "openai_api_base", None)
     return f"{name} at {shown(base_url)}" if base_url else str(name)
 
 
-def patience(model: BaseChatModel) -> float | None:
-    """Return how long one answer may take in all, in seconds; None: as long as it takes.
-
-    A time-out by itself bounds only the wait for the next byte, and a server can drip.
-    """
+def timeout_of(model: object) -> float | None:
+    """Return how long one answer may take in all, in seconds; None of a model in this process: as long as it takes."""
     timeout = getattr(model, "request_timeout", None)
-    if not isinstance(timeout, int | float):
-        return None
-    return (MAX_RETRIES + 1) * timeout + MAX_RETRIES * MAX_RETRY_AFTER_S
+    return float(timeout) if isinstance(timeout, int | float) else None
+
+
+def where_of(model: object) -> str:
+    """Return where a model is reached, without anything secret."""
+    return shown(str(getattr(model, "openai_api_base", None) or ""))
 
 
 @contextmanager
-def named_errors(model: BaseChatModel) -> Iterator[None]:
-    """Turn what the transport raises while the model is asked into a `DecisionError` that names model and endpoint."""
+def named_errors(model: object, too_slow: Callable[[], str] = lambda: TIMEOUT_WAY_OUT) -> Iterator[None]:
+    """Turn what the transport raises while the model is asked into a `DecisionError` that names model and endpoint.
+
+    Args:
+        too_slow: returns what to do where it did not answer in time.
+    """
     try:
         yield
     except _transport_errors() as error:
-        raise DecisionError(f"{model_label(model)} {_what_happened(error, _quoted(model, said(error)))}") from error
+        happened = _what_happened(error, _quoted(model, said(error)), _key_variable(model), too_slow())
+        raise DecisionError(f"{model_label(model)} {happened}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         # how langchain-openai meets rubbish
         raise DecisionError(
@@ -60,7 +65,7 @@ def named_errors(model: BaseChatModel) -> Iterator[None]:
         ) from error
 
 
-def check_answered(model: BaseChatModel, answer: AIMessage) -> None:
+def check_answered(model: object, answer: AIMessage) -> None:
     """Make sure that the answer is the model's own.
 
     Raises:
@@ -91,30 +96,88 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return (TimeoutError, *(getattr(module, error) for module, error in loaded if module))
 
 
-def _quoted(model: BaseChatModel, text: str) -> str:
+def _quoted(model: object, text: str) -> str:
     """Return the beginning of what a server said, without the API key, which it may have echoed."""
     key = getattr(model, "openai_api_key", None)
     secret = key.get_secret_value() if isinstance(key, SecretStr) else ""
     return shorten(text.replace(secret, "***") if len(secret) > 8 else text, 300)
 
 
-def _what_happened(error: Exception, quoted: str) -> str:
+def _key_variable(model: object) -> str:
+    return str(getattr(model, "key_variable", "OPENAI_API_KEY"))
+
+
+def _what_happened(error: Exception, quoted: str, key: str, too_slow: str) -> str:
     status = getattr(error, "status_code", None)
     if status == 401:
-        return "refuses the API key (HTTP 401): check OPENAI_API_KEY"
+        return f"refuses the API key (HTTP 401): check {key}"
     if status == 403:
-        return f"does not allow this (HTTP 403): {quoted}; check OPENAI_API_KEY, and what it allows"
+        return f"does not allow this (HTTP 403): {quoted}; check {key}, and what it allows"
     if status is not None:
+        wait = wanted_wait(error)
         hint = _HINTS.get(status) or ("try again later, or check the server" if status >= 500 else "")
+        hint = f"it wants to be left alone for {wait:,.0f} s: wait, or use another model" if wait else hint
         return f"answered HTTP {status}: {quoted}{f'; {hint}' if hint else ''}"
-    kinds = {kind.__name__ for one in _with_causes(error) for kind in type(one).__mro__}
-    if kinds & {"APITimeoutError", "TimeoutError", "TimeoutException"}:
-        return "did not answer in time: raise PACKETGATE_MODEL_TIMEOUT, in seconds, or check the server"
-    if kinds & {"DecodingError", "RemoteProtocolError", "ReadError", "WriteError"}:
+    kinds = _kinds(error)
+    if kinds & _LATE:
+        return f"did not answer in time: {too_slow}"
+    if kinds & _BROKEN:
         return "broke off, or answered with something that is no HTTP: check the server and the base URL"
-    if kinds & {"APIConnectionError", "TransportError"}:
+    if kinds & _UNREACHED:
         return "cannot be reached: check that the server runs and that the base URL is right"
     return f"failed: {type(error).__name__}: {quoted}"
+
+
+_LATE = {"APITimeoutError", "TimeoutError", "TimeoutException"}
+_BROKEN = {"DecodingError", "RemoteProtocolError", "ReadError", "WriteError"}
+_UNREACHED = {"APIConnectionError", "TransportError"}
+
+
+def is_absent(error: BaseException | None) -> bool:
+    """Whether nobody was there: no connection, no answer in time, or a gateway that says so."""
+    if getattr(error, "status_code", None) in {502, 503, 504}:
+        return True
+    kinds = _kinds(error)
+    return bool(kinds & _LATE) or (bool(kinds & _UNREACHED) and not kinds & _BROKEN)
+
+
+def refuses_key(error: BaseException | None) -> bool:
+    """Whether a server refused the key, as it will again."""
+    return getattr(error, "status_code", None) == 401
+
+
+def is_too_long(error: BaseException | None) -> bool:
+    """Whether a server says that it has no room for the prompt, or for an answer of the length asked for."""
+    text = f"{said(error)} {getattr(error, 'code', None)}".lower() if error else ""
+    return hasattr(error, "status_code") and any(words in text for words in _TOO_LONG)
+
+
+_TOO_LONG = (
+    *("context length", "context_length", "context window", "context size", "context_size", "too long"),
+    *("max_tokens is too large", "max_completion_tokens is too large"),
+)
+
+
+def wanted_wait(error: BaseException | None) -> float:
+    """Return for how many seconds a server that refused wants to be left alone; 0 where it does not say."""
+    return retry_after(getattr(getattr(error, "response", None), "headers", None) or {})
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds that `Retry-After` names, in a number or as a date; 0 where it names none."""
+    text = headers.get("retry-after", "")
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        date = parsedate_tz(text)
+    try:
+        return max(0.0, mktime_tz(date) - time.time()) if date else 0.0
+    except (ValueError, OverflowError):  # a year that there is not
+        return 0.0
+
+
+def _kinds(error: BaseException | None) -> set[str]:
+    return {kind.__name__ for one in _with_causes(error) for kind in type(one).__mro__}
 
 
 def _with_causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -63,6 +63,12 @@ class TokenUsage(Section):
     output_tokens: int = 0
     cached_tokens: int = 0
     """Of the input, how many the model still knew from an earlier prompt."""
+    thought_tokens: int = 0
+    """Of the output, how many were thoughts, as told or estimated."""
+
+    def having_thought(self, tokens: int) -> "TokenUsage":
+        """Return it with so many of the output as thoughts."""
+        return self._changed(thought_tokens=tokens) if tokens else self
 
     def __add__(self, other: "TokenUsage") -> "TokenUsage":
         """Return both together."""
@@ -70,6 +76,7 @@ class TokenUsage(Section):
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            thought_tokens=self.thought_tokens + other.thought_tokens,
         )
 
 

@@ -34,6 +34,15 @@ class RoutingContext(BaseModel):
     selection_max_tokens: int = Field(default=500, ge=16, le=8192, description="Longest selection, in tokens.")
     review_temperature: float = Field(default=0.3, ge=0.0, le=2.0, description="Temperature of the review.")
     review_max_tokens: int = Field(default=200, ge=16, le=8192, description="Longest review, in tokens.")
+    answer_max_tokens: int = Field(
+        default=1_000, ge=16, le=32_768, description="Longest answer, in tokens; thoughts have room beside it."
+    )
+    turn_budget_s: float = Field(
+        default=120.0,
+        ge=1.0,
+        le=86_400.0,
+        description="Seconds that a turn may wait for models at endpoints, in all; then it goes on without them.",
+    )
     confidence_threshold: float = Field(
         default=0.7, ge=0.0, le=1.0, description="A call runs when its review confidence is at least this."
     )

@@ -12,7 +12,7 @@ from state.context import RoutingContext
 from state.errors import PacketVersionError
 from state.routing import Risk
 
-PACKET_VERSION = 4
+PACKET_VERSION = 5
 """Raised with every change that an older Packetgate could not read."""
 
 DecidedBy = Literal["model", "reflex"]

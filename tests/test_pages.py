@@ -19,6 +19,7 @@ from connectors.discord.config import Person, load_discord_config
 from graph import routes
 from graph.diagram import mermaid
 from graph.settings import Settings
+from models.options import variables
 from state.context import RoutingContext
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -97,9 +98,7 @@ def test_extras_are_there(page: Path) -> None:
 @each_page
 def test_variables_are_read_somewhere(page: Path) -> None:
     read = {f"PACKETGATE_{field.upper()}" for field in (*Settings.model_fields, *RoutingContext.model_fields)}
-    read |= {
-        f"PACKETGATE_{role}_{what}" for role in ("LITE", "PRIME", "EMBEDDINGS") for what in ("BASE_URL", "API_KEY")
-    }
+    read |= {*variables(), "PACKETGATE_EMBEDDINGS_BASE_URL", "PACKETGATE_EMBEDDINGS_API_KEY"}
     read |= set(re.findall(r"environ(?:\.get\(|\[)\"(PACKETGATE_[A-Z_]*)\"", TESTS))
     for variable in re.findall(r"PACKETGATE_[A-Z_]*[A-Z]", page.read_text()):
         assert variable in read or re.search(rf"\b{variable}\b", SOURCE), variable

@@ -14,9 +14,9 @@ from benchmarks.stand_ins import Shelf, needing_a_tool, select_carelessly
 from deciders.protocols import Deciders
 from graph.building import build_graph
 from graph.composition import deciders_for
+from graph.pool import model_pool
 from graph.serializer import PacketSerializer
 from graph.settings import Settings
-from models.pool import ModelPool
 from state.base import Confidence, Section
 from state.context import RoutingContext
 from state.errors import InputError
@@ -65,9 +65,9 @@ async def measure(requests: Sequence[Labelled]) -> list[Run]:
         ModelError: a model that the environment names cannot be used.
     """
     settings = Settings()
-    models = ModelPool(settings.lite, settings.prime)
+    models = model_pool(settings)
     await models.check()
-    deciders = deciders_for(models, settings)
+    deciders = deciders_for(models)
     return [run for selector in get_args(Selector) async for run in routed(requests, deciders, selector)]
 
 

@@ -70,7 +70,7 @@ class Conversations:
             state, words = await self.sessions.state(session), words_of(message, me)
             question = self.questions.of(session)
             answers = bool(words) and _answers(message, words, state, question)
-            if state.question is not None and is_reply(words) and not (answers and may_go_on(state, rights)):
+            if state.question is not None and is_reply(words) and not (answers and state.may_go_on(rights)):
                 await here.live.end(NOT_YOURS)  # the graph itself would take the message for the answer
                 return
             await self.questions.close(session, ANSWERED if answers else GONE_ON)
@@ -152,12 +152,6 @@ class Conversations:
             return (await self.sessions.state(session)).packet.header.packet_id
         except PacketgateError:
             return "unknown"
-
-
-def may_go_on(state: SessionState, rights: RoutingContext) -> bool:
-    """Whether whose turn it is may still do what waits: the settings of the run that asked hold, but not for ever."""
-    waiting = [call for call in (state.packet.tool_routing or ToolRouting()).calls if call.status.awaits_user]
-    return rights.enabled and all(rights.allows(call.risk) and rights.allows_tool(call.tool_name) for call in waiting)
 
 
 def _answers(message: discord.Message, words: str, state: SessionState, question: OpenQuestion | None) -> bool:

@@ -9,7 +9,7 @@ import discord
 
 from connectors.asking import Reply
 from connectors.discord.config import DiscordConfig, Person
-from connectors.discord.conversing import NOT_YOURS, Conversations, may_go_on, session_of
+from connectors.discord.conversing import NOT_YOURS, Conversations, session_of
 from connectors.discord.presenting import Press, form, requests_of, written
 from connectors.discord.questions import LAPSED, expiry_of
 from connectors.sessions import SessionState
@@ -73,7 +73,7 @@ class Decisions:
         self, interaction: discord.Interaction[Any], message: discord.Message, press: Press, state: SessionState
     ) -> None:
         rights = await self._rights_of(press.asker, interaction)
-        if rights is None or not may_go_on(state, rights):
+        if rights is None or not state.may_go_on(rights):
             await _note(interaction, NOT_THERE)
             return
         try:

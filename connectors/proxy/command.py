@@ -1,6 +1,5 @@
 """`packetgate proxy`."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +10,6 @@ from connectors.running import run
 
 if TYPE_CHECKING:
     from graph.settings import Settings
-
-TOKEN = "PACKETGATE_PROXY_TOKEN"  # noqa: S105
 
 
 def proxy(
@@ -49,7 +46,7 @@ def proxy(
 
     async def start() -> int:
         from connectors.options import checked_files, others_context, run_settings_from, settings_from
-        from connectors.proxy.config import LOCAL, checked_token, load_proxy_config
+        from connectors.proxy.config import load_proxy_config
 
         given = settings_from(mcp_config=mcp_config, own=True)
         if install is not None or uninstall is not None:
@@ -59,13 +56,11 @@ def proxy(
         if check or pin:
             return await _preflight(settings, pins, pin=pin, as_json=as_json)
         context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
-        tokens = config.tokens() if http else {}
-        token = os.environ.get(TOKEN, "")
-        if http and token:
-            tokens[checked_token(token, TOKEN)] = LOCAL
+        from connectors.http import bound
         from connectors.proxy.opening import open_gateway
-        from connectors.proxy.serving import bound, serve_http, serve_stdio
+        from connectors.proxy.serving import TOKEN, serve_http, serve_stdio
 
+        tokens = config.tokens(TOKEN) if http else {}
         async with open_gateway(settings, config, context, client) as gateway:
             if not http:
                 await serve_stdio(gateway)

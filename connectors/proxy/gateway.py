@@ -7,9 +7,10 @@ from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
 
+from connectors.clients import LOCAL
 from connectors.proxy.asking import PendingCalls, is_modern
 from connectors.proxy.chain import Chain
-from connectors.proxy.config import LOCAL, ProxyConfig
+from connectors.proxy.config import ProxyConfig
 from connectors.proxy.listing import is_small, permanent, whole
 from connectors.proxy.recording import Recorder
 from connectors.proxy.results import FileOf
@@ -57,14 +58,17 @@ class Gateway:
         token = get_access_token()
         return token.client_id if token else self.client
 
+    def settings_of_request(self) -> RoutingContext:
+        """Return what whoever asks may do."""
+        return self.config.settings_of(self.client_of_request(), self.started)
+
     def session_of(self, ctx: Context, context_id: str | None = None) -> ProxySession:
         """Return the session of a request: of its context, of its connection, or one of its own.
 
         Raises:
             ToolError: there is no such context of this client.
         """
-        client = self.client_of_request()
-        settings = self.config.settings_of(client, self.started)
+        client, settings = self.client_of_request(), self.settings_of_request()
         if context_id:
             found = self.book.found(context_id, client)
             if found is None:
@@ -90,7 +94,7 @@ class Gateway:
 
     def may_use(self, ctx: Context, server: str) -> bool:
         """Whether a client may use what a server has beside tools: where it may use all of its tools."""
-        settings = self.config.settings_of(self.client_of_request(), self.started)
+        settings = self.settings_of_request()
         everything = f"{server}.everything"
         rules = [rule for rule in self.chain.hub.known.preferences.policy.rules if rule.is_about(everything, server)]
         return settings.allows_tool(everything) and not denied_outright(rules, CHANNEL)
@@ -99,8 +103,7 @@ class Gateway:
         """Return what the servers of a client say of themselves, of those that are there by now."""
         if ctx is None:
             return {}
-        settings = self.config.settings_of(self.client_of_request(), self.started)
-        opening = asyncio.ensure_future(self.chain.toolbox(settings).catalogue())
+        opening = asyncio.ensure_future(self.chain.toolbox(self.settings_of_request()).catalogue())
         self._opening.add(opening)
         opening.add_done_callback(self._opening.discard)
         done, _ = await asyncio.wait([opening], timeout=PATIENCE_S)

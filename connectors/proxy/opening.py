@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from connectors.clients import LOCAL
 from connectors.proxy.chain import Chain
-from connectors.proxy.config import LOCAL, ProxyConfig
+from connectors.proxy.config import ProxyConfig
 from connectors.proxy.gateway import Gateway
 from connectors.proxy.recording import Recorder
 from connectors.sessions import Sessions

@@ -155,9 +155,7 @@ class Passing(Middleware):
         try:
             return await call_next(context)
         except NotFoundError as error:
-            gateway = self._gateway
-            settings = gateway.config.settings_of(gateway.client_of_request(), gateway.started)
-            if down := gateway.chain.down(context.message.name, settings):
+            if down := self._gateway.chain.down(context.message.name, self._gateway.settings_of_request()):
                 raise ToolError(down) from error
             raise
 

@@ -1,13 +1,11 @@
 """Serving a gateway over standard input and output, or over HTTP: FastMCP's transports, with our checks in front."""
 
 import asyncio
-import hmac
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import uvicorn
 from fastmcp import FastMCP
 from fastmcp.server.auth import AccessToken, TokenVerifier
 from fastmcp.server.http import StarletteWithLifespan
@@ -16,16 +14,17 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
+from connectors.clients import client_of
+from connectors.http import check_guarded, serve_app
 from connectors.interrupts import end, stopped_by_ctrl_c
 from connectors.proxy.config import CONTEXT_NAME
 from connectors.proxy.gateway import Gateway
 from connectors.proxy.server import make_server
-from state.errors import ConfigError
 
 PATH = "/mcp"
 CONTEXTS = "/context/"
-GRACE_S = 2
-"""How long requests may take to end when the proxy is stopped."""
+TOKEN = "PACKETGATE_PROXY_TOKEN"  # noqa: S105
+"""The variable with a token for whoever is configured nowhere."""
 
 
 class ClientTokens(TokenVerifier):
@@ -36,10 +35,9 @@ class ClientTokens(TokenVerifier):
         self._tokens = tokens
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return who has a token, None for nobody. Every token is compared, so that the time tells none."""
-        given = token.encode()
-        known = [name for own, name in self._tokens.items() if hmac.compare_digest(own.encode(), given)]
-        return AccessToken(token=token, client_id=known[0], scopes=[]) if known else None
+        """Return who has a token, None for nobody."""
+        known = client_of(token, self._tokens)
+        return AccessToken(token=token, client_id=known, scopes=[]) if known else None
 
 
 class ByContext:
@@ -78,45 +76,14 @@ async def serve_stdio(gateway: Gateway) -> None:
         await make_server(gateway).run_stdio_async(show_banner=False, log_level="WARNING")
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound there.
-
-    Raises:
-        ConfigError: that cannot be.
-    """
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise ConfigError(f"--host {host} --port {port}: cannot listen there: {error.strerror or error}") from error
-
-
-class _Server(uvicorn.Server):
-    """Ends when it is told to, and lets what stands around it end too: uvicorn would raise the signal once more."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Heed signals while it runs."""
-        with super().capture_signals():
-            yield
-            self._captured_signals.clear()
-
-
 async def serve_http(gateway: Gateway, listening: socket.socket, tokens: dict[str, str], hosts: list[str]) -> None:
     """Serve clients over streamable HTTP until stopped.
 
     Raises:
         ConfigError: others than this machine could reach it, and no client has a token.
     """
-    host = listening.getsockname()[0]
-    if not tokens and not _is_local(host):
-        raise ConfigError(
-            f"{host} is reached from other machines: give each client a token under [proxy.clients.NAME] in "
-            "packetgate.toml, or set PACKETGATE_PROXY_TOKEN"
-        )
-    app = http_app(gateway, tokens, hosts)
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S, lifespan="on", ws="none")
-    await _Server(config).serve(sockets=[listening])
+    check_guarded(listening, has_tokens=bool(tokens), table="proxy", variable=TOKEN)
+    await serve_app(http_app(gateway, tokens, hosts), listening)
 
 
 def http_app(gateway: Gateway, tokens: dict[str, str], hosts: list[str]) -> Starlette:
@@ -137,7 +104,3 @@ def http_app(gateway: Gateway, tokens: dict[str, str], hosts: list[str]) -> Star
             yield
 
     return Starlette(routes=[Mount("/", ByContext(follows, fixed))], lifespan=lifespan)
-
-
-def _is_local(address: Any) -> bool:
-    return str(address) == "::1" or str(address).startswith("127.")

@@ -12,9 +12,9 @@ from connectors.options import run_settings_from
 from connectors.terminal.findings import Finding, exit_status, show, show_json
 from connectors.terminal.listing import unfitting
 from graph.composition import open_tools, sandbox_settings
+from graph.pool import model_pool
 from graph.settings import Settings
 from graph.storage import open_checkpointer
-from models.pool import ModelPool
 from state.context import RoutingContext
 from state.errors import ConfigError, PacketgateError
 from state.printing import counted
@@ -105,7 +105,7 @@ async def _sessions(settings: Settings) -> Finding:
 
 async def _models(settings: Settings) -> list[Finding]:
     try:
-        models = ModelPool(settings.lite, settings.prime)
+        models = model_pool(settings)
         await models.check()
     except PacketgateError as error:
         return [Finding("bad", "models", str(error))]

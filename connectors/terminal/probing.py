@@ -4,13 +4,16 @@ from collections.abc import AsyncIterator, Iterator
 
 from connectors.terminal.findings import Finding
 from deciders.language.probe import ProbeResult, TimedAnswer, Trial, load, probe_model
+from graph.pool import model_pool
 from graph.settings import Settings
 from models.endpoint import Role
-from models.model import HeldBy, LocalModelInfo
+from models.model import HeldBy, LocalModelInfo, Model
 from models.pool import ModelPool
+from models.transport import timeout_of
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.errors import PacketgateError
+from state.printing import counted
 from tools.catalogue.catalogue import Catalogue
 from tools.servers.config import McpConfig
 from tools.servers.opening import open_hub
@@ -25,13 +28,14 @@ HELD_BY: dict[HeldBy, str] = {
     "json_object": "the server's json_object",
     "prompt": "the words of the prompt alone",
 }
-INSTEAD = {"selection": "reflexes select instead", "review": "the gate counts 0.0 instead"}
+INSTEAD = {"review": "the gate counts 0.0 instead"}
+THINKS_LESS = "reasoning_effort=low, or enable_thinking=false where its chat template knows that"
 
 
 async def probed(settings: Settings, catalogue: Catalogue, context: RoutingContext) -> AsyncIterator[list[Finding]]:
     """Yield what is found of each model, one after the other, over these tools; over the built-in ones if none."""
     try:
-        pool = ModelPool(settings.lite, settings.prime)
+        pool = model_pool(settings)
     except PacketgateError as error:
         yield [Finding("bad", "models", str(error), UNUSABLE_STATUS)]
         return
@@ -50,7 +54,8 @@ async def _probed(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue, co
         model, seconds = loaded
         found += [Finding("ok", who, f"{pool.describe(roles[0])}, ready in {seconds:.1f} s")]
         found += _local(model.local_info)
-        found += _work(await probe_model(model, tools, context))
+        seen = await probe_model(model, tools, context)
+        found += [*_work(seen), *_patience(seen, model, context, roles[0])]
     except PacketgateError as error:
         found.append(Finding("bad", who, str(error), UNUSABLE_STATUS))
     return found
@@ -75,11 +80,12 @@ def _local(facts: LocalModelInfo | None) -> Iterator[Finding]:
 
 
 def _work(seen: ProbeResult) -> Iterator[Finding]:
-    yield _decision("review", seen.review)
-    yield _decision("selection", seen.selection)
+    for stage, trial in seen.stages.items():
+        yield _decision(stage, trial)
     yield Finding("ok", "  speed", _speed(seen.selection.answers[0]))
     sources = {"selection": seen.selection.confidence, "review": seen.review.confidence}
-    told = [f"{stage} by {source}" if source else f"{stage} unknown" for stage, source in sources.items()]
+    known = (ConfidenceSource.MEASURED, ConfidenceSource.STATED)
+    told = [f"{stage} by {source}" if source in known else f"{stage} unknown" for stage, source in sources.items()]
     confidence = ", ".join(told)
     if ConfidenceSource.STATED in sources.values():
         confidence += " (stated: a number that the model writes, which tends to be too high)"
@@ -91,12 +97,36 @@ def _work(seen: ProbeResult) -> Iterator[Finding]:
 
 
 def _decision(stage: str, trial: Trial) -> Finding:
-    held_by = trial.answers[-1].answer.held_by
-    held = f"held to its form by {HELD_BY[held_by]}"
+    held_by = trial.answers[-1].answer.held_by if trial.answers else None
+    held = f", held to its form by {HELD_BY[held_by]}" if held_by else ""
+    took = f"; {counted(trial.usage.thought_tokens, 'token')} of thoughts" if trial.usage.thought_tokens else ""
+    took += f"; {trial.seconds:.1f} s"
     if trial.problem:
-        return Finding("note", f"  {stage}", f"not usable, {INSTEAD[stage]}: {trial.problem}; {held}")
-    usable = "usable" if len(trial.answers) == 1 else "usable at the second try"
-    return Finding("note" if held_by == "prompt" else "ok", f"  {stage}", f"{usable}, {held}")
+        instead = INSTEAD.get(stage, "reflexes stand in")
+        return Finding("note", f"  {stage}", f"not usable, {instead}: {trial.problem}{held}{took}")
+    tries = len(trial.answers)
+    usable = "usable" if tries < 2 else f"usable at the {'second' if tries == 2 else 'third or a later'} try"
+    return Finding("note" if held_by == "prompt" else "ok", f"  {stage}", f"{usable}{held}{took}")
+
+
+def _patience(seen: ProbeResult, model: Model, context: RoutingContext, role: Role) -> Iterator[Finding]:
+    """Say how much it thinks, whether the time that turns have is enough for that, and what to set where it is not."""
+    trials, longest = seen.stages.values(), model.thoughts.longest
+    slowest, total = max(one.seconds for one in trials), sum(one.seconds for one in trials)
+    timeout = timeout_of(model.chat)
+    if longest:
+        less = "enable_thinking=false" if timeout is None else THINKS_LESS
+        asked = model.options.reasoning_effort or model.options.enable_thinking is False
+        way = "" if asked else f"; {less}, behind a ? after its name, has it think less"
+        yield Finding("ok", "  thoughts", f"up to {counted(longest, 'token')} before an answer{way}")
+    if timeout is None:
+        return
+    if slowest > timeout / 2:
+        how = f"one answer took {slowest:.0f} s of at most {timeout:g}: raise PACKETGATE_{role.upper()}_TIMEOUT"
+        yield Finding("note", "  timeout", how)
+    if total > context.turn_budget_s / 2:
+        how = f"the stages took {total:.0f} s, and a turn has {context.turn_budget_s:g}: raise turn_budget_s"
+        yield Finding("note", "  turn_budget_s", how)
 
 
 def _speed(timed: TimedAnswer) -> str:

@@ -2,27 +2,39 @@
 
 import json
 import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from connectors import rendering
 from connectors.run_settings import RunSettings
+from models.endpoint import Role
 from state.context import RoutingContext
+from state.given import Given
 from state.printing import printable
 
 DEFAULT = "default"
 
 
-def show_settings(found: RunSettings, *, as_json: bool) -> int:
-    """Print every setting; those that somebody gave stand out."""
+def _options(models: Mapping[Role, Mapping[str, Given]]) -> Iterator[tuple[str, Any, str]]:
+    """Yield the options as name, value and place; of headers only the names, as values may be keys."""
+    for role, given in models.items():
+        for name, one in given.items():
+            yield f"models.{role}.{name}", [*one.value] if name == "headers" else one.value, one.where
+
+
+def show_settings(found: RunSettings, models: Mapping[Role, Mapping[str, Given]], *, as_json: bool) -> int:
+    """Print every setting, of which those that somebody gave stand out, and the options given for models."""
     values = found.context.model_dump(mode="json")
     if as_json:
         rows = [
             {"name": name, "value": value, "from": found.sources.get(name, DEFAULT)} for name, value in values.items()
         ]
-        aside = list(found.set_aside)
-        sys.stdout.write(json.dumps({"settings": rows, "set_aside_for_others": aside}, indent=2) + "\n")
+        options = [{"name": name, "value": value, "from": where} for name, value, where in _options(models)]
+        whole = {"settings": rows, "models": options, "set_aside_for_others": list(found.set_aside)}
+        sys.stdout.write(json.dumps(whole, indent=2) + "\n")
         return 0
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("setting", style="cyan", no_wrap=True)
@@ -34,6 +46,9 @@ def show_settings(found: RunSettings, *, as_json: bool) -> int:
         shown = ", ".join(value) if isinstance(value, list) else json.dumps(value).strip('"')
         style = "dim" if where == DEFAULT else ""
         table.add_row(name, Text(printable(shown), style), Text(printable(where), style), about)
+    for name, value, place in _options(models):
+        said = json.dumps(value, ensure_ascii=False).strip('"')
+        table.add_row(name, Text(printable(said)), Text(printable(place)), "Option of this role's model.")
     out = rendering.console()
     out.print(table)
     for where in found.set_aside:

@@ -78,9 +78,9 @@ async def _model(chat: Conversation, _: str) -> None:
     if made.url:
         chat.say(f"{made.url} answers, by its assistant {made.assistant}")
         return
-    from models.pool import ModelPool
+    from graph.pool import model_pool
 
-    pool = ModelPool(made.lite, made.prime)
+    pool = model_pool(made)
     for roles in pool.players:
         chat.say(f"{' and '.join(roles)}: {pool.describe(roles[0])}")
 

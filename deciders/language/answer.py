@@ -10,7 +10,6 @@ from state.packet import CognitionPacket
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 
-MAX_TOKENS = 1_000
 TEMPERATURE = 0.7
 
 
@@ -28,10 +27,10 @@ async def respond_by_model(
     system = persona + render("answer_system", ledger=harmless(catalogue.ledger))
     answer = await complete(
         model,
-        await conversation(model, packet, [system], user, MAX_TOKENS),
+        await conversation(model, packet, [system], user, context.answer_max_tokens),
         user_words=packet.spoken,
         temperature=TEMPERATURE,
-        max_tokens=MAX_TOKENS,
+        max_tokens=context.answer_max_tokens,
     )
     return Answer(
         text=answer.text,

@@ -1,4 +1,4 @@
-"""Trying a model out: the time until it is ready, then a review and a selection as in a turn. Nothing of them runs."""
+"""Trying a model out: the time until it is ready, then each stage as in a turn. Nothing of what it selects runs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from deciders.language.answer import respond_by_model
 from deciders.language.forms import tool_of
 from deciders.language.review import review_by_model
 from deciders.language.selection import select_by_model
@@ -16,7 +17,8 @@ from models.endpoint import Role
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model, ModelSource
 from models.pool import ModelPool
-from state.base import ConfidenceSource
+from models.thoughts import ended_in_thought
+from state.base import ConfidenceSource, TokenUsage
 from state.context import RoutingContext
 from state.errors import DecisionError
 from state.packet import CognitionPacket
@@ -58,10 +60,11 @@ class WatchedModel(Model):
     """A model whose answers are kept, each with its time."""
 
     def __init__(self, model: Model) -> None:
-        super().__init__(model.chat)
+        super().__init__(model.chat, model.options)
+        self.thoughts, self.thinks_in_forms = model.thoughts, model.thinks_in_forms
         self.answers: list[TimedAnswer] = []
         self.unanswered = 0
-        """How often it could not be asked."""
+        """How often it could not be asked since it last answered."""
         self._model = model
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
@@ -71,6 +74,10 @@ class WatchedModel(Model):
             DecisionError: it cannot be asked.
         """
         return await self._model.fits(messages, max_tokens)
+
+    def sampling(self, **given: float | None) -> dict[str, Any]:
+        """Return what the model is asked with."""
+        return self._model.sampling(**given)
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
@@ -83,7 +90,7 @@ class WatchedModel(Model):
         begun = perf_counter()
         self.unanswered += 1
         answer = await self._model.answer(messages, form, sampling=sampling)
-        self.unanswered -= 1
+        self.unanswered = 0
         self.answers.append(TimedAnswer(answer, perf_counter() - begun))
         return answer
 
@@ -93,7 +100,10 @@ class Trial:
     """One decision that a model was asked for."""
 
     answers: tuple[TimedAnswer, ...]
-    """One, or two where the first was not usable."""
+    """One, or two where the first was not usable, and more where thoughts needed more room; none of the answer's."""
+    usage: TokenUsage
+    seconds: float
+    """The time of the whole stage."""
     confidence: ConfidenceSource | None
     """None where no answer came far enough to tell."""
     problem: str = ""
@@ -104,10 +114,16 @@ class Trial:
 class ProbeResult:
     """How a model did at its tasks."""
 
-    review: Trial
     selection: Trial
+    review: Trial
+    answer: Trial
     only_validated: tuple[str, ...]
     """Tools of the selection whose schema nothing held the model to."""
+
+    @property
+    def stages(self) -> dict[str, Trial]:
+        """Each stage's trial, in their order."""
+        return {"selection": self.selection, "review": self.review, "answer": self.answer}
 
 
 async def load(pool: ModelPool, role: Role) -> tuple[Model, float] | None:
@@ -123,18 +139,19 @@ async def load(pool: ModelPool, role: Role) -> tuple[Model, float] | None:
 
 
 async def probe_model(model: Model, catalogue: Catalogue, context: RoutingContext) -> ProbeResult:
-    """Ask the model for a review and a selection over a palette of these tools, of which there is at least one.
+    """Ask the model at each stage, over a palette of these tools, of which there is at least one.
 
     Raises:
         DecisionError: it cannot be asked. An answer that is not usable is no error.
     """
     packet = await asyncio.to_thread(_packet, catalogue, context)
-    # The review first: what a model or its server prepares once must not count against the speed of the selection.
-    review = await _trial(model, lambda source: review_by_model(source, packet, catalogue, context))
+    # What a model or its server prepares once counts against the first stage, not against the speed of the selection.
+    answer = await _trial(model, lambda source: respond_by_model(source, packet, catalogue, context))
     selection = await _trial(model, lambda source: select_by_model(source, packet, catalogue, context))
+    review = await _trial(model, lambda source: review_by_model(source, packet, catalogue, context))
     tools = [catalogue[entry.tool_name] for entry in packet.context.palette]
     widened = selection.answers[-1].answer.widened
-    return ProbeResult(review, selection, tuple(tool_of(part, tools) for part in widened))
+    return ProbeResult(selection, review, answer, tuple(tool_of(part, tools) for part in widened))
 
 
 async def _trial(model: Model, decide: Callable[[ModelSource], Awaitable[Decision]]) -> Trial:
@@ -143,18 +160,19 @@ async def _trial(model: Model, decide: Callable[[ModelSource], Awaitable[Decisio
     async def source() -> Model:
         return watched
 
+    begun = perf_counter()
     try:
         decision = await decide(source)
     except DecisionError as error:
-        if watched.unanswered:
+        if watched.unanswered or (not watched.answers and not error.usage.output_tokens):
             raise
-        last = watched.answers[-1].answer
-        return Trial(
-            tuple(watched.answers),
-            ConfidenceSource.MEASURED if last.choices else None,
-            f"the answer was cut off at {last.usage.output_tokens} tokens" if last.cut_off else str(error),
-        )
-    return Trial(tuple(watched.answers), decision.confidence_source)
+        last = watched.answers[-1].answer if watched.answers else None
+        problem = str(error)
+        if last and last.cut_off and not ended_in_thought(last):
+            problem = f"the answer was cut off at {last.usage.output_tokens} tokens"
+        confidence = ConfidenceSource.MEASURED if last and last.choices else None
+        return Trial(tuple(watched.answers), error.usage, perf_counter() - begun, confidence, problem)
+    return Trial(tuple(watched.answers), decision.usage, perf_counter() - begun, decision.confidence_source)
 
 
 def _packet(catalogue: Catalogue, context: RoutingContext) -> CognitionPacket:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from deciders.language.forms import review_form
 from deciders.language.prompting import data, earlier_words, harmless
-from deciders.protocols import CallReview, Review
+from deciders.protocols import CallReview, Review, Reviewer
 from models.model import ModelSource
 from models.structured import Structured, decide
 from prompts.rendering import render
@@ -48,14 +48,12 @@ class ReviewAnswer(BaseModel):
 async def review_by_model(
     source: ModelSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
 ) -> Review:
-    """Ask the prime model about all calls of a pass at once, unless the settings spare it those that risk nothing.
+    """Ask the prime model about all calls of a pass at once.
 
     Raises:
         DecisionError: the model gave no usable answer, or did not judge every call exactly once.
     """
     calls = packet.routing.calls
-    if context.review == "risky" and all(map(_risks_nothing, calls)):
-        return Review(reviews=tuple(map(_unreviewed, calls)), decided_by="reflex", confidence_source=_UNJUDGED)
 
     def objection(answer: ReviewAnswer) -> str | None:
         judged = sorted(entry.call for entry in answer.reviews)
@@ -63,16 +61,12 @@ async def review_by_model(
         return None if judged == wanted else f'"reviews" must judge each of the calls {wanted} once, not {judged}.'
 
     model, max_tokens = await source(), context.review_max_tokens * max(1, len(calls))
-    listed = "\n".join(_described(number, call, catalogue) for number, call in enumerate(calls, start=1))
-    before = earlier_words(packet)
-    earlier = f"\nEarlier requests, oldest first:\n{data(before)}\n" if before else ""
     why, plain = (REASONS, {**PLAIN, "reasoning": "it is what was asked for"}) if context.explain else (BRIEF, PLAIN)
     approval = compact_json({"reviews": [plain]})
     system = render("review_system", ledger=harmless(catalogue.ledger), why=why, approval=approval)
-    user = render("review_user", request=packet.content.user_words, earlier=earlier, calls=data(listed))
     answer = await decide(
         model,
-        [SystemMessage(system), HumanMessage(user)],
+        [SystemMessage(system), HumanMessage(to_review(packet, catalogue))],
         ReviewAnswer,
         review_form(len(calls), explain=context.explain),
         temperature=context.review_temperature,
@@ -90,6 +84,18 @@ async def review_by_model(
     )
 
 
+def unless_spared(reviewer: Reviewer) -> Reviewer:
+    """Return a reviewer that is not asked about calls that risk nothing, where the settings spare it those."""
+
+    async def review(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+        calls = packet.routing.calls
+        if context.review == "risky" and all(map(_risks_nothing, calls)):
+            return Review(reviews=tuple(map(_unreviewed, calls)), decided_by="reflex", confidence_source=_UNJUDGED)
+        return await reviewer(packet, catalogue, context)
+
+    return review
+
+
 def _risks_nothing(call: ToolCall) -> bool:
     """Whether a call only reads, on the user's own machine and servers, with nothing but the user's words."""
     return call.risk is Risk.READ and not call.open_world and not call.foreign
@@ -98,6 +104,15 @@ def _risks_nothing(call: ToolCall) -> bool:
 def _unreviewed(call: ToolCall) -> CallReview:
     why = "it only reads, with the user's own words: the settings spare it the review"
     return CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=_UNJUDGED, reasoning=why)
+
+
+def to_review(packet: CognitionPacket, catalogue: Catalogue) -> str:
+    """Return what a review judges: the request, and the calls by their numbers."""
+    numbered = enumerate(packet.routing.calls, start=1)
+    listed = "\n".join(_described(number, call, catalogue) for number, call in numbered)
+    before = earlier_words(packet)
+    earlier = f"\nEarlier requests, oldest first:\n{data(before)}\n" if before else ""
+    return render("review_user", request=packet.content.user_words, earlier=earlier, calls=data(listed))
 
 
 def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> CallReview:

@@ -6,11 +6,12 @@ https://github.com/open-telemetry/semantic-conventions-genai, in development as 
 
 import json
 import os
+from collections.abc import Awaitable, Callable
 
 from opentelemetry.util.types import AttributeValue
 
 from graph.telemetry.changes import StageChange
-from models.model import ModelSource
+from models.model import Named
 from state.base import TokenUsage
 from state.events import StageFinished, StageStopped
 from state.routing import ToolCall
@@ -62,7 +63,7 @@ def of_break(event: StageStopped) -> Attributes:
     return _identity(event) | _usage(event.usage) | failed
 
 
-async def of_model(source: ModelSource | None, usage: TokenUsage) -> Attributes:
+async def of_model(source: Callable[[], Awaitable[Named]] | None, usage: TokenUsage) -> Attributes:
     """Return whose tokens were used; nothing where none were."""
     if source is None or usage == TokenUsage():
         return {}

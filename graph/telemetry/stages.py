@@ -12,7 +12,7 @@ from langgraph.types import Command
 from graph.telemetry.attributes import of_model
 from graph.telemetry.changes import StageChange
 from graph.telemetry.spans import guarded, record_break, record_change, stage_span
-from models.model import ModelSource
+from models.model import Named
 from state.base import TokenUsage, ms_since
 from state.context import RoutingContext
 from state.errors import DecisionError
@@ -34,7 +34,7 @@ class Node(Protocol[P_contra]):
 def instrumented(
     name: str,
     stage: Callable[[P_contra, Runtime[RoutingContext]], Awaitable[PacketUpdate]],
-    model: ModelSource | None = None,
+    model: Callable[[], Awaitable[Named]] | None = None,
 ) -> Node[P_contra]:
     """Return the stage with its time measured into the packet, and word of it on the stream and to OpenTelemetry.
 

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from models.decoding.call_forms import CALL_KEYS, NativeCall, read_call
-from models.decoding.formats import ANT, DSML
+from models.decoding.formats import ANT, DSML, PREFIXES, STEP
 from models.decoding.values import Reading, read_loose, read_spelled, read_strict, whole_value
 
 _NAME = r"(?P<name>[\w.:/@-]{1,200}?)"
@@ -27,6 +27,9 @@ _NAMED_JSON = tuple(
         rf"(?:(?:<\|start\|>\w*\s*)?<\|channel\|>\s*\w+|<\|start\|>\w*)?\s*\bto=(?!(?:assistant|user)\b)"
         rf"(?:functions\.)?{_NAME}(?=[\s<])(?:\s|<\|(?:channel|constrain)\|>|\w)*+<\|message\|>",  # gpt-oss
         rf"Action:[ \t]*{_NAME}[ \t]*\n\s*Action\ Input:",  # ReAct
+        rf"(?:assistant)?commentary\ to=(?:functions\.)?{_NAME}\s*(?:json|code)",  # gpt-oss without its tokens
+        rf":?\s*{_NAME}\s*\u273fARGS\u273f:?",  # Qwen Agent
+        rf">>>{_NAME}\n",  # Functionary 3
     )
 )
 _SPELLED = re.compile(rf"call:\s*{_NAME}\s*(?=\{{)", _FLAGS)
@@ -39,18 +42,23 @@ _TAGGED = tuple(
         (rf"<invoke\s+name={_TAG_NAME}>", "</invoke>"),  # Claude, MiniMax M2
         (rf"<{ANT}invoke\s+name={_TAG_NAME}>", f"</{ANT}invoke>"),
         (rf"<{DSML}invoke\s+name={_TAG_NAME}>", f"</{DSML}invoke>"),  # DeepSeek V3.2
+        (rf"function<\uff5ctool_sep\uff5c>\s*<{STEP}invoke\s+name={_TAG_NAME}>", f"</{STEP}invoke>"),  # Step 3
+        (rf"<xai:function_call\s+name={_TAG_NAME}>", "</xai:function_call>"),  # Grok
+        (rf"{_NAME}\s*(?=<longcat_arg_key>|</longcat_tool_call>)", "</longcat_tool_call>"),
         (rf"{_NAME}\s*(?=<arg_key>|</tool_call>)", "</tool_call>"),  # GLM 4.5
     )
 )
 _PARAMETER = re.compile(
     rf"""\s*(?:
-        <(?P<tag>(?:{ANT}|{DSML})?parameter)(?P<name>=|\ name=)["']?(?P<key>[^<>"'\n]{{1,200}})["']?
+        <(?P<tag>(?:{"|".join(PREFIXES)})?parameter)(?P<name>=|\ name=)["']?(?P<key>[^<>"'\n]{{1,200}})["']?
             (?:\ string=["'](?P<string>true|false)["'])?>
-      | <arg_key>(?P<arg>[^<>\n]{{1,200}})</arg_key>\s*<arg_value>
-    )(?P<value>.*?)(?(tag)</(?P=tag)>|</arg_value>)\s*""",
+      | <(?:longcat_)?arg_key>(?P<arg>[^<>\n]{{1,200}})</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>
+    )(?P<value>.*?)(?(tag)</(?P=tag)>|</(?:longcat_)?arg_value>)\s*""",
     re.VERBOSE | re.DOTALL,
 )
-_NESTED = re.compile(rf"<(?:{ANT}|{DSML})?parameter[=\s]|<arg_(?:key|value)>|</arg_value>")
+_NESTED = re.compile(
+    rf"<(?:{'|'.join(PREFIXES)})?parameter[=\s]|<(?:longcat_)?arg_(?:key|value)>|</(?:longcat_)?arg_value>"
+)
 _NO_TOOL = {*CALL_KEYS["name"], *CALL_KEYS["arguments"], "type", "id", "properties", "required", "error", "result"}
 
 

@@ -12,10 +12,15 @@ CALL_KEYS = {
 }
 """What a call holds, and the keys that models put it under."""
 
+_WRAPPERS = ("function", "functionCall", "function_call")
+"""Keys under which a call may stand as a whole: of OpenAI's and Gemini's wire."""
+_LANGCHAIN = {"action": "name", "action_input": "arguments"}
+"""Keys that hold a call only together: in our own form, `action` is something else."""
+
 _BESIDE = frozenset(
     {
         *CALL_KEYS["name"],
-        *("id", "type", "index", "call_id", "tool_call_id"),
+        *("id", "type", "index", "call_id", "tool_call_id", "functionCall", "function_call"),
         *("action", "question", "tools", "alternatives", "reasoning", "confidence"),
     }
 )
@@ -39,8 +44,7 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: the object gives one of them twice, and differently; the string holds no JSON object; or there are
             no arguments, but other things that may be them.
     """
-    wrapped = entry.get("function")
-    places = [entry, wrapped] if isinstance(wrapped, Mapping) else [entry]
+    places = _places(entry)
     fields: dict[str, Any] = {}
     for field, keys in CALL_KEYS.items():
         given = [
@@ -83,9 +87,20 @@ def says_call(entry: object) -> bool:
     """Whether a value reads like a call although nothing around it says that it is one."""
     if not isinstance(entry, Mapping):
         return False
-    wrapped = entry.get("function")
-    said = {*entry, *(wrapped if isinstance(wrapped, Mapping) else ())}
+    said = {key for place in _places(entry) for key in place}
     return all(said & {*keys} for keys in CALL_KEYS.values())
+
+
+def names_call(entry: Mapping[str, Any]) -> bool:
+    """Whether a value is a call in one of the forms that are nothing else."""
+    return "action_input" in entry or (len(entry) == 1 and not entry.keys().isdisjoint(_WRAPPERS))
+
+
+def _places(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return where a call's parts may stand: the object, and one that it holds."""
+    if "action_input" in entry:
+        entry = {_LANGCHAIN.get(key, key): value for key, value in entry.items()}
+    return [entry, *(entry[key] for key in _WRAPPERS if isinstance(entry.get(key), Mapping))]
 
 
 def _decoded(arguments: Any) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from itertools import takewhile
 from typing import Any
 
-from models.decoding.call_forms import read_call, says_call
+from models.decoding.call_forms import names_call, read_call, says_call
 from models.decoding.native_calls import read_answer
 from models.decoding.values import Reading, read_loose, read_strict
 from state.errors import DecisionError
@@ -53,6 +53,8 @@ def _normal(values: list[Any]) -> dict[str, Any]:
     answer: dict[str, Any] = values[-1]
     if says_call(answer) and any(value != answer and (value == () or says_call(value)) for value in values):
         raise DecisionError("the answer holds several tool calls, and text between them: write them in one list")
+    if names_call(answer):
+        answer = {"tool_calls": [answer]}
     if not isinstance(answer.get("tool_calls"), list):
         return answer
     try:

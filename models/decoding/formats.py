@@ -14,8 +14,25 @@ class Frame(NamedTuple):
     end: str
 
 
-ANT, DSML = "antml:", "\uff5cDSML\uff5c"
-"""What Claude and DeepSeek V3.2 put before the names of their tags."""
+class Led(NamedTuple):
+    """What opens a call without a mark that always does: a pattern, which must fit as a whole."""
+
+    begin: str
+    end: str
+    """A pattern of what ends the call; where it never comes, the call goes on to the end of the text."""
+
+
+class Opening(NamedTuple):
+    """Words that open a thought at the very beginning of a text, and what ends it."""
+
+    begin: str
+    end: str
+    glued: bool = False
+    """Whether a letter must follow at once: so do servers that leave out gpt-oss's tokens join the names between."""
+
+
+ANT, DSML, STEP = PREFIXES = "antml:", "\uff5cDSML\uff5c", "steptml:"
+"""What Claude, DeepSeek V3.2 and Step 3 put before the names of their tags."""
 
 THOUGHTS = (
     Frame("<think>", "</think>"),  # Qwen, DeepSeek, GLM, MiniMax, Granite, Phi, OLMo, Nemotron, Hermes
@@ -27,6 +44,9 @@ THOUGHTS = (
     Frame("\u25c1think\u25b7", "\u25c1/think\u25b7"),  # Kimi
     Frame("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
     Frame("<|channel>", "<channel|>"),  # Gemma 4
+    Frame("<longcat_think>", "</longcat_think>"),
+    Frame("<|thought_start|>", "<|thought_end|>"),  # MiniCPM 3
+    Frame("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
 )
 
 CALLS = (
@@ -54,9 +74,18 @@ CALLS = (
     Frame("<\uff5ctool\u2581calls\u2581begin\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>"),  # DeepSeek V3
     Frame("<\uff5ctool\u2581call\u2581begin\uff5c>", "<\uff5ctool\u2581call\u2581end\uff5c>"),
     Frame("[TOOL_CALLS]", "[/TOOL_CALLS]"),  # Mistral
+    Frame("<\uff5ctool_calls_begin\uff5c>", "<\uff5ctool_calls_end\uff5c>"),  # Step 3
+    Frame("<\uff5ctool_call_begin\uff5c>", "<\uff5ctool_call_end\uff5c>"),
+    Frame("<longcat_tool_call>", "</longcat_tool_call>"),
+    Frame("<|action_start|><|plugin|>", "<|action_end|>"),  # InternLM 2
+    Frame("<|tools_prefix|>", "<|tools_suffix|>"),  # Apertus
+    Frame("\u273fFUNCTION\u273f", "\u273fRESULT\u273f"),  # Qwen Agent
     Frame("```tool_code\n", "```"),  # Gemma 3
     Frame("```tool_call\n", "```"),
 )
+
+BARE = (Frame("<tool>", "</tool>"), Frame("<function>", "</function>"))
+"""Calls whose marks are words of many other texts: they count before JSON only."""
 
 ECHOES = (
     Frame("<tool_response>", "</tool_response>"),
@@ -66,11 +95,27 @@ ECHOES = (
 )
 """Around what a tool returned: only a model that makes it up writes them."""
 
-OPENINGS = (
-    Frame("Thought:", "Final Answer:"),  # ReAct
-    Frame("Here is my thought process:", "Here is my response:"),  # Granite 3
+HEADERS = (
+    Frame("<|header_start|>", "<|header_end|>"),  # Llama 4
+    Frame("<|start_header_id|>", "<|end_header_id|>"),  # Llama 3
 )
-"""Thoughts whose marks are words: they count at the very beginning of a text."""
+"""Around the name of who speaks."""
+
+OPENINGS = (
+    Opening("Thought:", "Final Answer:"),  # ReAct
+    Opening("Here is my thought process:", "Here is my response:"),  # Granite 3
+    Opening("analysis", "assistantfinal", glued=True),  # gpt-oss without its tokens
+)
+
+_JSON_CALL = r'(?:\[\s*)?\{\s*"(?:action|function|name|tool|tool_name)"'
+LED = (
+    Led(r"Action:[ \t]*[\w.:/@-]{1,200}[ \t]*\n\s*Action Input:", "Final Answer:"),  # ReAct, LangChain
+    Led(rf"Action:\s*```(?:json)?\s*{_JSON_CALL}", "```"),  # LangChain, Command R
+    Led(rf"Action:\s*{_JSON_CALL}", "\n\n"),
+    *(Led(rf"{one.begin}\s*{_JSON_CALL}", one.end) for one in BARE),
+    Led(r">>>(?!all\n)[\w.-]{1,200}\n\{", "(?=>>>)"),  # Functionary 3
+    Led(r">>>all\n", ""),  # its words for the user
+)
 
 TOKENS = (
     *("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end_of_text|>", "<|begin_of_text|>", "<|endoftext|>"),
@@ -78,7 +123,7 @@ TOKENS = (
     *("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|END_OF_TURN_TOKEN|>"),
     *("<|observation|>", "<|user|>", "<|assistant|>", "<|end_of_role|>", "<|turn>", "<turn|>"),
     *("<start_of_turn>", "<end_of_turn>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "</s>"),
-    *("<response>", "</response>"),
+    *("<response>", "</response>", "<answer>", "</answer>", "[e~[", "[|endofturn|]", "\u273fRETURN\u273f:"),
 )
 """Marks of turns and of answers, which stand alone."""
 

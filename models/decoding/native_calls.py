@@ -8,7 +8,18 @@ from collections.abc import Callable
 
 from models.decoding.bodies import read_body, read_list
 from models.decoding.call_forms import CALL_KEYS, NativeCall, read_call, says_call
-from models.decoding.formats import ANT, CALLS, CHANNEL_END, DSML, ECHOES, THOUGHTS, TOKENS, Frame
+from models.decoding.formats import (
+    BARE,
+    CALLS,
+    CHANNEL_END,
+    ECHOES,
+    HEADERS,
+    OPENINGS,
+    PREFIXES,
+    THOUGHTS,
+    TOKENS,
+    Frame,
+)
 from models.decoding.values import THOUGHT_END, Reader, Reading
 
 _FLAGS = re.VERBOSE | re.IGNORECASE | re.ASCII
@@ -26,28 +37,38 @@ def _tags(frames: tuple[Frame, ...]) -> str:
     )
 
 
-_THOUGHT_BEGIN = rf"{_any(*(one.begin for one in THOUGHTS))}|<\|channel\|>\s*analysis\s*<\|message\|>"
+_PREFIX = _any(*PREFIXES)
+_GLUED = [one for one in OPENINGS if one.glued]
+_THOUGHT_BEGIN = (
+    rf"{_any(*(one.begin for one in THOUGHTS))}|<\|channel\|>\s*analysis\s*<\|message\|>"
+    rf"|\A\s*(?:{_any(*(one.begin for one in _GLUED))})(?=[^\W_])"
+)
 _THOUGHT = re.compile(_THOUGHT_BEGIN, _FLAGS)
-_ENDS = {one.begin.lower(): re.compile(re.escape(one.end), re.IGNORECASE) for one in (*THOUGHTS, *ECHOES)}
+_ENDS = {one.begin.lower(): re.compile(re.escape(one.end), re.IGNORECASE) for one in (*THOUGHTS, *ECHOES, *HEADERS)}
+_ENDS |= {one.begin: re.compile(rf"{re.escape(one.end)}|(?=assistantcommentary\s+to=)") for one in _GLUED}
 _CHANNEL_END, _NEVER = re.compile(CHANNEL_END), re.compile(r"(?!)")
 _MARKS = re.compile(
     rf"""(?P<thought> {_THOUGHT_BEGIN} )
   | (?P<thought_end> {THOUGHT_END} )
-  | (?P<echo> {_any(*(one.begin for one in ECHOES))} | (?m:^)Observation: | <\|start\|>[\w.]*\s+to=assistant\b
+  | (?P<echo> {_any(*(one.begin for one in (*ECHOES, *HEADERS)))} | (?m:^)Observation:
+      | <\|start\|>[\w.]*\s+to=assistant\b
       | <<<tool\ output\ (?P<fence>[^:\n]{{1,80}}): )
-  | (?P<stray> </(?:{ANT}|{DSML})?(?:parameter|invoke)> | </function> | </?arg_(?:key|value)> )
+  | (?P<stray> </(?:{_PREFIX})?(?:parameter|invoke)> | </function> | </?(?:longcat_)?arg_(?:key|value)> )
   | (?P<frame> {_tags(CALLS)} | <\|\s*start\ of[^|>]{{0,80}}tool\ call\s*\|> | \bfunctools(?=\[)
-      | (?m:^)Action:\s*(?=```|\[\s*\{{) )
-  | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | <(?:{ANT}|{DSML})?invoke\s | (?m:^)Action:[^\n]*\n\s*Action\ Input:
-      | (?:(?:<\|start\|>\w*\s*)?<\|channel\|>\s*\w+|<\|start\|>\w*|\A)\s*\bto= )
+      | (?m:^)Action:\s*(?=```|(?:\[\s*)?\{{) | (?:{_any(*(one.begin for one in BARE))})(?=\s*[\[{{]) )
+  | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | <(?:{_PREFIX})?invoke\s | <xai:function_call\s
+      | >>>(?=[\w.-]{{1,200}}\n\{{) | (?m:^)Action:[^\n]*\n\s*Action\ Input:
+      | (?:(?:<\|start\|>\w*\s*)?<\|channel\|>\s*\w+|<\|start\|>\w*|\A)\s*\bto=
+      | (?:\A\s*|assistant)commentary\ to= )
   | (?P<list> (?m:^)\[(?=\s*[^\W\d][\w.]{{0,199}}\() )
   | (?P<json> \{{(?!\{{) | \[(?=\s*\{{) )  # of a template's doubled brace, the inner one
     """,
     _FLAGS,
 )
-_GAP = re.compile(rf"(?:[\s;,]|```(?:json)?|{_tags(CALLS)})*+", _FLAGS)
+_GAP = re.compile(rf"(?:[\s;,]|```(?:json|python)?|{_tags(CALLS)})*+", _FLAGS)
 _END_MARKS = re.compile(
-    rf"(?: [\s`]++ | {_any(*(one.end for one in CALLS), *TOKENS)} | <\|\s*end\ of[^|>]{{0,80}}tool\ call\s*\|> )*+",
+    rf"(?: [\s`]++ | {_any(*(one.end for one in (*CALLS, *BARE)), *TOKENS)}"
+    r" | <\|\s*end\ of[^|>]{0,80}tool\ call\s*\|> )*+",
     _FLAGS,
 )
 _LED = re.compile(
@@ -56,7 +77,13 @@ _LED = re.compile(
     _FLAGS,
 )
 """What makes JSON behind it the arguments of a call, but for the marks that are known."""
-_KNOWN = tuple(mark.lower() for mark in (*TOKENS, *(mark for frame in (*THOUGHTS, *CALLS) for mark in frame)))
+_KNOWN = tuple(
+    mark.lower()
+    for mark in (
+        *(*TOKENS, *(one.end for one in (*OPENINGS, *HEADERS))),
+        *(mark for frame in (*THOUGHTS, *CALLS) for mark in frame),
+    )
+)
 _LINE_END = re.compile(rf"[ \t]*(?:\n|\Z|{_any(*TOKENS)})")
 _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", _FLAGS)
 """What may stand between plain calls that are meant together."""
@@ -77,13 +104,8 @@ def read_answer(text: str, read: Reader) -> list[Reading]:
                 calls = _calls(text, mark.start())
                 return Reading(calls.value, max(calls.end, mark.end()), calls.problem)
             case "list":
-                line_end = text.find("\n", mark.start())
-                line = text[mark.start() : line_end if line_end != -1 else len(text)]
-                listed = read_list(line, 0)
-                alone = listed and _LINE_END.match(line, listed.end)
-                if listed and alone:
-                    return Reading(listed.value, mark.start() + listed.end)
-                return Reading(None, mark.end())
+                listed = _list(text[mark.start() :].partition("\n")[0])
+                return Reading(listed.value, mark.start() + listed.end) if listed else Reading(None, mark.end())
         reading = _plain(text, mark.start(), read)
         before = text[max(0, mark.start() - 200) : mark.start()]
         if reading.value is not None and _LED.search(before) and not before.rstrip("` \n").lower().endswith(_KNOWN):
@@ -91,6 +113,16 @@ def read_answer(text: str, read: Reader) -> list[Reading]:
         return reading
 
     return _scan(text, read_at)
+
+
+def is_list_of_calls(line: str) -> bool:
+    """Whether a line is Pythonic calls in a list, and nothing else."""
+    return _list(line) is not None
+
+
+def _list(line: str) -> Reading | None:
+    listed = read_list(line, 0)
+    return listed if listed and _LINE_END.match(line, listed.end) else None
 
 
 def _scan(text: str, read_at: Callable[[str, re.Match[str]], Reading]) -> list[Reading]:

@@ -29,9 +29,13 @@ class Request:
 
     chat: Chat
     sampling: Mapping[str, Any]
-    """`max_tokens` and `temperature`; `top_p` and `seed` may be given."""
+    """`max_tokens` and `temperature`; `top_p` and `seed` may be given.
+
+    `enable_thinking` says whether the template has the model think; without it, it does but for an answer in a form.
+    There a thought ends after `thinking_budget` tokens, which are not among those of the answer.
+    """
     form: AnswerForm | None = None
-    """Hold the answer to this form."""
+    """Hold the answer to this form, but not the thought before it."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set it to end the answer at its next token, or the prompt at its next batch."""
     on_text: Callable[[str], None] = lambda _: None
@@ -52,6 +56,8 @@ class Answer:
     choices: tuple[Measured, ...] = ()
     widened: tuple[str, ...] = ()
     """Parts of the form that no grammar can hold."""
+    thought_tokens: int = 0
+    """Of the output, those of a thought before a form."""
 
 
 class LlamaEngine:
@@ -89,17 +95,20 @@ class LlamaEngine:
         return self._worker.submit(self._answer, request)
 
     def _answer(self, request: Request) -> Answer:
-        prompt = self.prompts.write(request.chat, thinking=request.form is None)
+        thinking = request.sampling.get("enable_thinking", request.form is None)
+        thinks_first = bool(thinking and request.form)
+        prompt = self.prompts.write(request.chat, thinking=thinking, opened=thinks_first)
         grammar = self._grammars.grammar(request.form) if request.form else None
         begun = perf_counter()
         known = self._context.read(prompt.tokens, request.cancelled)
         read = perf_counter()
         written = _Written(request)
-        if prompt.opens_thought and request.form is None:
-            written.emit("<think>")  # its end will come, and who reads the answer must know where it began
+        if prompt.thought and request.form is None:
+            written.emit(prompt.thought.begin)  # its end will come: who reads the answer must know where it began
         reason: FinishReason = "length"
         seed = request.sampling.get("seed")
         sampler = Sampler(request.sampling, self._seed if seed is None else seed)
+        thought = self._think(prompt.thought.end, request, sampler) if thinks_first and prompt.thought else 0
         limit = min(request.sampling["max_tokens"], self._context.room)
         while written.tokens < limit:
             if request.cancelled.is_set():
@@ -118,11 +127,30 @@ class LlamaEngine:
             finish_reason=reason,
             input_tokens=len(prompt.tokens),
             cached_tokens=known,
-            output_tokens=written.tokens,
+            output_tokens=thought + written.tokens,
+            thought_tokens=thought,
             timing=Timing(reading_s=read - begun, writing_s=perf_counter() - read),
             choices=tuple(written.meter.measured),
             widened=grammar.widened if grammar else (),
         )
+
+    def _think(self, end: str, request: Request, sampler: Sampler) -> int:
+        """Have the model think up to the mark that ends its thought, or to its budget; return the tokens it took."""
+        closing, mark = (self.weights.tokenize(text, special=True) for text in (f"\n{end}\n\n", end))
+        budget = request.sampling.get("thinking_budget", 0)
+        most = min(budget, self._context.room - request.sampling["max_tokens"] - len(closing))
+        said, taken = b"", 0
+        while taken < most and not request.cancelled.is_set():
+            token = sampler.sample(self._context)
+            if self.weights.is_end(token):
+                break
+            self._context.append([token])
+            said, taken = said[-len(end) * 4 :] + self.weights.pieces[token], taken + 1
+            if [token] == mark or end.encode() in said:
+                return taken
+        if self._context.room > len(closing):
+            self._context.append(closing)
+        return max(taken, 0)
 
     def _next(
         self, sampler: Sampler, grammar: Grammar | None, written: "_Written", limit: int

@@ -5,6 +5,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from models.forms import AnswerForm
+from models.llama.vocabulary import Vocabulary
 from models.llama.weights import LlamaWeights
 from models.schemas import Schema, bounded
 from state.errors import DecisionError
@@ -57,9 +58,10 @@ class Grammars:
     @cached_property
     def _tokenizer(self) -> "LLTokenizer":
         """The vocabulary as the grammar engine sees it. Takes about a second on large ones."""
-        from llguidance.llamacpp import lltokenizer_from_vocab
+        from llguidance import LLTokenizer, TokenizerWrapper
 
-        return lltokenizer_from_vocab(self._weights.vocab)
+        vocabulary = Vocabulary(self._weights)
+        return LLTokenizer(TokenizerWrapper(vocabulary), eos_token=vocabulary.ends)
 
     def _compile(self, form: AnswerForm) -> Grammar:
         narrow = partial(bounded, items=MAX_ITEMS, characters=MAX_CHARACTERS)

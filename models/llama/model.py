@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.chat_models import agenerate_from_stream
 from langchain_core.messages import AIMessageChunk, BaseMessage, convert_to_openai_messages
-from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
+from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
@@ -20,9 +20,11 @@ from models.forms import AnswerForm
 from models.llama.engine import Answer, LlamaEngine, Request
 from models.llama.prompt import Chat
 from models.model import FormAnswer, LocalModelInfo, Model, ask, was_cut_off
+from models.options import ModelOptions
 from models.requests import usage_of
+from models.thoughts import UNKNOWN_ROOM
 
-SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed"})
+SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
 """The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models.
 
 Beside them, `form`, an `AnswerForm`, holds the answer to that form.
@@ -89,6 +91,7 @@ class LlamaCppChat(BaseChatModel):
             output_tokens=answer.output_tokens,
             total_tokens=answer.input_tokens + answer.output_tokens,
             input_token_details=InputTokenDetails(cache_read=answer.cached_tokens),
+            output_token_details=OutputTokenDetails(reasoning=answer.thought_tokens),
         )
         last = AIMessageChunk(content="", usage_metadata=usage, chunk_position="last")
         info = {"finish_reason": answer.finish_reason, "answer": answer}
@@ -99,6 +102,13 @@ class LlamaCppModel(Model):
     """A GGUF model in this process."""
 
     chat: LlamaCppChat
+    thinks_in_forms = False  # a thought ends at its budget, and the answer begins: it takes nothing of its length
+
+    def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:
+        """Take a loaded file, and how a role asks it."""
+        super().__init__(chat, options)
+        if not chat._engine.prompts.may_think:
+            self.thoughts.saw(0)
 
     @classmethod
     def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppModel":
@@ -131,7 +141,12 @@ class LlamaCppModel(Model):
             DecisionError: the model's chat template refuses the messages.
         """
         prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages))
-        return len(prompt.tokens) + max_tokens <= self.local_info.context_size
+        return len(prompt.tokens) + (self.thoughts.longest or 0) + max_tokens <= self.local_info.context_size
+
+    def sampling(self, **given: float | None) -> dict[str, Any]:
+        """Return what a stage asks with, the role's own options over it."""
+        thinking = self.options.enable_thinking
+        return super().sampling(**given) | ({} if thinking is None else {"enable_thinking": thinking})
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
@@ -141,8 +156,11 @@ class LlamaCppModel(Model):
         Raises:
             DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
         """
-        message = await ask(self.chat, messages, {**sampling, "form": form})
+        message = await ask(
+            self.chat, messages, {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form}
+        )
         known: Answer = message.response_metadata["answer"]
+        self.thoughts.saw(known.thought_tokens)
         return FormAnswer(
             message.text,
             usage_of(message),

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from jinja2 import TemplateError
 
+from models.decoding.formats import THOUGHTS, Frame
 from models.llama.weights import LlamaWeights
 from state.errors import DecisionError
 
@@ -24,8 +25,8 @@ CHATML = (
 )
 """For files without a template of their own."""
 
-THOUGHTS = ("<think>", "<thinking>", "[THINK]")
-"""With what some templates begin the answer for the model."""
+_THINKING = ("think", "thought", "reason", "analysis")
+"""Words that stand in the template of every model that thinks."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Prompt:
     """What a model reads before it answers."""
 
     tokens: list[int]
-    opens_thought: bool
-    """Whether it ends with the beginning of a thought, which the model goes on with."""
+    thought: Frame | None
+    """The marks of a thought that it ends with the beginning of, which the model goes on with."""
 
 
 class PromptWriter:
@@ -43,11 +44,18 @@ class PromptWriter:
     def __init__(self, weights: LlamaWeights) -> None:
         self._weights = weights
 
-    def write(self, chat: Chat, *, thinking: bool = True) -> Prompt:
+    @cached_property
+    def may_think(self) -> bool:
+        """Whether the model may write thoughts, as far as its template knows of any."""
+        template = (self._weights.template or "").lower()
+        return any(word in template for word in _THINKING)
+
+    def write(self, chat: Chat, *, thinking: bool = True, opened: bool = False) -> Prompt:
         """Return the prompt up to where the answer begins.
 
         Args:
             thinking: False asks templates that know of it to have the model answer at once.
+            opened: begin the thought, where the template leaves that to the model.
 
         Raises:
             DecisionError: the template refuses the messages.
@@ -62,13 +70,17 @@ class PromptWriter:
         if self._control is not None:
             chat = [{"role": one["role"], "content": self._control.sub(quote, one["content"])} for one in chat]
         prompt = self._render(chat, thinking=thinking)
+        thought = next((one for one in THOUGHTS if prompt.rstrip().endswith(one.begin)), None)
+        if opened and thought is None:
+            thought = next((one for one in THOUGHTS if one.begin in (self._weights.template or "")), None)
+            prompt += f"{thought.begin}\n" if thought else ""
         tokens: list[int] = []
         for at, part in enumerate(re.split(f"{mark}(\\d+)\ue001", prompt)):
             if at % 2:  # what stood in a message
                 tokens += self._weights.tokenize(quoted[int(part)], special=False)
             else:
                 tokens += self._weights.tokenize(part, special=True)
-        return Prompt(tokens, opens_thought=prompt.rstrip().endswith(THOUGHTS))
+        return Prompt(tokens, thought)
 
     @cached_property
     def _control(self) -> re.Pattern[str] | None:

@@ -85,12 +85,12 @@ class LlamaWeights:
         """Whether a token ends the answer."""
         return bool(llama_cpp.llama_vocab_is_eog(self.vocab, token))
 
-    def tokenize(self, text: str, *, special: bool) -> list[int]:
+    def tokenize(self, text: str | bytes, *, special: bool) -> list[int]:
         """Return the text's tokens; with `special`, texts of control tokens become control tokens.
 
         For any thread: llama.cpp only reads the vocabulary, and keeps what a text needs on the stack.
         """
-        data = text.encode("utf-8", "replace")
+        data = text.encode("utf-8", "replace") if isinstance(text, str) else text
         room = len(data) + 2
         while True:
             tokens = (llama_cpp.llama_token * room)()

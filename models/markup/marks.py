@@ -4,24 +4,37 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import regex
+
 from models.decoding.formats import (
     CALLS,
     CHANNEL_END,
     CHANNEL_HEADERS,
     ECHOES,
     HEADER_END,
+    HEADERS,
+    LED,
     OPENINGS,
     THOUGHTS,
     TOKENS,
 )
 
-_TAGS = ("tool_response", "tool_use", "invoke", "tool_call", "tool_calls", "function_call", "function_calls")
+_TAGS = (
+    "tool_response",
+    "tool_use",
+    "invoke",
+    "tool_call",
+    "tool_calls",
+    "function_call",
+    "function_calls",
+    "xai:function_call",
+)
 """Tags that may have attributes."""
 _LONGEST = 240
 """Characters of the longest mark."""
 
 _FENCE = "```"
-_FRAMES = tuple(one for one in (*CALLS, *ECHOES) if not one.begin.startswith(_FENCE))
+_FRAMES = tuple(one for one in (*CALLS, *ECHOES, *HEADERS) if not one.begin.startswith(_FENCE))
 _LITERALS = (
     *(mark for frame in (*_FRAMES, *THOUGHTS) for mark in frame),
     *(f"<{slash}{name}>" for name in _TAGS for slash in ("", "/")),
@@ -33,8 +46,9 @@ _BEGINNINGS = frozenset(
     (mark.lower() if mark.startswith("<") else mark)[:length] for mark in _LITERALS for length in range(1, len(mark))
 )
 _TOKEN_BEGINNING = re.compile(r"<[|\uff5c][^<\[|\uff5c>\n]{0,200}[|\uff5c]?")
-_FIRST = re.compile(r"[<\[\u25c1]")
-"""Every mark begins with one of these, and holds none of them further in."""
+_NESTED = "<[\u25c1\u273f"
+_FIRST = re.compile(rf"[{re.escape(_NESTED)}]|(?P<word>A(?=c|\Z))|>(?=>|\Z)")
+"""Every mark begins with one of these, and hardly any holds one further in; a word does at the beginning of a line."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,8 @@ class _Mark:
 
     text: re.Pattern[str]
     end: re.Pattern[str] | None = None
+    is_json: bool = False
+    """Whether the mark ends inside of a JSON value, outside of its strings."""
 
 
 def _mark(text: str, end: str | None = None) -> _Mark:
@@ -55,7 +71,12 @@ def _literal(text: str, end: str | None = None) -> _Mark:
 
 _END_OF_THOUGHT = _mark("|".join(re.escape(one.end) for one in THOUGHTS))
 _HEADER = _mark("|".join(map(re.escape, CHANNEL_HEADERS)), re.escape(HEADER_END))
+_LED = tuple((regex.compile(one.begin), re.compile(one.end, re.IGNORECASE)) for one in LED)
 _MARKS = (
+    *(
+        _Mark(re.compile(one.begin), end, is_json=not one.begin.endswith(":"))
+        for one, (_, end) in zip(LED, _LED, strict=True)
+    ),
     *(_mark(rf"<{name}[^\w-]", f"</{name}>") for name in _TAGS),
     *(_literal(one.begin, one.end) for one in (*_FRAMES, *THOUGHTS)),
     _mark("<function=", "</function>"),
@@ -87,6 +108,8 @@ class MarkFilter:
         self._is_json = False
         self._header: str | None = None
         """What was read so far of a header: it says what follows."""
+        self._before = "\n"
+        """The last character that was read."""
         self._opening: str | None = ""
         """All of the text so far, while it may open a thought with words."""
 
@@ -98,16 +121,25 @@ class MarkFilter:
         while at < len(text):
             if self._end:
                 text, at = self._skip(self._end, text[at:]), 0
+                self._before = "\n"
             elif self._begun:
                 yield from self._take(text[at])
                 at += 1
             else:
-                first = _FIRST.search(text, at)
+                first = self._first(text, at)
                 stop = first.start() if first else len(text)
                 self._passed.append(text[at:stop])
                 self._begun.extend(text[stop : stop + 1])
                 at = stop + 1
+        self._before = text[-1:] or self._before
         yield from self._pass()
+
+    def _first(self, text: str, at: int) -> re.Match[str] | None:
+        """Return where the next mark may begin."""
+        for first in _FIRST.finditer(text, at):
+            if first["word"] is None or (text[first.start() - 1] if first.start() else self._before) == "\n":
+                return first
+        return None
 
     def close(self) -> Iterator[str]:
         """Return what was held back: the text is at its end."""
@@ -127,11 +159,13 @@ class MarkFilter:
             yield from self._pass()
             self._begun.pop()
             self.found += 1
-            self._begin(mark.end)
+            self._begin(mark.end, is_json=mark.is_json)
             self._header = "" if mark is _HEADER else None
             if mark is _END_OF_THOUGHT:
                 yield None
-        elif _FIRST.match(char):
+        elif char in _NESTED:
+            if self._begun[0][0] not in _NESTED:  # words hold no marks
+                self._passed.append(self._begun.pop())
             self._begun.append(char)
         else:
             self._passed += [*self._begun, char]
@@ -147,7 +181,8 @@ class MarkFilter:
         self._opening = f"{self._opening or ''}{text}"
         begun = self._opening.lstrip()
         for opening in OPENINGS:
-            if begun.startswith(opening.begin):
+            following = begun.removeprefix(opening.begin)[:1]
+            if begun.startswith(opening.begin) and (following.isalnum() or not opening.glued):
                 self._opening = None
                 self.found += 1
                 self._begin(re.compile(re.escape(opening.end)))
@@ -157,8 +192,8 @@ class MarkFilter:
         text, self._opening = self._opening, None
         return text
 
-    def _begin(self, end: re.Pattern[str] | None) -> None:
-        self._end, self._tail, self._quote, self._is_json = end, "", None, False
+    def _begin(self, end: re.Pattern[str] | None, *, is_json: bool = False) -> None:
+        self._end, self._tail, self._quote, self._is_json = end, "", "" if is_json else None, is_json
 
     def _skip(self, end: re.Pattern[str], text: str) -> str:
         """Return the text behind the block; nothing while it goes on. An end that a string quotes is none."""
@@ -190,7 +225,9 @@ class MarkFilter:
 def _is_beginning(text: str) -> bool:
     """Whether this much of a mark is there, and more must follow."""
     known = text.lower() if text.startswith("<") else text
-    return known in _BEGINNINGS or bool(_TOKEN_BEGINNING.fullmatch(text))
+    if known in _BEGINNINGS or _TOKEN_BEGINNING.fullmatch(text):
+        return True
+    return any(found.partial for led, _ in _LED if (found := led.fullmatch(text, partial=True)))
 
 
 def _mark_in(text: str) -> _Mark | None:

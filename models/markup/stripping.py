@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from models.decoding.call_forms import says_call
 from models.decoding.native_calls import read_answer
 from models.decoding.values import read_strict
+from models.markup.lines import LineFilter
 from models.markup.marks import MarkFilter
 
 NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wrong place, and was not run."
@@ -62,7 +63,7 @@ class MarkupFilter:
         """Whether a thought ended whose beginning is not in the text."""
         self._kept: str | None = "" if opened else None
         """What may be a thought that the template opened."""
-        self._marks, self._fences = MarkFilter(), _FenceFilter()
+        self._marks, self._fences, self._lines = MarkFilter(), _FenceFilter(), LineFilter()
         self._begins: str | None = ""
         """All of the text so far, while it may be a call and nothing else."""
         self._space = ""
@@ -76,7 +77,7 @@ class MarkupFilter:
     @property
     def violations(self) -> int:
         """How many pieces were cut."""
-        return self._marks.found + self._fences.found + self._calls
+        return self._marks.found + self._fences.found + self._lines.found + self._calls
 
     @property
     def text(self) -> str:
@@ -91,7 +92,11 @@ class MarkupFilter:
 
     def close(self) -> str:
         """Return the rest that is shown: the text is at its end."""
-        rest = [*self._show(self._marks.close()), *map(self._take, self._fences.close())]
+        rest = [
+            *self._show(self._marks.close()),
+            *self._read(self._fences.close()),
+            *map(self._take, self._lines.close()),
+        ]
         rest.insert(0, self._kept or "")
         if self._begins and _is_call(self._begins):
             self._calls += 1
@@ -105,7 +110,15 @@ class MarkupFilter:
             if piece is None:
                 self._end_thought()
             else:
-                yield from self._keep(map(self._take, self._fences.feed(piece)))
+                yield from self._keep(self._read(self._fences.feed(piece)))
+
+    def _read(self, pieces: Iterator[str]) -> Iterator[str]:
+        """Return what is shown of pieces of which each is all code, or none."""
+        for piece in pieces:
+            lines = self._lines.close() if self._fences.in_code else self._lines.feed(piece)
+            yield from map(self._take, lines)
+            if self._fences.in_code:
+                yield self._take(piece)
 
     def _keep(self, shown: Iterator[str]) -> Iterator[str]:
         if self._kept is None:
@@ -122,6 +135,7 @@ class MarkupFilter:
         self._shown = []
         self._begins = ""
         self._fences.restart()
+        self._lines = LineFilter(self._lines.found)
         self._counted_at_thought = self.violations
 
     def _take(self, text: str) -> str:
@@ -156,7 +170,7 @@ class _FenceFilter:
     def __init__(self) -> None:
         self.found = 0
         self._held = ""
-        self._in_code = False
+        self.in_code = False
         """Whether a fenced block has begun and was shown: the next bare fence ends it."""
 
     def feed(self, text: str) -> Iterator[str]:
@@ -169,7 +183,7 @@ class _FenceFilter:
 
     def restart(self) -> None:
         """Forget what is held back: the text begins anew."""
-        self._held, self._in_code = "", False
+        self._held, self.in_code = "", False
 
     def _sift(self, text: str, *, last: bool) -> Iterator[str]:
         at = 0
@@ -197,15 +211,15 @@ class _FenceFilter:
         if first is None or not text.startswith("\n", line_end):  # code inside a line
             return text[at:line_end], line_end
         body = line_end + 1
-        if self._in_code and not first[2][:1].isalnum():
-            self._in_code = False
+        if self.in_code and not first[2][:1].isalnum():
+            self.in_code = False
             return text[at:body], body
         if first[2].strip().lower().startswith("tool"):
             end = text.find("```", body)
             return self._cut(end + 3) if end != -1 else self._cut(len(text)) if last else ("", None)
         if _MAY_BE_CALL.fullmatch(text, body) and (call := self._call(text, body, last=last)):
             return call
-        self._in_code = True
+        self.in_code = True
         return text[at:body], body
 
     def _call(self, text: str, body: int, *, last: bool) -> tuple[str, int | None] | None:

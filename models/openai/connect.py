@@ -1,26 +1,59 @@
 """Chat models behind OpenAI's protocol: OpenAI itself, or any server that speaks it. Imported when needed: slow."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 from openai import BadRequestError, UnprocessableEntityError
 
 from models.endpoint import Endpoint, shown
-from models.transport import MAX_RETRIES
-from state.errors import ModelError
+from models.options import ModelOptions
+from models.transport import MAX_RETRIES, retry_after
+from models.turns import seconds_left
+from state.errors import ConfigError, ModelError
 
 CHECK_TIMEOUT_S = 5.0
 
 
 class CompatibleChat(BaseChatOpenAI):
     """Any server that speaks OpenAI's protocol. They know the limit by its old name, `max_tokens`."""
+
+    key_variable: str = "OPENAI_API_KEY"
+    """The environment variable that its key is from."""
+    always: Mapping[str, Any] = {}
+    """What the user wants in the body of every request."""
+
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+        if self.always:
+            payload["extra_body"] = {**(payload.get("extra_body") or {}), **self.always}
+        return payload
+
+    def _create_chat_result(
+        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        result = super()._create_chat_result(response, generation_info)
+        choices = response["choices"] if isinstance(response, dict) else response.model_dump(warnings=False)["choices"]
+        for generation, choice in zip(result.generations, choices, strict=False):
+            _keep_thought(generation.message, choice["message"])
+        return result
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        made = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        if made and (choices := chunk.get("choices")):
+            _keep_thought(made.message, choices[0]["delta"])
+        return made
 
     async def _astream(
         self,
@@ -48,14 +81,23 @@ class OpenAIChat(CompatibleChat, ChatOpenAI):
     """OpenAI itself."""
 
 
-def connect(name: str, endpoint: Endpoint) -> BaseChatOpenAI:
+def _keep_thought(message: BaseMessage, said: dict[str, Any]) -> None:
+    """Keep a thought that stands beside the text, as many servers send it: it counts, though nobody is shown it."""
+    thought = said.get("reasoning_content") or said.get("reasoning")
+    if isinstance(thought, str):
+        message.additional_kwargs["reasoning_content"] = thought
+
+
+def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) -> BaseChatOpenAI:
     """Return a chat model. Nothing is sent yet.
 
     Raises:
         ModelError: OpenAI itself is meant and there is no key.
+        ConfigError: OpenAI itself is meant, which has no chat template to switch thoughts off in.
     """
+    options = options or ModelOptions()
     kind = OpenAIChat if endpoint.is_openai else CompatibleChat
-    return kind(
+    chat = kind(
         model=name,
         base_url=endpoint.base_url,
         api_key=endpoint.key_for(name),
@@ -65,23 +107,47 @@ def connect(name: str, endpoint: Endpoint) -> BaseChatOpenAI:
         stream_chunk_timeout=endpoint.timeout,
         use_responses_api=None if endpoint.is_openai else False,  # else names such as codex ask for it
         # A kept connection belongs to the event loop that opened it, and a model outlives `asyncio.run`.
-        default_headers={"Connection": "close"},
+        default_headers={"Connection": "close", **(options.headers or {})},
+        reasoning_effort=options.reasoning_effort,
+        key_variable=endpoint.key_variable,
+        always=_always(name, endpoint, options),
     )
+    # The library waits for as long as `Retry-After` says, up to two minutes, whatever time there is left.
+    chat.root_async_client._client.event_hooks["response"] = [_heed]
+    return chat
 
 
-async def check_endpoint(model: BaseChatOpenAI, endpoint: Endpoint) -> None:
+async def _heed(response: Any) -> None:
+    if retry_after(response.headers) > seconds_left():
+        response.headers["x-should-retry"] = "false"
+
+
+def _always(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str, Any]:
+    body: dict[str, Any] = dict(options.extra_body or {})
+    if options.enable_thinking is None:
+        return body
+    if endpoint.is_openai:
+        raise ConfigError(f"openai:{name}: enable_thinking is for servers with chat templates: use reasoning_effort")
+    template = body.get("chat_template_kwargs")
+    known = template if isinstance(template, dict) else {}
+    return body | {"chat_template_kwargs": {"enable_thinking": options.enable_thinking, **known}}
+
+
+async def check_endpoint(asked: openai.AsyncOpenAI, endpoint: Endpoint) -> None:
     """Ask the endpoint for its models, for at most `CHECK_TIMEOUT_S`.
 
     Raises:
         ModelError: nothing answers there, it refuses the key, or it is broken.
     """
     where = shown(endpoint.base_url)
-    client = model.root_async_client.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S)
+    client = asked.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S)
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await client.models.list()
     except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-        raise ModelError(f"{where} refuses the API key (HTTP {error.status_code}): check OPENAI_API_KEY") from error
+        raise ModelError(
+            f"{where} refuses the API key (HTTP {error.status_code}): check {endpoint.key_variable}"
+        ) from error
     except openai.InternalServerError as error:
         raise ModelError(f"{where} answers HTTP {error.status_code}: try again later, or another base URL") from error
     except openai.APIStatusError:

@@ -15,6 +15,7 @@ from models.model import FormAnswer, Model, ask_once, was_cut_off
 from models.openai.logprobs import measure, whole_object
 from models.openai.request_modes import RequestMode
 from models.openai.schemas import shape_of
+from models.options import ModelOptions
 from models.requests import usage_of
 from state.errors import DecisionError
 from state.printing import compact_json
@@ -25,9 +26,9 @@ REMEMBERED_FORMS = 256
 class OpenAICompatible(Model):
     """A model behind OpenAI's protocol. What its server refuses, or takes without doing it, is not asked for again."""
 
-    def __init__(self, chat: BaseChatModel, *, is_openai: bool = False) -> None:
+    def __init__(self, chat: BaseChatModel, options: ModelOptions | None = None, *, is_openai: bool = False) -> None:
         """Take a chat model, and whether its endpoint is OpenAI itself."""
-        super().__init__(chat)
+        super().__init__(chat, options)
         self._is_openai = is_openai
         self._mode = RequestMode()
         self._too_much: set[tuple[str, ...]] = set()

@@ -7,7 +7,7 @@ from typing import Any
 from models.forms import AnswerForm
 from models.model import HeldBy
 from models.openai.schemas import modest, one_object, strict_schema
-from models.transport import said
+from models.transport import is_too_long, said
 
 FORMATS = ("json_schema", "json_object+schema", "tool_call", "json_object", "prompt")
 """Strongest first. `json_object` with a schema is how llama.cpp's servers, and some hosts, are told of one. It stands
@@ -20,7 +20,8 @@ _BAD_REQUEST = (400, 415, 422)
 """With these, any feature may be meant. With others only one that is named: they usually say something else."""
 _CREDENTIALS_OR_LOAD = (401, 402, 408, 409, 429)
 _OF_THE_FORMAT = ("response_format", "json_schema", "json_object", "schema", "grammar", "tool")
-_TOO_LONG = ("context length", "context_length", "context window", "context size", "context_size", "too long")
+_OWN = ("reasoning_effort", "chat_template_kwargs", "enable_thinking")
+"""What the user asked for themselves: where that is refused, nothing else is to blame."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class RequestMode:
         """Return the next weaker means after the server's refusal; None: nothing asked for is to blame for it."""
         status = getattr(error, "status_code", None)
         text = f"{said(error)} {getattr(error, 'code', None)}".lower() if error else ""
-        if status is None or status in _CREDENTIALS_OR_LOAD or any(words in text for words in _TOO_LONG):
+        if status is None or status in _CREDENTIALS_OR_LOAD or is_too_long(error) or any(own in text for own in _OWN):
             return None
         param = str(getattr(error, "param", None) or "").lower()
         with_logprobs = "logprobs" in sent.get("extra_body", {})

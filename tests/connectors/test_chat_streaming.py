@@ -56,6 +56,23 @@ def test_it_is_shown_while_it_is_written_and_ctrl_c_keeps_the_session(
     assert not any("The keeper opens" in text for text in earlier)
 
 
+def test_sigterm_ends_it_also_in_the_middle_of_a_turn(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
+) -> None:
+    scripted_openai.script(NO_TOOL, Stall("The keeper opens it, "))
+    with chatting(cli, *MODELS, **endpoint) as child:
+        ask(child)
+        child.expect("The keeper opens")
+        child.terminate()
+        assert child.wait() == 143
+
+
+def test_sigterm_ends_it_at_its_prompt(cli: CommandLine) -> None:
+    with chatting(cli) as child:
+        child.terminate()
+        assert child.wait() == 143
+
+
 def test_a_stopped_turn_can_be_gone_on_with(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
 ) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 from support.command_line import CommandLine
 from support.gguf_model import write_tiny_gguf
 from support.packets import FILES
-from support.prompts import call, review, system
+from support.prompts import review
 from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import Thinks
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
@@ -16,6 +17,10 @@ from connectors.terminal.probing import probed
 from graph.settings import Settings
 from state.context import RoutingContext
 from tools.catalogue.catalogue import Catalogue
+
+ABOUT = "It is about plans."
+CALLS = [{"tool": "ai.read", "params": {"path": "README.md"}}]
+READ = json.dumps({"action": "call", "calls": CALLS, "complete": True})
 
 
 def test_a_model_in_this_process(llama_cpp_installed: None, cli: CommandLine, tmp_path: Path) -> None:
@@ -26,7 +31,9 @@ def test_a_model_in_this_process(llama_cpp_installed: None, cli: CommandLine, tm
     assert rows["lite, prime"].startswith("ok: terse.gguf in llama.cpp, ready in ")
     assert rows["context"].startswith("ok: 16,384 tokens of the 32,768 it was trained on")
     assert rows["template"] == "ok: the file's own"
-    assert rows["selection"] == rows["review"] == "ok: usable, held to its form by a grammar"
+    for stage in ("selection", "review"):
+        assert rows[stage].startswith("ok: usable, held to its form by a grammar; ")
+    assert rows["answer"].startswith("ok: usable; ")
     assert "prompt tokens/s" in rows["speed"]
     assert "answer tokens/s" in rows["speed"]
     assert rows["confidence"] == "ok: selection by token_probability, review by token_probability"
@@ -54,14 +61,14 @@ async def test_a_model_that_cannot_be_asked_is_described_all_the_same(tiny_gguf:
 def test_one_model_that_is_missing_and_one_that_answers_nonsense(
     cli: CommandLine, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(review(0.9), "Nonsense.", "More nonsense.")
+    scripted_openai.script(ABOUT, "Nonsense.", "More nonsense.", review(0.9))
     url = scripted_openai.base_url
     done = cli.run("doctor", "--models", "--lite", "llamacpp:no.gguf", "--prime", "openai:small", OPENAI_BASE_URL=url)
     assert done.status == 2
     rows = _rows(done.out)
     assert rows["lite"].startswith("bad: no model file at no.gguf")
     assert rows["prime"].startswith("ok: small at ")
-    assert rows["selection"].startswith("note: not usable, reflexes select instead: ")
+    assert rows["selection"].startswith("note: not usable, reflexes stand in: ")
     assert rows["confidence"].startswith("note: selection unknown, review by stated")
 
 
@@ -69,16 +76,20 @@ def test_a_model_behind_a_server_and_no_tool_server_that_answers(
     cli: CommandLine, scripted_openai: ScriptedOpenAI
 ) -> None:
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"gone": {"command": "no-such-program"}}}))
-    scripted_openai.script(review(0.9), call("ai.read", path="README.md"))
+    texts = [ABOUT, READ, review(0.9)]
+    scripted_openai.script(*(Thinks(700, text) for text in texts))
     done = cli.run("doctor", "--models", "--lite", "openai:small", OPENAI_BASE_URL=scripted_openai.base_url)
     assert done.status == 1
     rows = _rows(done.out)
     assert rows["gone"].startswith("bad: ")
     assert rows["lite, prime"].startswith(f"ok: small at {scripted_openai.base_url}")
-    assert rows["selection"] == "ok: usable, held to its form by the server's json_schema"
-    assert rows["confidence"].startswith("note: selection by stated, review by stated")
+    assert rows["selection"].startswith("ok: usable, held to its form by the server's json_schema; 6")
+    assert "tokens of thoughts; " in rows["answer"]
+    assert rows["thoughts"].startswith("ok: up to 6")
+    assert "reasoning_effort=low" in rows["thoughts"]
+    assert rows["confidence"].startswith("note: selection unknown, review by stated")
     assert "prompt tokens included" in rows["speed"]
-    assert "ai.read" in system(scripted_openai)
+    assert "ai.read" in scripted_openai.requests[1]["messages"][0]["content"]
 
 
 def test_reflexes_are_no_model_to_examine(cli: CommandLine) -> None:

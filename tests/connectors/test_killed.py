@@ -1,54 +1,26 @@
 """`packetgate` killed in the middle of a turn, and `packetgate answer` going on with it."""
 
 import asyncio
-import json
 import signal
-import sys
 from pathlib import Path
 
 import pytest
-from support import plain_server
 from support.command_line import COMMAND, CommandLine
 from support.mcp_servers import alive, until
 
-SLOW_SERVER = f"""
-import asyncio, os, pathlib, sys
-sys.path[0] = {str(Path(plain_server.__file__).parent)!r}
-from plain_server import PlainServer
-folder = pathlib.Path(sys.argv[1])
-server = PlainServer("weather")
-@server.reading
-async def get_weather(city):
-    "Get the weather of a city."
-    (folder / "pid").write_text(str(os.getpid()))
-    while not (folder / "may_answer").exists():
-        await asyncio.sleep(0.01)
-    return f"{{city}}: four owls and a breeze"
-server.run()
-"""
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    """An `mcp.json` with a server that answers once the file `may_answer` is there."""
-    file = tmp_path / "mcp.json"
-    entry = {"command": sys.executable, "args": ["-c", SLOW_SERVER, str(tmp_path)], "trusted": True}
-    file.write_text(json.dumps({"mcpServers": {"weather": entry}}))
-    return file
-
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-async def test_a_killed_ask_goes_on(cli: CommandLine, config: Path, how: signal.Signals) -> None:
-    command = [str(COMMAND), "ask", 'Get the weather of "Oslo"', "--session", "s", "--mcp-config", str(config)]
-    trace = config.with_name("pid")
+async def test_a_killed_ask_goes_on(cli: CommandLine, slow_weather: Path, how: signal.Signals) -> None:
+    command = [str(COMMAND), "ask", 'Get the weather of "Oslo"', "--session", "s", "--mcp-config", str(slow_weather)]
+    trace = slow_weather.with_name("pid")
     process = await asyncio.create_subprocess_exec(*command, cwd=cli.folder, env=cli.environment)
     await until(lambda: trace.exists() and bool(trace.read_text()))
     process.send_signal(how)
     assert await process.wait() in {-how, 128 + how}
     server = int(trace.read_text())
     await until(lambda: not alive(server))
-    config.with_name("may_answer").touch()
-    outcome = cli.run("answer", "--session", "s", "--mcp-config", str(config))
+    slow_weather.with_name("may_answer").touch()
+    outcome = cli.run("answer", "--session", "s", "--mcp-config", str(slow_weather))
     assert (outcome.status, outcome.err) == (0, "")
     assert "Oslo: four owls and a breeze" in outcome.out
     assert "execute_tool" in outcome.out

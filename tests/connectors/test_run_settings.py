@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from support.command_line import CommandLine
 
-from connectors.run_settings import PREFIX, run_settings, takes
+from connectors.run_settings import PREFIX, run_settings
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.errors import ConfigError
+from state.given import takes
 from state.packet import read_packet
 
 ROOT = Path(__file__).parents[2]
@@ -209,7 +210,7 @@ def test_no_variable_means_two_things():
 def test_every_setting_is_read_from_each_place(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     default = RoutingContext.model_fields[name].default
     text = ",".join(default) or "a.*,b" if isinstance(default, tuple) else json.dumps(default).strip('"')
-    assert takes(name)
+    assert takes(RoutingContext, name)
     by_option = run_settings(None, [f"{name}={text}"])
     assert by_option.sources == {name: f"--set {name}"}
     monkeypatch.setenv(f"{PREFIX}{name.upper()}", text)

@@ -191,3 +191,11 @@ def test_values_are_found_however_the_text_is_cut():
         for size in range(1, 12):
             found = metered(TOOLS, *sure(*(text[at : at + size] for at in range(0, len(text), size))))
             assert [(one.path, one.value) for one in found] == [(("calls", 2, "tool"), '"fs.read"')]
+
+
+def test_of_options_that_begin_differently_the_whole_distribution_is_known():
+    choice = Choice.among("answer", values=["A", "B", "C"])
+    weights = {"A": 1.0, 'B"': 2.0, "B": 3.0, "C": 2.0, "D": 9.0}
+    (found,) = metered(choice, *sure('{"answer":"'), ("B", weights), *sure('"', "}"))
+    assert found == Measured(("answer",), '"B"', pytest.approx(5 / 8))
+    assert found.among == pytest.approx({'"A"': 1 / 8, '"B"': 5 / 8, '"C"': 2 / 8})

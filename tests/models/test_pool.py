@@ -168,3 +168,26 @@ def test_time_out_that_is_none(seconds: str, monkeypatch: pytest.MonkeyPatch):
 def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "https://me:pw@host/v1?key=k")
     assert ModelPool("openai:m").describe("lite") == "m at https://host/v1"
+
+
+async def test_a_decision_endpoint_reviews_and_what_plays_lite_answers(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PACKETGATE_PRIME_BASE_URL", "http://localhost:1/v1")
+    monkeypatch.setenv("PACKETGATE_LITE_BASE_URL", "http://localhost:2/v1")
+    alone, beside = ModelPool(prime="decisions:d"), ModelPool("openai:m", "decisions:d")
+    assert (alone.is_reflex, alone.has_reviewer, await alone.get("prime")) == (True, True, None)
+    assert alone.describe("prime") == "reflex (no model); d at http://localhost:1/v1 reviews"
+    assert (beside.is_reflex, beside.has_reviewer) == (False, True)
+    assert await beside.get("prime") is await beside.get("lite") is not None
+    for pool in (alone, beside):
+        assert (await pool.reviewer()).name == "d"
+    with pytest.raises(ModelError, match="localhost:1/v1 cannot be reached"):
+        await alone.check()
+
+
+async def test_a_decision_endpoint_is_no_model():
+    with pytest.raises(ModelError, match="it can only be prime"):
+        ModelPool("decisions:d")
+    with pytest.raises(ModelError, match="decisions:NAME"):
+        await ModelPool().reviewer()
+    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+        await ModelPool(prime="decisions:d").check()

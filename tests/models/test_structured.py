@@ -15,6 +15,7 @@ from models.forms import CONFIDENCE, AnswerForm, obj
 from models.model import Model
 from models.openai.connect import connect
 from models.structured import Structured, decide
+from models.thoughts import UNKNOWN_ROOM
 from prompts.rendering import render
 from state.base import TokenUsage
 from state.errors import DecisionError
@@ -56,7 +57,7 @@ async def test_sampling_parameters_are_sent(model: Model, scripted_openai: Scrip
     await ask(model)
     sent = scripted_openai.requests[0]
     limit = "max_completion_tokens" if isinstance(model.chat, ChatOpenAI) else "max_tokens"
-    assert (sent["temperature"], sent["top_p"], sent[limit]) == (0.15, 0.9, 50)
+    assert (sent["temperature"], sent["top_p"], sent[limit]) == (0.15, 0.9, 50 + UNKNOWN_ROOM)
 
 
 async def test_fenced_answer(model: Model, scripted_openai: ScriptedOpenAI):

@@ -164,7 +164,7 @@ GOVERNANCE = s.Governance(
     audit=(s.AuditEntry(event="call_approved", detail="files.write_file", call_id="c1", at=AT),),
 )
 METRICS = s.Metrics(
-    token_usage={"select_tool": TokenUsage(input_tokens=10, output_tokens=3, cached_tokens=2)},
+    token_usage={"select_tool": TokenUsage(input_tokens=10, output_tokens=3, cached_tokens=2, thought_tokens=1)},
     latency_ms={"select_tool": 1.5},
     errors=(s.StageError(stage="respond", message="late"),),
     violations=2,

@@ -112,10 +112,10 @@ CONFIDENCES = [
     Hostile("confidence in per cent", own("files.read_file", "90%", path="b.txt"), REFUSED),
     Hostile("confidence of 90", own("files.read_file", 90, path="b.txt"), REFUSED),
     Hostile("confidence is true", own("files.read_file", True, path="b.txt"), REFUSED),
-    Hostile("confidence is null", own("files.read_file", None, path="b.txt"), REFUSED),
+    Hostile("confidence is null", own("files.read_file", None, path="b.txt"), READS),
     Hostile("confidence is a list", own("files.read_file", [0.9], path="b.txt"), REFUSED),
     Hostile("confidence is the word nan", own("files.read_file", "nan", path="b.txt"), REFUSED),
-    Hostile("no confidence", without("confidence"), REFUSED),
+    Hostile("no confidence", without("confidence"), READS),
 ]
 
 ACTIONS = [

@@ -12,6 +12,7 @@ from models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
 from models.model import FormAnswer
 from models.openai.connect import connect
 from models.openai.model import OpenAICompatible
+from models.options import ModelOptions
 
 VERDICT = obj(approved={"type": "boolean"}, confidence=CONFIDENCE, reason=text(80))
 FORM = AnswerForm("verdict", VERDICT, choices=(Choice.among("approved", values=[True, False]),))
@@ -25,10 +26,12 @@ def called(arguments: str) -> Message:
     return Message({"content": None, "tool_calls": [call]}, "tool_calls")
 
 
-async def model_at(server: ScriptedOpenAI, *, is_openai: bool = False, seconds: float = 10) -> OpenAICompatible:
+async def model_at(
+    server: ScriptedOpenAI, *, is_openai: bool = False, seconds: float = 10, options: ModelOptions | None = None
+) -> OpenAICompatible:
     """Return a model that knows nothing of the server yet, and waits so long for it."""
-    chat = await asyncio.to_thread(connect, "scripted", Endpoint(server.base_url, None, timeout=seconds))
-    return OpenAICompatible(chat, is_openai=is_openai)
+    chat = await asyncio.to_thread(connect, "scripted", Endpoint(server.base_url, None, timeout=seconds), options)
+    return OpenAICompatible(chat, options, is_openai=is_openai)
 
 
 async def ask(model: OpenAICompatible, form: AnswerForm = FORM) -> FormAnswer:

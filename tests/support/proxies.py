@@ -17,10 +17,11 @@ from fastmcp.tools import Tool
 from mcp.client.streamable_http import streamable_http_client
 from support.mcp_servers import in_process
 
+from connectors.http import bound
 from connectors.proxy.config import ProxyConfig
 from connectors.proxy.gateway import Gateway
 from connectors.proxy.opening import gateway_to
-from connectors.proxy.serving import bound, http_app
+from connectors.proxy.serving import http_app
 from graph.settings import Settings
 from state.context import RoutingContext
 from tools.catalogue.preferences import Preferences

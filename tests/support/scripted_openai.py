@@ -22,6 +22,7 @@ from support.scripted_replies import (
     Raw,
     Reply,
     Stall,
+    Thinks,
     Tokens,
     envelope,
     event,
@@ -70,6 +71,17 @@ class ScriptedOpenAI:
         refusal = next((error for feature, error in self.refuses.items() if feature in present), None)
         return _response(refusal or (self.replies.pop(0) if self.replies else EXHAUSTED), body)
 
+    async def decide(self, request: Request) -> Response:
+        """Answer a request for decisions as scripted."""
+        self.requests.append(await request.json())
+        self.headers.append(dict(request.headers))
+        if self._unauthorized(request):
+            return HttpError(401, "wrong key").response()
+        reply = self.replies.pop(0) if self.replies else EXHAUSTED
+        if isinstance(reply, CutOff | Stall):
+            return reply.response(stream=False)
+        return reply.response() if isinstance(reply, HttpError | Raw) else Response(str(reply), 200)
+
     async def embed(self, request: Request) -> Response:
         """Answer with a vector that says which letters a text holds: near texts share letters."""
         body = await request.json()
@@ -93,6 +105,7 @@ def serve_scripted_openai() -> Iterator[ScriptedOpenAI]:
     routes = [
         Route("/v1/models", scripted.list_models),
         Route("/v1/chat/completions", scripted.complete, methods=["POST"]),
+        Route("/v1/decisions", scripted.decide, methods=["POST"]),
         Route("/v1/embeddings", scripted.embed, methods=["POST"]),
     ]
     config = uvicorn.Config(
@@ -127,6 +140,8 @@ def _response(reply: Reply, body: dict[str, Any]) -> Response:
         return reply.response()
     if isinstance(reply, CutOff | Stall):
         return reply.response(stream=bool(body.get("stream")))
+    if isinstance(reply, Thinks):
+        return reply.response(body)
     if isinstance(reply, Message):
         usage = _usage(body, str(reply.fields.get("content") or ""))
         return JSONResponse(

@@ -128,7 +128,44 @@ class Stall:
         await asyncio.Event().wait()  # starlette cancels this when the client is gone
 
 
-Reply = str | HttpError | Raw | CutOff | Stall | Message | Tokens
+@dataclass(frozen=True)
+class Thinks:
+    """Think for so many tokens, a word each, and then answer; the length that is asked for may end either."""
+
+    tokens: int
+    text: str
+    where: Literal["beside", "marks", "billed"] = "beside"
+    """In `reasoning_content`, in the text between `<think>` marks, or only in what is billed."""
+    most: int = 1_000_000
+    """The server's own limit to an answer."""
+
+    def response(self, body: Mapping[str, Any]) -> Response:
+        limit = min(body.get("max_tokens") or body["max_completion_tokens"], self.most)
+        thought, words = "so " * min(self.tokens, limit), self.text.split(" ")
+        text = " ".join(words[: max(0, limit - self.tokens)])
+        fields = {"content": text}
+        if self.where == "beside":
+            fields["reasoning_content"] = thought
+        elif self.where == "marks":
+            fields["content"] = f"<think>{thought}" + (f"</think>{text}" if self.tokens <= limit else "")
+        written = min(self.tokens + len(words), limit)
+        details = {"reasoning_tokens": min(self.tokens, limit) if self.where == "billed" else 0}
+        usage = {"prompt_tokens": 9, "completion_tokens": written, "total_tokens": 9 + written}
+        usage |= {"completion_tokens_details": details}
+        reason = "length" if self.tokens + len(words) > limit else "stop"
+        if not body.get("stream"):
+            return JSONResponse(envelope("chat.completion", "message", fields, reason) | {"usage": usage})
+        kind = "chat.completion.chunk"
+        parts = [{name: part} for name in ("reasoning_content", "content") if (part := fields.get(name))]
+        events = [event(envelope(kind, "delta", part, None)) for part in parts]
+        events += [
+            event(envelope(kind, "delta", None, reason)),
+            event({**envelope(kind, "delta", None, None), "choices": [], "usage": usage}),
+        ]
+        return Response("".join([*events, "data: [DONE]\n\n"]), media_type=EVENTS)
+
+
+Reply = str | HttpError | Raw | CutOff | Stall | Message | Tokens | Thinks
 
 
 class _Silence(Response):

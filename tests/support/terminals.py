@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,10 @@ class Terminal(fdpexpect.fdspawn):
     def wait(self) -> int:
         """Wait until the command has ended, and return its exit status."""
         return self._process.wait(TIMEOUT_S)
+
+    def terminate(self) -> None:
+        """Tell the command to end, as whoever runs it as a service does."""
+        os.kill(self._process.pid, signal.SIGTERM)
 
     def close(self) -> None:
         """Hang up; the command is gone then."""

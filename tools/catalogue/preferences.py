@@ -20,14 +20,15 @@ NonEmpty = Annotated[str, Field(min_length=1)]
 Pattern = NonEmpty
 """A canonical name, in which `*` stands for any part."""
 
-ELSEWHERE = frozenset({"discord", "proxy", "settings"})
+ELSEWHERE = frozenset({"discord", "models", "proxy", "serve", "settings"})
 """Tables of the file that say nothing of tools: who needs one reads it."""
 
 SETTINGS = (
     "not known: the file may hold `permanent`, `[pools]`, `[policy]` with remember, remember_days, remember_uses and "
     "`[[policy.rules]]` with effect, tool, server, arguments, channels and, with the name in quotes, "
     '`[tools."server.tool"]` with brief, category, external, risk, examples, preview; and `sandbox` (auto, require, '
-    "off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the settings of a run stand in `[settings]`"
+    "off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the settings of a run stand in `[settings]`, "
+    "models' options in `[models.lite]` and `[models.prime]`"
 )
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from tools.policy.patterns import ANYTHING, fits, may_fit
 
 Pattern = Annotated[str, Field(min_length=1)]
-Channel = Literal["terminal", "discord", "server", "proxy", "notebook", "unknown"]
+Channel = Literal["terminal", "discord", "server", "proxy", "serve", "notebook", "unknown"]
 """Where a request came in, as the connector says; `unknown` is a program that calls the graph itself."""
 
 

@@ -18,6 +18,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp_types.methods import validate_server_result
 
+from tools.checks.satisfiable import why_never
 from tools.checks.validation import schema_flaw
 
 MAX_MESSAGE_BYTES = 32_000_000
@@ -209,6 +210,8 @@ def _cleaned(raw: Any) -> _Tool:
     schema = _without_hidden(rest.pop("inputSchema", None), of_schema=True)
     if isinstance(schema, dict) and (flaw := schema_flaw(schema)):
         raise _UnfitError(f"its schema is broken: {flaw}")
+    if isinstance(schema, dict) and (reason := why_never(schema)):
+        raise _UnfitError(f"nothing fits its schema: {reason}")
     return {"name": name, "inputSchema": schema, **_without_hidden({**prose, **rest})}
 
 

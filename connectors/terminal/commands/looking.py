@@ -83,18 +83,22 @@ def settings(
     allow_writes: Writes = None,
     allow_commands: Commands = None,
     chosen: Set = None,
+    lite: Lite = None,
+    prime: Prime = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the settings of a run, and where each value comes from: an option, a variable, packetgate.toml, the default.
+    """Show the settings of a run and the options of models, and where each is from: an option, a variable, a file.
 
     Given the options of another command, it shows what would hold there.
     """
 
     async def look() -> int:
-        found = run_settings_from(settings_from(own=True), chosen, allow_writes, allow_commands)
+        made = settings_from(lite=lite, prime=prime, own=True)
+        found = run_settings_from(made, chosen, allow_writes, allow_commands)
         from connectors.terminal.settings import show_settings
+        from graph.pool import model_pool
 
-        return show_settings(found, as_json=as_json)
+        return show_settings(found, model_pool(made).given, as_json=as_json)
 
     run(look)
 

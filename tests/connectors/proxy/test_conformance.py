@@ -12,9 +12,10 @@ from fastmcp.client.transports import FastMCPTransport
 from support.conformance_server import NAME, Unprefixed, conformance_server
 from support.programs import require
 
+from connectors.http import bound
 from connectors.proxy.config import ProxyConfig
 from connectors.proxy.opening import gateway_to
-from connectors.proxy.serving import bound, http_app
+from connectors.proxy.serving import http_app
 from graph.settings import Settings
 from state.context import RoutingContext
 from tools.catalogue.preferences import Policy, Preferences

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.gguf_model import write_tiny_gguf
 from support.packets import CONTEXT, FILES
-from support.prompts import call, review, sent
+from support.prompts import review, sent
 from support.scripted_openai import ScriptedOpenAI
-from support.scripted_replies import HttpError, Token, Tokens
+from support.scripted_replies import HttpError, Thinks, Token, Tokens
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
@@ -22,7 +22,9 @@ from state.base import ConfidenceSource
 from state.errors import DecisionError
 from tools.catalogue.catalogue import Catalogue
 
-READ = call("files.read_file", path="README.md")
+ABOUT = "It is about plans."
+CALLS = [{"tool": "files.read_file", "params": {"path": "README.md"}}]
+READ = json.dumps({"action": "call", "calls": CALLS, "complete": True})
 APPROVAL = Tokens.of(
     '{"reviews":[{"call":1,"approved":',
     Token("true", {"true": 0.8, "false": 0.2}),
@@ -60,21 +62,21 @@ async def test_tools_that_no_grammar_can_hold_are_named(terse: LlamaCppModel):
 
 
 async def test_an_answer_that_never_ends_is_told_and_no_error(tiny_gguf: Path):
-    context = CONTEXT.model_copy(update={"selection_max_tokens": 40, "review_max_tokens": 30})
+    context = CONTEXT.model_copy(update={"selection_max_tokens": 40, "review_max_tokens": 30, "explain": True})
     seen = await probe_model(LlamaCppModel.load(str(tiny_gguf)), FILES, context)
-    assert seen.review.problem == "the answer was cut off at 30 tokens"
-    assert seen.selection.problem == "the answer was cut off at 40 tokens"
+    assert seen.review.problem == "the answer was cut off at 60 tokens"
+    assert seen.selection.problem == "the answer was cut off at 80 tokens"
     assert len(seen.selection.answers) == 2
-    assert (seen.review.confidence, seen.selection.confidence) == (None, ConfidenceSource.MEASURED)
+    assert seen.review.confidence is seen.selection.confidence is ConfidenceSource.MEASURED
 
 
 async def test_a_server_that_sends_probabilities_only_for_the_review(
     served: OpenAICompatible, scripted_openai: ScriptedOpenAI
 ):
-    scripted_openai.script(APPROVAL, READ)
+    scripted_openai.script(ABOUT, READ, APPROVAL)
     seen = await probe_model(served, FILES, CONTEXT)
     assert seen.review.confidence is ConfidenceSource.MEASURED
-    assert seen.selection.confidence is ConfidenceSource.STATED
+    assert seen.selection.confidence is ConfidenceSource.UNJUDGED
     assert [timed.answer.held_by for timed in seen.selection.answers] == ["json_schema"]
     assert seen.selection.answers[0].reading_speed is None
     assert seen.selection.answers[0].writing_speed
@@ -82,22 +84,39 @@ async def test_a_server_that_sends_probabilities_only_for_the_review(
 
 
 async def test_a_second_try_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(review(0.9), "I would read it.", READ)
+    scripted_openai.script(ABOUT, "I would read it.", READ, review(0.9))
     seen = await probe_model(served, FILES, CONTEXT)
     assert (len(seen.selection.answers), seen.selection.problem) == (2, "")
 
 
 async def test_an_answer_that_names_no_such_thing_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     unfit = json.dumps({"action": "call", "calls": [], "confidence": 0.9})
-    scripted_openai.script(review(0.9), unfit, unfit)
+    scripted_openai.script(ABOUT, unfit, unfit, review(0.9))
     seen = await probe_model(served, FILES, CONTEXT)
     assert '"calls" is empty' in seen.selection.problem
 
 
-@pytest.mark.parametrize("answered", [[], [review(0.9)], [review(0.9), "no JSON"]], ids=["at once", "later", "repair"])
+@pytest.mark.parametrize("answered", [[], [ABOUT], [ABOUT, "no JSON"]], ids=["at once", "later", "repair"])
 async def test_a_model_that_cannot_be_asked_is_an_error(
     answered: list[str], served: OpenAICompatible, scripted_openai: ScriptedOpenAI
 ):
     scripted_openai.script(*answered, HttpError(500, "out of memory"))
     with pytest.raises(DecisionError, match=r"HTTP 500: .*out of memory"):
         await probe_model(served, FILES, CONTEXT)
+
+
+async def test_thoughts_are_measured_at_each_stage(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    texts = [ABOUT, ABOUT, READ, review(0.9)]
+    scripted_openai.script(*(Thinks(3_000, text, "billed") for text in texts))
+    seen = await probe_model(served, FILES, CONTEXT)
+    thoughts = {name: trial.usage.thought_tokens for name, trial in seen.stages.items()}
+    assert thoughts == {"selection": 3_000, "review": 3_000, "answer": 6_000}
+    assert not any(trial.problem for trial in seen.stages.values())
+
+
+async def test_a_thought_without_an_end_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(*[Thinks(90_000, "never")] * 9)
+    seen = await probe_model(served, FILES, CONTEXT)
+    for trial in seen.stages.values():
+        assert "was cut off in its thoughts" in trial.problem
+        assert "reasoning_effort=low" in trial.problem

@@ -1,7 +1,6 @@
 """Review by a real chat model: all calls in one question, and nothing to fall back on."""
 
 import json
-from functools import partial
 
 import pytest
 from support.origins import origins
@@ -10,8 +9,8 @@ from support.prompts import last, review, sent, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from deciders.choosing import language_deciders
-from deciders.language.review import review_by_model
 from models.model import ModelSource
+from models.thoughts import UNKNOWN_ROOM
 from state.context import RoutingContext
 from state.errors import DecisionError
 
@@ -53,11 +52,12 @@ async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI
     scripted_openai.script(review(0.9, 0.9))
     await judge(model, READ, DELETE, context=RoutingContext(review_temperature=0.25, review_max_tokens=60))
     request = scripted_openai.requests[0]
-    assert (request["temperature"], request["max_tokens"]) == (0.25, 120)
+    assert (request["temperature"], request["max_tokens"]) == (0.25, 120 + UNKNOWN_ROOM)
     text = last(scripted_openai)
     assert "Request:\nRead a.txt and tidy up" in text
     assert '1. files.read_file (read): Read a text file.\n   arguments: {"path": "a.txt"}' in text
-    assert "why it was chosen: it reads" in text
+    assert 'its schema: {"path": {"type": "string"}}' in text
+    assert "it reads" not in text
     assert "all from the user or a default" in text
     assert "2. files.delete_file (write)" in text
     assert "where the arguments come from: path from the text that files.read_file returned" in text
@@ -97,12 +97,6 @@ async def test_an_unreachable_model_raises(model: ModelSource, scripted_openai: 
     scripted_openai.script(HttpError(500))
     with pytest.raises(DecisionError, match="HTTP 500"):
         await judge(model, READ)
-
-
-async def test_there_is_no_reflex_to_fall_back_on(model: ModelSource):
-    reviewer = language_deciders(model, model).reviewer
-    assert isinstance(reviewer, partial)
-    assert reviewer.func is review_by_model
 
 
 async def test_the_selections_own_confidence_is_never_shown_nor_used(

@@ -8,6 +8,7 @@ from support.scripted_openai import ScriptedOpenAI
 from deciders.choosing import language_deciders
 from deciders.language.selection import select_by_model
 from models.model import ModelSource
+from models.thoughts import UNKNOWN_ROOM
 from state.context import RoutingContext
 from state.errors import DecisionError
 from state.routing import Correction
@@ -59,7 +60,7 @@ async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI
     )
     await select(model, context=context)
     request = scripted_openai.requests[0]
-    assert (request["temperature"], request["top_p"], request["max_tokens"]) == (0.2, 0.8, 99)
+    assert (request["temperature"], request["top_p"], request["max_tokens"]) == (0.2, 0.8, 99 + UNKNOWN_ROOM)
     assert "- files.read_file: Read a text file." in system(scripted_openai)
     assert '"required":["path"]' in system(scripted_openai)
     assert "at most 2" in system(scripted_openai)
@@ -96,7 +97,7 @@ async def test_corrected_in_one_round(
         (selection("clarify"), '"question" is empty'),
         (selection("describe"), '"tools" is empty'),
         (selection("dance"), "action"),
-        ('{"action": "none"}', "confidence: Field required"),
+        ('{"action": "none", "confidence": true}', "confidence: Value error"),
         (selection("call", calls=[{"tool": "", "params": {}}]), "calls.0.tool"),
     ],
 )

@@ -99,11 +99,11 @@ async def test_both_rounds_are_kept_where_one_had_to_be_repaired(
 async def test_a_stage_that_breaks_keeps_why(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
-    scripted_openai.script(READ, HttpError(401), CutOff("Half an ans"))
+    scripted_openai.script(READ, HttpError(403), CutOff("Half an ans"))
     async with recording(by_model, store, notebook, on_low_confidence="skip") as talk:
         packet = await talk.say("Read a")
     kept = {heard.stage: heard.exchanges for heard in await read_prompts(store, "session", packet.header.packet_id)}
-    assert "HTTP 401" in kept["review_selection"][-1].error
+    assert "HTTP 403" in kept["review_selection"][-1].error
     assert kept["review_selection"][-1].answer == ""
     assert "broke off" in kept["respond"][-1].error
 

@@ -1,11 +1,32 @@
 """Each family's calls are read whatever stands around them; what breaks off or is not known is no call."""
 
 import pytest
+from support.later_outputs import LATER
 from support.native_outputs import FAMILIES, HELD_OUT, ONE, PARIS, TWO, Calls, Output
 
 from deciders.language.selection import SelectionAnswer
 from models.decoding.decode import decode_json
 from state.errors import DecisionError
+
+STILL_REFUSED = {"ToolACE, words on the line", "GLM 4 0414", "Claude 2"}
+"""What prose may look like as well, and a format that no current model writes."""
+
+
+PROSE = [
+    "The <tool> tag holds a call, as in <tool>...</tool>: say what you want.",
+    "Use `<function>` for functions, and `Action:` for actions.",
+    "Action: none needed.\nAction Input: none.",
+    f"For example: [get_weather(city='Paris', days=2)] {ONE[:-1]}",
+    "The analysis: assistantcommentary to=functions.x is how servers write it.",
+    "analysis of the text shows assistantfinal and commentary to=x json {}, but no call",
+    "Type:\n>>>x\n(1, 2)",
+    'get_weather\n{"city": "Paris"}',
+    "\u273fFUNCTION\u273f is how Qwen's agent begins.",
+    '{"action": "Final Answer", "action_input": "It rains."}',
+    '{"functionCall": "get_weather"}',
+    '{"functionCall": {"name": "a", "args": {}}, "function_call": {"name": "b", "args": {}}}',
+]
+"""Words about calls."""
 
 
 def called(text: str) -> Calls | None:
@@ -22,7 +43,12 @@ def test_a_family_is_read(output: Output):
     assert called(output.text) == output.calls
 
 
-@pytest.mark.parametrize("output", FAMILIES, ids=lambda output: output.id)
+@pytest.mark.parametrize("output", LATER, ids=lambda output: output.id)
+def test_what_came_later_is_read(output: Output):
+    assert (called(output.text) or []) == ([] if output.id in STILL_REFUSED else output.calls)
+
+
+@pytest.mark.parametrize("output", [*FAMILIES, *LATER], ids=lambda output: output.id)
 def test_no_cut_makes_another_call_of_it(output: Output):
     """Wherever a text breaks off, its first calls are there as a whole or not at all."""
     for end in range(len(output.text)):
@@ -51,6 +77,7 @@ def test_no_cut_makes_another_call_of_it(output: Output):
     f"I could do {ONE}. But no, rather {TWO}.",
     "<function=w>\n<parameter=t>\na</parameter></function><function=rm>\n<parameter=p>/</parameter></function>\n"
     "</parameter>\n</function>",
+    *PROSE,
     "<function=w><parameter=t>see <parameter=x>1</parameter></parameter></function><function=rm></function>",
 ])  # fmt: skip
 def test_what_cannot_be_certain_is_no_call(text: str):

@@ -1,12 +1,13 @@
 """Of what models of many families write, only the words for the user are shown, in whatever pieces it arrives."""
 
 import pytest
+from support.later_outputs import LATER
 from support.native_outputs import FAMILIES, HELD_OUT, Output
 
 from models.markup.stripping import MarkupFilter, strip_markup
 
-STILL_SHOWN = {"Llama 4, words before", "Command R"}
-"""Calls without marks behind words, and a word before a fence that is cut."""
+STILL_SHOWN = {"ToolACE, words on the line", "GLM 4 0414"}
+"""Calls without marks beside words: only the tools' names would tell them from prose."""
 
 
 def streamed(text: str, size: int) -> tuple[str, str]:
@@ -22,7 +23,7 @@ def test_a_family_is_cleaned(output: Output):
 
 
 @pytest.mark.parametrize("size", [1, 3, 7])
-@pytest.mark.parametrize("output", [*FAMILIES, *HELD_OUT], ids=lambda output: output.id)
+@pytest.mark.parametrize("output", [*FAMILIES, *HELD_OUT, *LATER], ids=lambda output: output.id)
 def test_pieces_change_nothing(output: Output, size: int):
     shown, left = streamed(output.text, size)
     assert left == strip_markup(output.text).text
@@ -31,8 +32,8 @@ def test_pieces_change_nothing(output: Output, size: int):
 
 
 def test_a_held_out_set_is_cleaned():
-    leaks = {output.id for output in HELD_OUT if strip_markup(output.text).text != output.shown}
-    print(f"{len(HELD_OUT)} outputs, not clean: {sorted(leaks)}")  # noqa: T201  the figures are for a reader
+    leaks = {output.id for output in (*HELD_OUT, *LATER) if strip_markup(output.text).text != output.shown}
+    print(f"{len(HELD_OUT) + len(LATER)} outputs, not clean: {sorted(leaks)}")  # noqa: T201  the figures are for a reader
     assert leaks == STILL_SHOWN
 
 
@@ -54,6 +55,18 @@ def test_a_thought_that_the_template_opened_is_never_shown_where_that_is_known(s
         ('A<tool_call>{"name": "x", "arguments": {"t": "</tool_call> B"}}</tool_call>C', "AC"),
         ("Thought: hm\nAction: x\nAction Input: {}", ""),
         ("Think of it as a box.", "Think of it as a box."),
+        ("Analysis shows it.", "Analysis shows it."),
+        ("analysis of it: none.", "analysis of it: none."),
+        ("analysisThey ask.assistantfinalA", "A"),
+        ("analysisThey ask.assistantcommentary to=functions.x json{}", ""),
+        ("Take these:\nAction: run.\nAdd salt.", "Take these:\nAction: run.\nAdd salt."),
+        ("A <tool> is not a <function>, nor {one}.", "A <tool> is not a <function>, nor {one}."),
+        ("<Tool>{name}</Tool> in JSX", "<Tool>{name}</Tool> in JSX"),
+        (">>> x\n1\n>>>", ">>> x\n1\n>>>"),
+        ("```python\n[f(a=1)]\n```\nA", "```python\n[f(a=1)]\n```\nA"),
+        ("A\n[f(a=1)]\nB", "A\n\nB"),
+        ("A\n[f(1)]\n[1] B", "A\n[f(1)]\n[1] B"),
+        ('A\nAction: x\nAction Input: {"a": "Final Answer:"}\nFinal Answer: B', "A\n B"),
         ("<|channel|>analysis<|message|>hm", ""),
         ("<|channel|>final<|message|>A<|end|>", "A"),
         ("\u25c1think\u25b7hm\u25c1/think\u25b7A", "A"),

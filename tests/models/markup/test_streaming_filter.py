@@ -82,7 +82,7 @@ def test_any_mixture_in_any_pieces():
         ("The <title> and the <table> stay.", 3),
         ("<p>Take <b>this</b>.</p>", 2),
         ("See [TODO] and [1].", 4),
-        ("A line.\n\nAnother:\n- one\n- two", 0),
+        ("A line.\n\nAnother:\n- one\n- two", 3),
         ("```python\nprint([1, 2])\n```", 9),
     ],
 )

@@ -38,6 +38,18 @@ async def test_a_broken_schema_takes_no_other_tool_down(schema: dict[str, object
         assert (await hub.call("a.echo", {"text": "x"})).success
 
 
+async def test_a_tool_that_nothing_fits_is_not_offered():
+    server = echoing("a")
+    never = {"type": "object", "properties": {"level": {"type": "integer", "enum": ["low"]}}, "required": ["level"]}
+    server.add_tool(RawTool(name="set_level", description="Sets it.", parameters=never))
+    async with McpHub([in_process(server)]) as hub:
+        assert set(await hub.catalogue()) == {"a.echo"}
+        problem = hub.health()[0].problem
+    assert problem == (
+        "not offered: 'set_level': nothing fits its schema: `level` can be none of the values that it lists"
+    )
+
+
 async def test_only_a_trusted_servers_dry_run_is_the_gates_own():
     server: FastMCP[None] = FastMCP("a")
 

@@ -1,0 +1,230 @@
+"""The endpoint over HTTP: who asks, what they ask, and OpenAI's shapes around the answers."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+from fastmcp.server.http import HostOriginGuardMiddleware
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from connectors.clients import LOCAL, client_of
+from connectors.serve.config import ServeConfig
+from connectors.serve.conversing import Conversations, Heard, Over, Piece
+from connectors.serve.protocol import (
+    MAX_BYTES,
+    MODEL,
+    ApiError,
+    ChatRequest,
+    Completion,
+    event,
+    read_request,
+    refused,
+    spoken,
+)
+from connectors.serve.threads import Scope
+from connectors.sessions import Sessions
+from state.base import TokenUsage
+from state.context import RoutingContext
+from state.errors import InputError
+
+CONVERSATION_HEADERS = ("x-packetgate-conversation", "x-openwebui-chat-id")
+"""Where a client may name a conversation; so may `conversation_id` of the request's `metadata`."""
+CLOSED = 499
+"""The status of an answer that nobody waits for, as nginx has it."""
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class Endpoint:
+    """What the routes do."""
+
+    def __init__(
+        self, sessions: Sessions, config: ServeConfig, started: RoutingContext, tokens: dict[str, str]
+    ) -> None:
+        self._conversations = Conversations(sessions)
+        self._config = config
+        self._started = started
+        self._tokens = tokens
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def models(self, request: Request) -> Response:
+        """List the one model, or show it."""
+        self.client(request)
+        model = {"id": MODEL, "object": "model", "created": 0, "owned_by": MODEL}
+        name = request.path_params.get("name")
+        if name not in {None, MODEL}:
+            raise ApiError(f"there is no model {name!r}", status=404, param="model", code="model_not_found")
+        return JSONResponse(model if name else {"object": "list", "data": [model]})
+
+    async def chat(self, request: Request) -> Response:
+        """Answer the last message of a conversation."""
+        client = self.client(request)
+        asked = read_request(ChatRequest, await body_of(request))
+        asked.check()
+        said = spoken(asked.messages)
+        named = (asked.metadata or {}).get("conversation_id", "")
+        conversation = next((value for name in CONVERSATION_HEADERS if (value := request.headers.get(name))), named)
+        scope = Scope(client, conversation, asked.user or asked.safety_identifier or "")
+        rights = self._config.settings_of(client, self._started)
+        pieces = self._apart(Heard(scope, said[:-1], said[-1].text, rights))
+        if not asked.stream:
+            return await unless_gone(request, _whole(pieces))
+        first = await anext(pieces)
+        with_usage = asked.stream_options is not None and asked.stream_options.include_usage
+        return StreamingResponse(
+            _events(first, pieces, with_usage=with_usage),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+        )
+
+    def client(self, request: Request) -> str:
+        """Return who asks.
+
+        Raises:
+            ApiError: there are tokens, and this is none of them.
+        """
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        client = client_of(token.strip(), self._tokens) if kind.lower() == "bearer" else None
+        if client is None and self._tokens:
+            raise ApiError(
+                "this endpoint wants a token as the API key, and this is none that it knows",
+                status=401,
+                code="invalid_api_key",
+            )
+        return client or LOCAL
+
+    async def _apart(self, heard: Heard) -> AsyncGenerator[Piece]:
+        """Yield a turn's pieces while a task of its own runs it: whoever goes away stops it, in order."""
+        pieces: asyncio.Queue[Piece | Exception | None] = asyncio.Queue()
+
+        async def run() -> None:
+            try:
+                async with aclosing(self._conversations.hear(heard)) as told:
+                    async for piece in told:
+                        pieces.put_nowait(piece)
+                pieces.put_nowait(None)
+            except Exception as error:  # noqa: BLE001  handed to whoever answers the client
+                pieces.put_nowait(error)
+
+        task = asyncio.create_task(run())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            while (piece := await pieces.get()) is not None:
+                if isinstance(piece, Exception):
+                    raise piece
+                yield piece
+        finally:
+            task.cancel()
+
+    @asynccontextmanager
+    async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        """Wait at the end until what was stopped has ended."""
+        yield
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+
+def make_app(endpoint: Endpoint, hosts: list[str], *more: Route) -> Starlette:
+    """Return the application."""
+    routes = [
+        Route("/v1/models", endpoint.models),
+        Route("/v1/models/{name:path}", endpoint.models),
+        Route("/v1/chat/completions", endpoint.chat, methods=["POST"]),
+        *more,
+    ]
+    guard = Middleware(HostOriginGuardMiddleware, allowed_hosts=hosts, mode="strict")
+    handlers = {ApiError: _told, InputError: _told, HTTPException: _told, Exception: _told}
+    return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=endpoint.lifespan)
+
+
+async def body_of(request: Request) -> bytes:
+    """Return the body of a request, of at most `MAX_BYTES`.
+
+    Raises:
+        ApiError: it is larger.
+    """
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BYTES:
+            raise ApiError(f"the request is larger than {MAX_BYTES:,} bytes", status=413)
+    return bytes(body)
+
+
+async def unless_gone(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
+    """Return the answer, unless its client goes away: then nothing more is done about it."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    answering, going = asyncio.create_task(answer), asyncio.create_task(gone())
+    try:
+        await asyncio.wait([answering, going], return_when=asyncio.FIRST_COMPLETED)
+        return answering.result() if answering.done() else Response(status_code=CLOSED)
+    finally:
+        answering.cancel()
+        going.cancel()
+        await asyncio.gather(answering, going, return_exceptions=True)
+
+
+async def _whole(pieces: AsyncGenerator[Piece]) -> Response:
+    text, usage = "", TokenUsage()
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if isinstance(piece, str):
+                text += piece
+            elif isinstance(piece, Over):
+                usage = piece.usage
+    return JSONResponse(Completion().whole(text, usage))
+
+
+async def _events(first: Piece, pieces: AsyncGenerator[Piece], *, with_usage: bool) -> AsyncGenerator[str]:
+    """Yield the answer as server-sent events; where nothing is there to show yet, comments keep the line open."""
+    completion, usage = Completion(), TokenUsage()
+
+    def shown(piece: Piece) -> str:
+        if isinstance(piece, str):
+            return completion.chunk({"content": piece}) if piece else ""
+        return f": {piece.name}\n\n" if not isinstance(piece, Over) else ""
+
+    async with aclosing(pieces):
+        yield completion.chunk({"role": "assistant", "content": ""}) + shown(first)
+        try:
+            async for piece in pieces:
+                usage = piece.usage if isinstance(piece, Over) else usage
+                if text := shown(piece):
+                    yield text
+        except Exception as error:  # noqa: BLE001  the outermost edge: the status is sent already
+            yield event(_api_error(error).body)
+            return
+        yield completion.chunk({}, "stop") + (completion.usage(usage) if with_usage else "") + "data: [DONE]\n\n"
+
+
+async def _told(_request: Request, error: Exception) -> Response:
+    told = _api_error(error)
+    headers = {"WWW-Authenticate": "Bearer"} if told.status == 401 else None
+    return JSONResponse(told.body, status_code=told.status, headers=headers)
+
+
+def _api_error(error: Exception) -> ApiError:
+    match error:
+        case ApiError():
+            return error
+        case InputError():
+            return refused(error)
+        case HTTPException():
+            return ApiError(f"there is nothing of that here: {error.detail}", status=error.status_code)
+    log.error("a turn broke", exc_info=error)
+    return ApiError("something went wrong here: the server's log says what", status=500)

@@ -1,0 +1,14 @@
+"""The `[serve]` table of `packetgate.toml`: which clients there are, and what each may use."""
+
+from typing import ClassVar
+
+from connectors.clients import Clients
+
+
+class ServeConfig(Clients):
+    """The whole table."""
+
+    TABLE: ClassVar[str] = "serve"
+    SETTINGS: ClassVar[str] = (
+        "not known: `[serve]` may hold `[serve.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
+    )

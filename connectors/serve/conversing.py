@@ -1,0 +1,165 @@
+"""A request as a turn of its session, and the turn as pieces of text."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from connectors.asking import Continue, Reply, Say, Turn
+from connectors.serve.protocol import Said
+from connectors.serve.questions import is_question, reply_in, written
+from connectors.serve.threads import Point, Scope, Threads
+from connectors.sessions import AnswerPiece, Sessions, SessionState
+from connectors.turn import Asked, Finished, Waiting, run_turn
+from models.markup.stripping import strip_markup
+from state.base import TokenUsage, new_id
+from state.context import RoutingContext
+from state.errors import RequestError
+from state.events import StageFinished, StageStarted, StageStopped
+from state.request import MAX_REQUEST_CHARS, TurnRequest
+from tools.approval.questions import is_reply
+
+CHANNEL = "serve"
+WITHDRAWN = "\n\n[the above is withdrawn; this is the answer:]\n\n"
+DECIDED = "(That was decided already: nothing was run again. This came of it:)\n\n"
+NOT_WAITING = "that question does not wait here any more, or is another conversation's: nothing was run; ask anew"
+NOT_ALLOWED = "what waits may not be done here any more: nothing was run; it needs --allow-writes or --allow-commands"
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A request: what was said before, what is said now, by whom, and what they may do."""
+
+    scope: Scope
+    history: tuple[Said, ...]
+    words: str
+    rights: RoutingContext
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage has begun, and nothing is there to show yet."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Over:
+    """The answer is whole."""
+
+    usage: TokenUsage
+
+
+Piece = str | Stage | Over
+"""A text is a piece of the answer."""
+
+
+class Conversations:
+    """All clients' conversations."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self.sessions = sessions
+        self._threads = Threads(sessions)
+
+    async def hear(self, heard: Heard) -> AsyncGenerator[Piece]:
+        """Run the turn that a request is, and yield what its client is shown. Closing it stops the turn.
+
+        Raises:
+            InputError: it cannot be used; nothing was done.
+        """
+        point = await self._threads.find(heard.scope, heard.history)
+        state = await self.sessions.state(point.session) if point else None
+        if point and state and _is_decided(point, state) and point.reply == heard.words:
+            yield DECIDED + state.packet.messages[-1].text
+            yield Over(TokenUsage())
+            return
+        session, turn = await self._turn(heard, point, state)
+        async for piece in self._shown(heard, session, turn):
+            yield piece
+
+    async def _turn(self, heard: Heard, point: Point | None, state: SessionState | None) -> tuple[str, Turn]:
+        """Return the session that a request goes to, and what it is there."""
+        request = TurnRequest(origin=CHANNEL, person=heard.scope.client)
+        if point and state and point.question_id:
+            if state.question is not None:
+                if not state.may_go_on(heard.rights):
+                    raise RequestError(NOT_ALLOWED)
+                value = reply_in(heard.words, state.question)
+                await self._threads.replied(heard.scope, heard.history, point, heard.words)
+                return point.session, Reply(value, point.question_id)
+            if _stopped_in(point, state) and point.reply == heard.words:
+                return point.session, Continue()
+        elif point and state and not await self._is_busy(point.session):
+            if state.packet.header.packet_id == point.packet_id and not state.is_unfinished:
+                return point.session, Say(heard.words, request, follows=point.packet_id)
+            if _stopped_after(point, state) and state.packet.content.original_prompt == heard.words.strip():
+                return point.session, Continue()
+        if heard.history and is_question(heard.history[-1].text) and is_reply(heard.words):
+            raise RequestError(NOT_WAITING)
+        return f"{CHANNEL}-{new_id()}", Say(heard.words, request, history=tuple(_told(heard.history)))
+
+    async def _is_busy(self, session: str) -> bool:
+        return self.sessions.queue(session).locked() or await self.sessions.is_leased(session)
+
+    async def _shown(self, heard: Heard, session: str, turn: Turn) -> AsyncGenerator[Piece]:
+        shown, usage = "", TokenUsage()
+        async with aclosing(run_turn(self.sessions, turn, session, heard.rights)) as events:
+            async for event in events:
+                match event:
+                    case Waiting():
+                        yield Stage("waiting")
+                    case StageStarted(stage=stage):
+                        yield Stage(stage)
+                    case StageFinished(usage=spent) | StageStopped(usage=spent):
+                        usage += spent
+                    case AnswerPiece(text=text):
+                        shown += text
+                        yield text
+                    case Asked(question, packet):
+                        rest = _rest(shown, written(question))
+                        point = Point(session, packet.header.packet_id, str(question.get("question_id", "")))
+                    case Finished(packet):
+                        rest = _rest(shown, packet.messages[-1].text.strip() or "(no answer)")
+                        point = Point(session, packet.header.packet_id)
+        said = (*heard.history, Said("user", heard.words), Said("assistant", shown + rest))
+        await self._threads.keep(heard.scope, said, point)  # before it is whole: whoever has it all can go on from it
+        yield rest
+        yield Over(usage)
+
+
+def _rest(shown: str, whole: str) -> str:
+    """Return what is to follow what was shown already, so that the whole stands there."""
+    if whole.startswith(shown):
+        return whole.removeprefix(shown)
+    return "" if shown.strip() == whole.strip() else WITHDRAWN + whole
+
+
+def _is_decided(point: Point, state: SessionState) -> bool:
+    """Whether a question was answered, and its turn has come to its end."""
+    ended = state.question is None and not state.is_unfinished
+    return bool(point.question_id) and ended and state.packet.header.packet_id == point.packet_id
+
+
+def _stopped_in(point: Point, state: SessionState) -> bool:
+    """Whether the turn of that point was stopped before its end."""
+    return state.is_unfinished and state.packet.header.packet_id == point.packet_id
+
+
+def _stopped_after(point: Point, state: SessionState) -> bool:
+    """Whether the turn that follows on that point was."""
+    return state.is_unfinished and state.packet.header.parent_packet_id == point.packet_id
+
+
+def _told(history: Sequence[Said]) -> list[BaseMessage]:
+    """Return a history as messages: the newest as far as they have room, without leaked markup in the assistant's."""
+    told: list[BaseMessage] = []
+    room = MAX_REQUEST_CHARS
+    for one in reversed(history):
+        text = one.text if one.role == "user" else strip_markup(one.text).text
+        room -= len(text)
+        if room < 0:
+            break
+        if text.strip():
+            told.insert(0, HumanMessage(text) if one.role == "user" else AIMessage(text))
+    return told

@@ -1,0 +1,80 @@
+"""Which session a conversation is: the client sends all of it with every request, and no name.
+
+A conversation is known by its whole text, under the client's token and whatever name the client gives it. With every
+answer that text is recorded, and with a question its message alone as well: it holds the question's id, which nobody
+guesses. A text that two sessions have come to is nobody's: whoever continues it gets a session of their own.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+
+from langgraph.store.base import BaseStore
+
+from connectors.serve.protocol import Said
+from connectors.sessions import Sessions
+from state.errors import ConfigError
+
+ROOT = "serve"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose conversation it is, beyond its text."""
+
+    client: str
+    conversation: str = ""
+    """The client's own name for it."""
+    user: str = ""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a conversation stood when its last message was answered."""
+
+    session: str
+    packet_id: str
+    question_id: str = ""
+    """What the answer asked; empty where it asked nothing."""
+    reply: str | None = None
+    """What was replied."""
+
+
+class Threads:
+    """The points that conversations have come to, kept in the database of the sessions."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        store = sessions.store
+        if store is None:
+            raise ConfigError("the sessions have no store to keep conversations in")
+        self._store: BaseStore = store
+
+    async def find(self, scope: Scope, history: Sequence[Said]) -> Point | None:
+        """Return the point that a history has come to; None where there is none, or more than one session has."""
+        if not history or history[-1].role != "assistant":
+            return None
+        for said in (history, history[-1:]):
+            found = await self._store.asearch((ROOT, _digest(scope, said)), limit=2)
+            if found:
+                return Point(**found[0].value) if len(found) == 1 else None
+        return None
+
+    async def keep(self, scope: Scope, history: Sequence[Said], point: Point) -> None:
+        """Record what a history that ends with an answer has come to."""
+        await self._put(_digest(scope, history), point)
+        if point.question_id:
+            await self._put(_digest(scope, history[-1:]), point)
+
+    async def replied(self, scope: Scope, history: Sequence[Said], point: Point, words: str) -> None:
+        """Record, before it counts, what is replied to a question."""
+        await self.keep(scope, history, replace(point, reply=words))
+
+    async def _put(self, digest: str, point: Point) -> None:
+        await self._store.aput((ROOT, digest), point.session, asdict(point), index=False)
+
+
+def _digest(scope: Scope, history: Sequence[Said]) -> str:
+    """Return a history's name. Clients may change white space on the way."""
+    said = [[one.role, " ".join(one.text.split())] for one in history]
+    return sha256(json.dumps([asdict(scope), said]).encode()).hexdigest()

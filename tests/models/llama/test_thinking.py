@@ -1,0 +1,70 @@
+"""A model in this process that thinks before an answer in a form: up to its budget, and then the form holds."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import HumanMessage
+from support.gguf_model import write_tiny_gguf
+
+from models.forms import AnswerForm
+from models.llama.model import LlamaCppModel
+from models.options import ModelOptions
+from models.pool import ModelPool
+
+FORM = AnswerForm("test", {"const": {"a": 5}})
+TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
+OPENS = TEMPLATE + "{% if enable_thinking %}<think>\n{% endif %}"
+KNOWS = TEMPLATE + "{# <think> #}"
+
+
+@dataclass(frozen=True)
+class Case:
+    template: str
+    enable: bool | None
+    thought: int
+    budget: int = 30
+    n_ctx: int = 512
+
+
+CASES = {
+    "a thought that the template opens": Case(OPENS, True, 30),
+    "a thought that the template leaves to the model": Case(KNOWS, True, 30),
+    "not asked to think": Case(OPENS, None, 0),
+    "asked not to think": Case(OPENS, False, 0),
+    "a template that knows of no thoughts": Case(TEMPLATE, True, 0),
+    "no more than there is room for": Case(OPENS, True, 0, n_ctx=256, budget=1_000),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+async def test_a_thought_before_a_form(case: Case, llama_cpp_installed: None, tmp_path: Path):
+    file = write_tiny_gguf(tmp_path / "tiny.gguf", template=case.template)
+    chat = LlamaCppModel.load(str(file), {"n_ctx": case.n_ctx, "n_threads": 1}).chat
+    model = LlamaCppModel(chat, ModelOptions(enable_thinking=case.enable, thinking_budget=case.budget))
+    words = "word " * 40 if case.n_ctx == 256 else "Hello"
+    answer = await model.answer([HumanMessage(words)], FORM, sampling=model.sampling(temperature=0.0, max_tokens=30))
+    assert (answer.text, answer.cut_off) == ('{"a":5}', False)
+    if case.n_ctx == 256:
+        assert 0 < answer.usage.thought_tokens < 30
+    else:
+        assert answer.usage.thought_tokens == case.thought
+    assert answer.usage.output_tokens == answer.usage.thought_tokens + len(answer.text)
+
+
+async def test_roles_with_options_of_their_own_share_a_file(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PACKETGATE_PRIME_TEMPERATURE", "1")
+    pool = ModelPool(f"llamacpp:{tiny_gguf}?n_ctx=256&seed=1")
+    lite, prime = await pool.get("lite"), await pool.get("prime")
+    assert lite is not None is not prime is not lite
+    assert lite.chat is prime.chat
+    assert lite.sampling(temperature=0.5) == {"temperature": 0.5, "seed": 1}
+    assert prime.sampling(temperature=0.5) == {"temperature": 1.0, "seed": 1}
+
+
+@pytest.mark.parametrize(("template", "room"), [(TEMPLATE, 0), (OPENS, 2_000)])
+async def test_room_for_thoughts_where_the_template_knows_of_them(
+    template: str, room: int, llama_cpp_installed: None, tmp_path: Path
+):
+    file = write_tiny_gguf(tmp_path / "tiny.gguf", template=template)
+    assert LlamaCppModel.load(str(file), {"n_ctx": 256, "n_threads": 1}).thoughts.room == room

@@ -1,0 +1,66 @@
+"""Whatever kind of vocabulary a model has, a grammar holds it, its choices are measured, and prompts are reused."""
+
+import json
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
+from support.palettes import palettes
+from support.vocabularies import NO_BYTES, VOCABULARIES, Vocabulary, write_gguf
+
+from deciders.language.forms import review_form, selection_form
+from deciders.language.selection import SelectionAnswer
+from models.llama import vocabulary
+from models.llama.model import LlamaCppModel
+from models.llama.weights import LlamaWeights
+from models.pool import ModelPool
+from state.errors import ModelError
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.validation import check_call
+
+MESSAGES = [SystemMessage("You choose a tool for the request, and say how sure you are. " * 5)]
+TEXTS = ('{"action":"call","calls":[{"tool":"get_weather"', '":true', "true", " weather", ' "', "{", "\n", "ab\ncd")
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
+async def test_selections_and_reviews(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
+    model = LlamaCppModel.load(str(write_gguf(tmp_path / "tiny.gguf", kind)), {"n_ctx": 4096, "n_threads": 1})
+    finished = 0
+    for seed, tools in zip(range(8), palettes(), strict=False):
+        form = selection_form(tools, 2) if seed % 2 else review_form(2)
+        asked = [*MESSAGES, HumanMessage(f"What is the weather in Paris on day {seed}?")]
+        sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 600, "seed": seed}
+        answer = await model.answer(asked, form, sampling=sampling)
+        assert seed == 0 or answer.usage.cached_tokens > 20
+        if answer.cut_off:
+            continue
+        finished += 1
+        measured = {one.path: one.probability for one in answer.choices}
+        assert all(0 < probability <= 1 for probability in measured.values())
+        if form.name == "review":
+            assert len(json.loads(answer.text)["reviews"]) == 2
+            assert measured.keys() == {("reviews", 0, "approved"), ("reviews", 1, "approved")}
+            continue
+        value = SelectionAnswer.model_validate(json.loads(answer.text))
+        assert ("action",) in measured
+        for at, call in enumerate(value.calls):
+            assert ("calls", at, "tool") in measured
+            problems = check_call(call.tool, call.params, frozenset(tool.name for tool in tools), Catalogue(tools))
+            assert answer.widened or not problems
+    assert finished >= 4
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
+def test_what_must_come_is_written_as_it_must(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
+    weights = LlamaWeights(str(write_gguf(tmp_path / "tiny.gguf", kind)), {})
+    read = vocabulary.Vocabulary(weights)
+    for text in TEXTS:
+        written = b"".join(weights.pieces[token] for token in read(text.encode()))
+        assert text.encode().startswith(written)
+        assert written == text.encode() or "\n" in text  # WordPiece has none
+
+
+async def test_a_vocabulary_that_aborts_llama_cpp_is_refused(llama_cpp_installed: None, tmp_path: Path):
+    path = write_gguf(tmp_path / "tiny.gguf", NO_BYTES)
+    with pytest.raises(ModelError, match=r"llama\.cpp breaks on .*tiny\.gguf"):
+        await ModelPool(f"llamacpp:{path}").get("lite")

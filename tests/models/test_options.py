@@ -1,0 +1,129 @@
+"""Options of models: where they may be given, which of them wins, and what is told of one that is none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from support.scripted_openai import ScriptedOpenAI
+
+from models.options import ModelOptions, file_options, given_options, options_of
+from models.pool import ModelPool
+from models.spec import parse_model
+from state.errors import ConfigError, InputError
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is given for `lite`, and what comes of it: options, or what is told."""
+
+    uri: str
+    came_to: Mapping[str, Any] | str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    table: Mapping[str, Any] = field(default_factory=dict)
+
+
+LOW = {"reasoning_effort": "low"}
+KEY = {"X-Api-Key": "${GATEWAY_KEY}"}
+CASES = [
+    Case("openai:m", {}),
+    Case("openai:m?reasoning_effort=low&seed=7&temperature=0", {**LOW, "seed": 7, "temperature": 0.0}),
+    Case("openai:m?enable_thinking=false&timeout=2.5", {"enable_thinking": False, "timeout": 2.5}),
+    Case('openai:m?extra_body={"reasoning":{"max_tokens":9}}', {"extra_body": {"reasoning": {"max_tokens": 9}}}),
+    Case("openai:m", LOW, {"LITE_REASONING_EFFORT": "low", "PRIME_SEED": "1"}),
+    Case("openai:m", {"seed": 3}, {"LITE_SEED": " "}, {"seed": 3}),
+    Case("openai:m?seed=1", {"seed": 1, "top_p": 0.5}, {"LITE_SEED": "2", "LITE_TOP_P": "0.5"}, {"seed": 3}),
+    Case("openai:m", {"headers": {"X-Api-Key": "secret-value"}}, {"=GATEWAY_KEY": "secret-value"}, {"headers": KEY}),
+    Case("openai:m", {"headers": {"X-Key": "written"}}, {"LITE_HEADERS": '{"X-Key": "written"}'}),
+    Case("llamacpp:a.gguf?n_ctx=0&thinking_budget=9", {"n_ctx": 0, "thinking_budget": 9}),
+    Case("reflex", {}, {"LITE_SEED": "2"}, {"seed": 3}),
+    Case("openai:m?reasoning_efort=low", "openai:m: reasoning_efort: .*did you mean reasoning_effort"),
+    Case("openai:m?n_ctx=9", "openai:m: n_ctx: no option 'n_ctx' here: openai models take temperature, .*headers"),
+    Case("llamacpp:a.gguf?timeout=9", "timeout.*llamacpp models take .*n_threads"),
+    Case("llamacpp:a.gguf?n_ctx=many", "n_ctx: it takes a whole number from 0 up to 100,000,000, not 'many'"),
+    Case("llamacpp:a.gguf?n_gpu_layers=-2", "n_gpu_layers: it takes a whole number from -1"),
+    Case("llamacpp:a.gguf?n_ctx=" + "9" * 40, "n_ctx: it takes"),
+    Case("llamacpp:a.gguf?n_ctx=", "n_ctx: it takes"),
+    Case("openai:m?enable_thinking=yes", "enable_thinking: it takes true or false, not 'yes'"),
+    Case("openai:m?reasoning_effort=a b", "reasoning_effort: it takes a word, such as low, not 'a b'"),
+    Case("openai:m?extra_body=3", "extra_body: it takes an object, as JSON"),
+    Case('openai:m?headers={"a":3}', "headers: it takes an object of texts"),
+    Case("openai:m", "PACKETGATE_LITE_SEED: it takes a whole number", {"LITE_SEED": "x"}),
+    Case("openai:m", "PACKETGATE_LITE_SEAD: no option 'sead' here: did you mean seed", {"LITE_SEAD": "1"}),
+    Case("openai:m", "p.toml: models.lite.seed: it takes a whole number", table={"seed": "1"}),
+    Case("openai:m", "p.toml: models.lite.sed: no option 'sed' here: did you mean seed", table={"sed": 1}),
+    Case("openai:m", r"p.toml: models.lite.headers: X-Api-Key reads like a key", table={"headers": {"X-Api-Key": "k"}}),
+    Case('openai:m?headers={"Authorization":"k"}', "headers: Authorization reads like a key"),
+    Case("openai:m", "headers: X-Api-Key: the environment variable GATEWAY_KEY is not set", table={"headers": KEY}),
+    Case("openai:m", "headers: 'a b' is no HTTP header", table={"headers": {"a b": "c"}}),
+    Case("openai:m", "headers: 'a' is no HTTP header", table={"headers": {"a": "c\nd"}}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.uri[:40]} {case.came_to}"[:80])
+def test_what_is_given_comes_to(case: Case, monkeypatch: pytest.MonkeyPatch):
+    for name, value in case.variables.items():
+        monkeypatch.setenv(name[1:] if name.startswith("=") else f"PACKETGATE_{name}", value)
+
+    def read() -> ModelOptions:
+        tables = file_options({"lite": dict(case.table)}, "p.toml").get("lite", {})
+        return options_of(given_options("lite", parse_model(case.uri), tables))
+
+    if isinstance(case.came_to, str):
+        with pytest.raises(ConfigError, match=case.came_to):
+            read()
+    else:
+        assert read() == ModelOptions.model_validate(case.came_to)
+        assert "secret-value" not in repr(read())
+
+
+@pytest.mark.parametrize("models", [3, {"lite": 3}, {"lyte": {"seed": 1}}])
+def test_tables_that_are_none(models: object):
+    with pytest.raises(ConfigError, match=r"p\.toml: models"):
+        file_options(models, "p.toml")
+
+
+async def test_what_is_given_goes_with_every_request(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
+    monkeypatch.setenv("PACKETGATE_PRIME_EXTRA_BODY", '{"chat_template_kwargs": {"style": "terse"}, "top_k": 20}')
+    monkeypatch.setenv("PACKETGATE_PRIME_ENABLE_THINKING", "false")
+    monkeypatch.setenv("PACKETGATE_PRIME_HEADERS", '{"X-Team": "a"}')
+    lite, prime = [await ModelPool("openai:m?reasoning_effort=low").get(role) for role in ("lite", "prime")]
+    assert lite is not None is not prime is not lite
+    scripted_openai.script("a", "b", "c")
+    await lite.chat.ainvoke("Hello", extra_body={"top_k": 1})
+    await prime.chat.ainvoke("Hello", extra_body={"top_k": 1, "min_p": 2})
+    _ = [chunk async for chunk in prime.chat.astream("Hello")]
+    first, *others = scripted_openai.requests
+    assert (first["reasoning_effort"], first["top_k"]) == ("low", 1)
+    assert "chat_template_kwargs" not in first
+    for request in others:
+        assert request["chat_template_kwargs"] == {"enable_thinking": False, "style": "terse"}
+        assert (request["reasoning_effort"], request["top_k"]) == ("low", 20)
+    assert others[0]["min_p"] == 2
+    assert [headers.get("x-team") for headers in scripted_openai.headers] == [None, "a", "a"]
+
+
+async def test_openai_itself_has_no_template(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    with pytest.raises(InputError, match="openai:m: enable_thinking is for servers with chat templates: use reasoning"):
+        await ModelPool("openai:m?enable_thinking=true").get("lite")
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"OPENAI_API_KEY": "sk-a-wrong-one"}, "OPENAI_API_KEY"),
+        ({"PACKETGATE_LITE_API_KEY": "sk-a-wrong-one", "OPENAI_API_KEY": "sk-b"}, "PACKETGATE_LITE_API_KEY"),
+        ({"PACKETGATE_LITE_BASE_URL": "", "OPENAI_API_KEY": "sk-right"}, "PACKETGATE_LITE_API_KEY"),
+    ],
+)
+async def test_a_refused_key_is_named(
+    variables: dict[str, str], named: str, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    scripted_openai.api_key = "sk-right"
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value or scripted_openai.base_url)
+    with pytest.raises(InputError, match=rf"HTTP 401.: check {named}$"):
+        await ModelPool("openai:m").check("lite")

@@ -1,0 +1,193 @@
+"""Thoughts before an answer: however long, wherever they stand, they cost the answer nothing of its length."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, StateGraph
+from pydantic import BaseModel
+from support.openai_models import FORM, GOOD, model_at
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import HttpError, Thinks
+
+from models.completion import Completion, complete
+from models.model import Model
+from models.options import ModelOptions
+from models.structured import Structured, decide
+from models.thoughts import MOST_ROOM, UNKNOWN_ROOM, Thoughts, thought_in
+from state.errors import DecisionError
+
+LENGTH = 50
+AT_FIRST, THEN, LAST = (LENGTH + room for room in (UNKNOWN_ROOM, 4 * UNKNOWN_ROOM, MOST_ROOM))
+
+
+class Verdict(BaseModel):
+    approved: bool
+
+
+async def judge(model: Model) -> Structured[Verdict]:
+    return await decide(model, [HumanMessage("Judge.")], Verdict, FORM, temperature=0.1, max_tokens=LENGTH)
+
+
+async def speak(model: Model) -> Completion:
+    return await complete(model, [HumanMessage("Speak.")], user_words="", temperature=0.7, max_tokens=LENGTH)
+
+
+async def show(model: Model) -> tuple[str, Completion]:
+    """Return what a front end that listens is shown, and the answer."""
+    made: list[Completion] = []
+
+    async def node(state: dict[str, str]) -> dict[str, str]:
+        made.append(await speak(model))
+        return {}
+
+    graph = StateGraph(dict)
+    graph.add_node("speak", node)
+    graph.add_edge(START, "speak")
+    parts = graph.compile().astream({}, stream_mode="messages")
+    return "".join([part[0].text async for part in parts]), made[0]
+
+
+def lengths(server: ScriptedOpenAI) -> list[int]:
+    return [request["max_tokens"] for request in server.requests]
+
+
+@pytest.mark.parametrize("where", ["beside", "marks", "billed"])
+@pytest.mark.parametrize(
+    ("tokens", "asked"),
+    [(50, [AT_FIRST]), (500, [AT_FIRST]), (5_000, [AT_FIRST, THEN]), (20_000, [AT_FIRST, THEN, LAST])],
+)
+async def test_room_is_made_until_it_is_enough(
+    tokens: int, asked: list[int], where: Literal["beside", "marks", "billed"], scripted_openai: ScriptedOpenAI
+):
+    model = await model_at(scripted_openai)
+    for ask in (judge, speak, show):
+        model.thoughts = Thoughts()
+        scripted_openai.requests.clear()
+        scripted_openai.script(*[Thinks(tokens, GOOD if ask is judge else "It is seven.", where)] * 3)
+        answer = await ask(model)
+        assert lengths(scripted_openai) == asked
+        if isinstance(answer, Structured):
+            assert answer.value.approved
+            assert answer.usage.output_tokens == sum(asked[:-1]) + tokens + 1
+        elif isinstance(answer, tuple):
+            assert answer[0] == "It is seven."
+        assert model.thoughts.longest == pytest.approx(tokens, rel=0.3)
+
+
+async def test_what_was_learned_is_kept_to(scripted_openai: ScriptedOpenAI):
+    model = await model_at(scripted_openai)
+    scripted_openai.script(*[Thinks(5_000, GOOD, "billed")] * 3)
+    await judge(model)
+    await judge(model)
+    assert lengths(scripted_openai) == [AT_FIRST, THEN, LENGTH + 10_000]
+
+
+async def test_a_model_that_does_not_think_is_left_no_room(scripted_openai: ScriptedOpenAI):
+    model = await model_at(scripted_openai)
+    scripted_openai.script(GOOD, GOOD)
+    await judge(model)
+    await judge(model)
+    assert lengths(scripted_openai) == [AT_FIRST, LENGTH]
+
+
+@dataclass(frozen=True)
+class Endless:
+    """A model that never comes to its point, and what is told of it."""
+
+    reply: Thinks
+    asked: list[int]
+    told: str
+    budget: int | None = None
+
+
+ENDLESS = [
+    Endless(Thinks(90_000, GOOD), [AT_FIRST, THEN, LAST], "have it think less, by reasoning_effort=low"),
+    Endless(Thinks(90_000, GOOD, most=1_000), [AT_FIRST, THEN], "give it a larger context"),
+    Endless(Thinks(90_000, GOOD, "marks"), [LENGTH + 300], "raise its thinking_budget, 300", 300),
+]
+
+
+@pytest.mark.parametrize("case", ENDLESS, ids=["forever", "as its server ends it", "beyond its budget"])
+async def test_a_thought_without_an_end_is_told_and_not_asked_for_again(case: Endless, scripted_openai: ScriptedOpenAI):
+    for ask in (judge, speak, show):
+        model = await model_at(scripted_openai)
+        model.thoughts = Thoughts(case.budget)
+        scripted_openai.requests.clear()
+        scripted_openai.script(*[case.reply] * 9)
+        with pytest.raises(DecisionError, match=f"was cut off in its thoughts .*{case.told}") as caught:
+            await ask(model)
+        assert lengths(scripted_openai) == case.asked
+        assert caught.value.usage.output_tokens > 0
+
+
+async def test_an_answer_that_is_cut_off_is_asked_for_with_a_larger_length(scripted_openai: ScriptedOpenAI):
+    model = await model_at(scripted_openai)
+    long = '{"approved":true, ' + "and " * 60
+    scripted_openai.script(GOOD, Thinks(0, long), GOOD)
+    await judge(model)
+    assert (await judge(model)).value.approved
+    assert lengths(scripted_openai) == [AT_FIRST, LENGTH, 2 * LENGTH]
+    assert "cut off" in scripted_openai.requests[-1]["messages"][-1]["content"]
+
+
+async def test_words_that_are_cut_off_say_so(scripted_openai: ScriptedOpenAI):
+    model = await model_at(scripted_openai)
+    model.thoughts = Thoughts(0)
+    for ask in (speak, show):
+        scripted_openai.script(Thinks(0, "so " * 60))
+        answer = await ask(model)
+        shown, text = answer if isinstance(answer, tuple) else (answer.text, answer)
+        for one in (shown, text.text if isinstance(text, Completion) else ""):
+            assert one.endswith("[Cut off: an answer may be 50 tokens long. answer_max_tokens says so.]")
+
+
+@pytest.mark.parametrize(("ask", "refusals"), [(judge, 1), (speak, 1), (show, 2)])
+async def test_less_room_where_the_server_has_not_so_much(
+    ask: Callable[[Model], Awaitable[object]], refusals: int, scripted_openai: ScriptedOpenAI
+):
+    """A stream is tried a second time without asking for usage."""
+    refusal = HttpError(400, "This model's maximum context length is 1024 tokens. You requested 2050.")
+    scripted_openai.script(*[refusal] * refusals, Thinks(100, GOOD), Thinks(100, GOOD))
+    model, less = await model_at(scripted_openai), LENGTH + UNKNOWN_ROOM // 4
+    await ask(model)
+    await ask(model)
+    assert lengths(scripted_openai) == [AT_FIRST] * refusals + [less, less]
+
+
+async def test_a_prompt_that_is_too_long_in_any_case_is_told(scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(*[HttpError(400, "the prompt exceeds the context size")] * 9)
+    model = await model_at(scripted_openai)
+    with pytest.raises(DecisionError, match="exceeds the context size"):
+        await judge(model)
+    assert lengths(scripted_openai) == [AT_FIRST, LENGTH + UNKNOWN_ROOM // 4, LENGTH]
+    scripted_openai.script(GOOD)
+    await judge(model)
+    assert lengths(scripted_openai)[-1] == AT_FIRST
+
+
+async def test_options_go_over_a_stages_own(scripted_openai: ScriptedOpenAI):
+    model = await model_at(scripted_openai, options=ModelOptions(temperature=1.0, seed=7, thinking_budget=9))
+    scripted_openai.script(GOOD, "Seven.")
+    await judge(model)
+    await speak(model)
+    for request in scripted_openai.requests:
+        assert (request["temperature"], request["seed"], request["max_tokens"]) == (1.0, 7, LENGTH + 9)
+
+
+@pytest.mark.parametrize(
+    ("message", "tokens"),
+    [
+        (AIMessage("Seven."), 0),
+        (AIMessage("<think>Hm, hm.</think>Seven."), 5),
+        (AIMessage("[THINK]Hm, hm, and on and on"), 10),
+        (AIMessage("<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>7"), 7),
+        (AIMessage("7", additional_kwargs={"reasoning_content": "Hm, it is seven."}), 9),
+        (AIMessage("7"), 10),
+    ],
+)
+def test_how_much_of_ten_tokens_was_thought(message: AIMessage, tokens: int):
+    billed = 2 if message.text == "Seven." else 10
+    assert thought_in([message], billed) == tokens

@@ -1,0 +1,101 @@
+"""A turn waits for endpoints as long as it may, and asks none again that was not there."""
+
+from dataclasses import dataclass
+
+import pytest
+from support.openai_models import GOOD, ask, model_at
+from support.scripted_openai import ScriptedOpenAI, free_port
+from support.scripted_replies import HttpError, Reply, Stall
+
+from models.turns import FAILURES, in_turn
+from state.base import new_id
+from state.errors import DecisionError, NotAskedError
+
+LONG = 600.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a server does, and whether a turn asks it again."""
+
+    name: str
+    reply: Reply
+    told: str
+    again: bool = False
+
+
+CASES = [
+    Case("hangs", Stall(), "did not answer in time: raise PACKETGATE_MODEL_TIMEOUT"),
+    Case("drips", Stall(drip=True), "did not answer in time"),
+    Case("a gateway without a server", HttpError(502, "bad gateway"), "HTTP 502"),
+    Case("wants an hour", HttpError(429, "slow", retry=True, retry_after="3600"), "left alone for 3,600 s"),
+    Case("no key", HttpError(401, "no"), "refuses the API key"),
+    Case("wants a moment", HttpError(429, "slow", retry_after="0.01"), "HTTP 429", again=True),
+    Case("breaks at this", HttpError(500, "boom"), "HTTP 500", again=True),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+async def test_who_is_not_there_is_asked_once_a_turn(case: Case, scripted_openai: ScriptedOpenAI):
+    turn, model = new_id(), await model_at(scripted_openai, seconds=0.4)
+    scripted_openai.script(case.reply, GOOD)
+    with in_turn(turn, LONG), pytest.raises(DecisionError, match=case.told):
+        await ask(model)
+    with in_turn(turn, LONG):
+        if case.again:
+            assert (await ask(model)).text == GOOD
+        else:
+            with pytest.raises(NotAskedError, match="was not asked again in this turn"):
+                await ask(model)
+    scripted_openai.script(GOOD)
+    with in_turn(new_id(), LONG):
+        assert (await ask(model)).text == GOOD
+    assert len(scripted_openai.requests) == 2 + case.again
+
+
+async def test_another_model_of_the_same_server_is_asked_where_only_one_is_busy(scripted_openai: ScriptedOpenAI):
+    model, other = await model_at(scripted_openai), await model_at(scripted_openai)
+    other.chat.model_name = "other"  # type: ignore[attr-defined]
+    scripted_openai.script(HttpError(429, "slow", retry=True, retry_after="3600"), GOOD)
+    with in_turn(new_id(), LONG):
+        with pytest.raises(DecisionError, match="HTTP 429"):
+            await ask(model)
+        assert (await ask(other)).text == GOOD
+
+
+async def test_a_turns_time_is_shared_by_its_stages(scripted_openai: ScriptedOpenAI):
+    turn, model = new_id(), await model_at(scripted_openai, seconds=60)
+    scripted_openai.script(GOOD, Stall())
+    with in_turn(turn, 0.6):
+        await ask(model)
+        with pytest.raises(DecisionError, match=r"did not answer in time: a turn waits 0.6 s .*: raise turn_budget_s"):
+            await ask(model)
+    with in_turn(turn, 0.6), pytest.raises(NotAskedError):
+        await ask(model)
+    scripted_openai.script(GOOD)
+    with in_turn(new_id(), 0.6):
+        assert (await ask(model)).text == GOOD
+
+
+async def test_an_endpoint_that_is_gone_is_left_alone_by_later_turns(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
+    model = await model_at(ScriptedOpenAI(f"http://127.0.0.1:{free_port()}/v1"))
+    for _ in range(FAILURES):
+        with in_turn(new_id(), LONG), pytest.raises(DecisionError, match="cannot be reached"):
+            await ask(model)
+    with in_turn(new_id(), LONG), pytest.raises(DecisionError, match=r"left alone for 30 s.* 3 times in a row"):
+        await ask(model)
+    monkeypatch.setattr("models.turns.REST_S", 0.0)
+    monkeypatch.setattr("models.turns._breakers", {})
+    with pytest.raises(DecisionError, match="cannot be reached"):
+        await ask(model)
+
+
+async def test_an_endpoint_that_is_back_is_not_left_alone(scripted_openai: ScriptedOpenAI):
+    model = await model_at(scripted_openai)
+    for _ in range(2):
+        scripted_openai.script(*[HttpError(503, "loading")] * (FAILURES - 1), GOOD)
+        for _ in range(FAILURES - 1):
+            with pytest.raises(DecisionError, match="HTTP 503"):
+                await ask(model)
+        assert (await ask(model)).text == GOOD
