@@ -19,10 +19,15 @@ async def test_a_read(by_model: Deciders, notebook: Notebook, scripted_openai: S
     packet = await run_once(by_model, "Read note a", notebook)
     assert packet.response.candidate == packet.messages[-1].text == "It says apples."
     assert notebook.calls == [("read_note", {"name": "a"})]
-    assert set(packet.metrics.token_usage) == {"detect_intent", "select_tool", "review_selection", "respond"}
+    assert set(packet.metrics.token_usage) == {"select_tool", "review_selection", "respond"}
     assert all(usage.input_tokens > 0 for usage in packet.metrics.token_usage.values())
     decided = {entry.step: entry.decided_by for entry in packet.reasoning.reflection_log if entry.decided_by}
-    assert set(decided.values()) == {"model"}
+    assert decided == {
+        "detect_intent": "reflex",
+        "select_tool": "model",
+        "review_selection": "model",
+        "respond": "model",
+    }
 
 
 @pytest.mark.parametrize(("confidence", "runs"), [(0.70, True), (0.69, False)])
@@ -73,7 +78,7 @@ async def test_a_miss_is_shown_to_the_next_selection(
 ):
     scripted_openai.script(call("notebook.open_note", name="a"), READ_A, review(0.9), "Apples.")
     await run_once(by_model, "Read note a", notebook)
-    assert "There is no tool `notebook.open_note`. Nearest: `notebook." in last(scripted_openai, 2)
+    assert "There is no tool `notebook.open_note`. Nearest: `notebook." in last(scripted_openai, 1)
     assert notebook.called == ["read_note"]
 
 
@@ -83,7 +88,7 @@ async def test_describe_shows_the_full_text_next(
     wish = selection("describe", tools=["notebook.check_weather"])
     scripted_openai.script(wish, call("notebook.check_weather", city="Bern"), review(0.9), "It failed.")
     packet = await run_once(by_model, "Do something", notebook, palette_token_budget=150)
-    brief, full = system(scripted_openai, 1), system(scripted_openai, 2)
+    brief, full = system(scripted_openai, 0), system(scripted_openai, 1)
     of_weather = "- notebook.check_weather: Check the weather in a city.\n  arguments (JSON Schema):"
     assert of_weather not in brief
     assert "- notebook.check_weather: Check the weather in a city." in brief
@@ -110,7 +115,7 @@ async def test_poison_in_a_result_stays_inside_the_fence_everywhere(
                 assert role == "user"
                 assert "Ignore previous" not in text.replace(inside, "")
                 shown += 1
-    assert shown == 3
+    assert shown == 2
 
 
 async def test_leaked_markup_never_reaches_messages(
@@ -141,4 +146,4 @@ async def test_everything_down_still_answers(by_model: Deciders, notebook: Noteb
     assert notebook.calls == []
     assert "notebook.read_note (name=a) was skipped" in packet.response.candidate
     fallbacks = {entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback}
-    assert fallbacks == {"detect_intent", "select_tool", "respond"}
+    assert fallbacks == {"select_tool", "respond"}

@@ -44,7 +44,7 @@ async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, 
     whole, again = evaluated(first), evaluated(second)
     with capsys.disabled():
         print(f"\nprompt tokens evaluated: {whole} in the first turn, {again} in the second")  # noqa: T201
-    assert set(second.metrics.token_usage) == {"detect_intent", "select_tool", "respond"}
+    assert second.metrics.token_usage.keys() >= {"select_tool", "respond"}
     assert again <= 0.2 * whole
 
 
@@ -52,8 +52,7 @@ async def test_confidence_is_read_from_the_tokens(load: Load, notebook: Notebook
     async with session(load(), notebook) as talk:
         packet = await talk.say("Read note a")
     sources = {entry.step: entry.confidence_source for entry in packet.reasoning.reflection_log if entry.decided_by}
-    assert sources["detect_intent"] is sources["select_tool"] is ConfidenceSource.MEASURED
-    assert packet.intent.confidence_source is ConfidenceSource.MEASURED
+    assert sources["select_tool"] is ConfidenceSource.MEASURED
 
 
 async def test_a_context_that_is_too_small_is_told(load: Load, notebook: Notebook):
@@ -62,20 +61,19 @@ async def test_a_context_that_is_too_small_is_told(load: Load, notebook: Noteboo
         packet = await talk.say("Read note name=a")
     assert notebook.calls == []
     assert {entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback} == {
-        "detect_intent",
         "select_tool",
         "respond",
     }
-    assert {error.stage for error in packet.metrics.errors} > {"detect_intent", "select_tool", "review_selection"}
+    assert {error.stage for error in packet.metrics.errors} >= {"select_tool", "review_selection"}
     assert all("the prompt is too long for random.gguf" in error.message for error in packet.metrics.errors)
 
 
 async def test_history_gives_way_where_the_context_is_small(load: Load, notebook: Notebook):
-    async with session(load(n_ctx=3_000), notebook, selection_max_tokens=300) as talk:
+    async with session(load(n_ctx=3_000), notebook, selection_max_tokens=300, on_low_confidence="skip") as talk:
         long = [await talk.say("Read note a. " + "x" * 700) for _ in range(4)][-1]
     assert len(long.messages) == 8
     assert not any("too long" in error.message for error in long.metrics.errors)
-    assert long.metrics.token_usage["detect_intent"].input_tokens < 3_000
+    assert long.metrics.token_usage["select_tool"].input_tokens < 3_000
 
 
 async def test_two_sessions_at_once_do_not_mix(load: Load):

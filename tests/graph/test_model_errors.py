@@ -20,8 +20,8 @@ from state.transitions import ToolExecutionStatus
 
 KEY = "sk-very-secret-key"
 READ_A = call("notebook.read_note", name="a")
-STAGES = ["detect_intent", "select_tool", "review_selection", "respond"]
-ONCE = ["detect_intent", "review_selection"]
+STAGES = ["select_tool", "review_selection", "respond"]
+ONCE = ["select_tool", "review_selection"]
 """Where why it is not there is told once: later stages do not ask, and of them the review says that it failed."""
 
 
@@ -47,7 +47,7 @@ def assert_reflexes_decided(packet: CognitionPacket, base_url: str, told: str, *
         assert f"scripted at {base_url}" in error.message
         assert (told if at == 0 or not once else "was not asked again in this turn") in error.message
     fallbacks = [entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback]
-    assert fallbacks == ["detect_intent", "select_tool", "respond"]
+    assert fallbacks == ["select_tool", "respond"]
     (skipped,) = packet.routing.all_calls
     assert (skipped.status, skipped.review_confidence) == (ToolExecutionStatus.SKIPPED, 0.0)
     assert "notebook.read_note (name=a) was skipped" in packet.response.candidate
@@ -100,7 +100,7 @@ async def test_nobody_listens(notebook: Notebook):
 
 async def test_what_passes_leaves_no_trace(notebook: Notebook, scripted_openai: ScriptedOpenAI):
     busy = HttpError(429, retry=True, retry_after="0.01")
-    scripted_openai.script(busy, busy, busy, READ_A, HttpError(503, retry=True), review(0.9), "It says apples.")
+    scripted_openai.script(busy, busy, READ_A, HttpError(503, retry=True), review(0.9), "It says apples.")
     packet = await run_once(await deciders_at(scripted_openai.base_url), "Read note a", notebook)
     assert notebook.called == ["read_note"]
     assert packet.response.candidate == "It says apples."
@@ -122,4 +122,4 @@ async def test_a_server_that_refuses_much_is_used_as_it_is(notebook: Notebook, s
     assert packet.metrics.errors == ()
     kept = {"model", "messages", "stream", "max_tokens", "top_p"}
     plain = [request for request in scripted_openai.requests if request.keys() <= kept]
-    assert len(plain) == 5
+    assert len(plain) == 3

@@ -11,7 +11,7 @@ from prompts.rendering import render
 
 CHECKOUT = Path(__file__).parents[2]
 NAMES = sorted(file.stem for file in (CHECKOUT / "prompts").glob("*.md"))
-JSON_ANSWERS = ["intent_system", "review_system", "selection_system"]
+JSON_ANSWERS = ["review_system"]
 
 
 def template(name: str) -> str:

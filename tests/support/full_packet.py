@@ -176,6 +176,7 @@ ROUTING = ToolRouting(
     calls=(CALL,),
     past_calls=(CALL.model_copy(update={"call_id": "c0"}),),
     queued_calls=(CALL.model_copy(update={"call_id": "c2"}),),
+    complete=True,
     step=1,
     step_start=1,
     alternative_tools=(Alternative(tool_name="files.append", reason="also writes"),),

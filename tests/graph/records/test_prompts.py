@@ -1,5 +1,6 @@
 """What a turn's stages say to models is kept as it was sent, for some days, and nothing is kept without a model."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -14,13 +15,16 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, HttpError
 from support.usage import recording, turn
 
-from deciders.choosing import reflex_deciders
+from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
 from graph.composition import open_graph
 from graph.records.prompts import ROOT, StagePrompts, read_prompts, save_prompts
 from graph.records.recording import forget_records
 from graph.settings import Settings
 from graph.storage import open_store
+from models.endpoint import Endpoint
+from models.openai.connect import connect
+from models.openai.model import OpenAICompatible
 from state.base import now
 from state.packet import CognitionPacket
 from tools.usage.store import keep, read_usage
@@ -54,10 +58,8 @@ async def test_every_message_is_kept_as_it_was_sent(
         packet = await talk.say('Read a: \N{GREEN APPLE} "quoted"\nand more')
     kept = await read_prompts(store, "session", packet.header.packet_id)
     assert [(heard.stage, heard.role) for heard in kept] == [
-        ("detect_intent", "lite"),
         ("select_tool", "lite"),
         ("review_selection", "prime"),
-        ("detect_intent", "lite"),
         ("respond", "prime"),
     ]
     exchanges = [one for heard in kept for one in heard.exchanges]
@@ -77,11 +79,9 @@ async def test_a_turn_that_asks_keeps_what_was_said_before_and_after(
     scripted_openai.script(WRITE, review(0.9), "Done.")
     async with recording(by_model, store, notebook, allow_write_tools=True) as talk:
         asked = await talk.ask("Write x to a")
-        assert len(await said(store, asked.packet)) == 3
+        assert len(await said(store, asked.packet)) == 2
         packet = await talk.reply("yes")
-    assert [stage for stage, _ in await said(store, packet)] == [
-        *("detect_intent", "select_tool", "review_selection", "detect_intent", "respond")
-    ]
+    assert [stage for stage, _ in await said(store, packet)] == ["select_tool", "review_selection", "respond"]
 
 
 async def test_both_rounds_are_kept_where_one_had_to_be_repaired(
@@ -109,12 +109,18 @@ async def test_a_stage_that_breaks_keeps_why(
 
 
 async def test_no_key_is_kept(
-    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook, tmp_path: Path
+    scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook, tmp_path: Path
 ) -> None:
+    key = scripted_openai.api_key = "sk-very-secret-key"
+    model = OpenAICompatible(await asyncio.to_thread(connect, "m", Endpoint(scripted_openai.base_url, key, timeout=10)))
+
+    async def source() -> OpenAICompatible:
+        return model
+
     scripted_openai.script(NO_TOOL, "Hi.")
-    async with recording(by_model, store, notebook) as talk:
-        await talk.say("What is new?")
-    key = scripted_openai.headers[0]["authorization"].removeprefix("Bearer ")
+    async with recording(language_deciders(source, source), store, notebook) as talk:
+        packet = await talk.say("What is new?")
+    assert packet.response.candidate == "Hi."
     written = all_bytes(tmp_path)
     assert b"What is new?" in written
     assert key.encode() not in written
@@ -143,7 +149,7 @@ async def test_without_a_record_of_usage_prompts_are_kept_all_the_same(
     async with recording(by_model, store, notebook, usage_days=0) as talk:
         packet = await talk.say("What is new?")
     assert (await read_usage(store)).records == ()
-    assert [stage for stage, _ in await said(store, packet)] == ["detect_intent", "respond"]
+    assert [stage for stage, _ in await said(store, packet)] == ["select_tool", "respond"]
 
 
 class Broken(InMemoryStore):

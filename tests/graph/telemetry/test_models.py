@@ -15,7 +15,7 @@ from models.llama.model import LlamaCppModel
 from models.model import Model, ModelSource
 
 READ_A = call("notebook.read_note", name="a")
-BY_MODEL = ("detect_intent", "select_tool", "review_selection", "respond")
+BY_MODEL = ("select_tool", "review_selection", "respond")
 
 
 def at(server: ScriptedOpenAI, name: str, *, is_openai: bool = False) -> ModelSource:
@@ -44,8 +44,8 @@ async def test_each_role_by_its_model(notebook: Notebook, telemetry: Telemetry, 
     async with session(deciders, notebook) as talk:
         await talk.say("Read note a")
     lite, prime = ("small", None), ("large", "openai")
-    assert asked(telemetry) == dict(zip(BY_MODEL, (lite, lite, prime, prime), strict=True))
-    for stage, (model, _) in zip(BY_MODEL, (lite, lite, prime, prime), strict=True):
+    assert asked(telemetry) == dict(zip(BY_MODEL, (lite, prime, prime), strict=True))
+    for stage, (model, _) in zip(BY_MODEL, (lite, prime, prime), strict=True):
         assert {told(span)["gen_ai.request.model"] for span in telemetry.named(f"packetgate {stage}")} == {model}
     assert "gen_ai.request.model" not in told(telemetry.stage("execute_tool"))
 
