@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.schemas import Schema, rebased
+from models.schemas import Schema, map_schema, rebased
 from state.printing import compact_json
 
 CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
@@ -51,11 +51,10 @@ class AnswerForm:
         """Return the whole schema in one piece, with the `widened` parts open to any object."""
         if not self.parts:
             return self.body
-        parts = {
-            name: ANY_OBJECT if name in widened else rebased(part, f"#/$defs/{name}")
-            for name, part in self.parts.items()
-        }
-        return {**self.body, "$defs": parts}
+        open_to_any = [{"$ref": f"#/$defs/{name}"} for name in widened]
+        body = map_schema(self.body, lambda one: ANY_OBJECT if one in open_to_any else one) if widened else self.body
+        parts = {name: rebased(part, f"#/$defs/{name}") for name, part in self.parts.items() if name not in widened}
+        return {**body, "$defs": parts} if parts else dict(body)
 
 
 def obj(**properties: Schema) -> Schema:

@@ -15,7 +15,12 @@ VOCABULARY = "Tekken v3 of mistral-common, 131,072 tokens"
 
 def count(text: str) -> int:
     """Return how many tokens the text is, without marks of its start and end."""
-    return len(_tokenizer().encode(text, bos=False, eos=False))
+    return len(tokens(text))
+
+
+def tokens(text: str) -> list[int]:
+    """Return them."""
+    return _tokenizer().encode(text, bos=False, eos=False)
 
 
 def openai_tools(tools: Iterable[ToolSpec]) -> str:

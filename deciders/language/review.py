@@ -6,7 +6,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict
 
 from deciders.language.forms import review_form
-from deciders.language.prompting import data, earlier_words, harmless
+from deciders.language.prompting import data, earlier_words
 from deciders.protocols import CallReview, Review, Reviewer
 from models.model import ModelSource
 from models.structured import Structured, decide
@@ -24,8 +24,8 @@ PLAIN = {"call": 1, "approved": True, "confidence": 0.95}
 REASONS = "Give your reasons."
 BRIEF = "Give your reasons only where you do not approve, or are not sure."
 _UNJUDGED = ConfidenceSource.UNJUDGED
-SCHEMA_CHARS = 1_500
-"""Of the schema of a reviewed tool."""
+BRIEF_CHARS, SCHEMA_CHARS = 300, 1_500
+"""Of what a reviewed tool says of itself, and of its schema."""
 
 
 class ReviewEntry(BaseModel):
@@ -63,7 +63,7 @@ async def review_by_model(
     model, max_tokens = await source(), context.review_max_tokens * max(1, len(calls))
     why, plain = (REASONS, {**PLAIN, "reasoning": "it is what was asked for"}) if context.explain else (BRIEF, PLAIN)
     approval = compact_json({"reviews": [plain]})
-    system = render("review_system", ledger=harmless(catalogue.ledger), why=why, approval=approval)
+    system = render("review_system", why=why, approval=approval)
     answer = await decide(
         model,
         [SystemMessage(system), HumanMessage(to_review(packet, catalogue))],
@@ -139,7 +139,7 @@ def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
         or "all from the user or a default"
     )
     return (
-        f"{number}. {call.tool_name} ({call.risk}): {spec.brief if spec else 'the tool is gone'}\n"
+        f"{number}. {call.tool_name} ({call.risk}): {spec.brief[:BRIEF_CHARS] if spec else 'the tool is gone'}\n"
         f"   arguments: {json.dumps(call.params, ensure_ascii=False)}\n"
         f"   its schema: {_schema(spec)}\n"
         f"   where the arguments come from: {origins}"

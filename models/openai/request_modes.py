@@ -6,7 +6,7 @@ from typing import Any
 
 from models.forms import AnswerForm
 from models.model import HeldBy
-from models.openai.schemas import modest, one_object, strict_schema
+from models.openai.schemas import grouped, modest, one_object, strict_schema
 from models.transport import is_too_long, said
 
 FORMATS = ("json_schema", "json_object+schema", "tool_call", "json_object", "prompt")
@@ -70,7 +70,7 @@ class RequestMode:
         options = {name: value for name, value in sampling.items() if name not in self.left_out}
         schema = modest(form.schema(self.open_parts(form, is_openai=is_openai)))
         if is_openai or self.widened:
-            schema = one_object(schema)
+            schema = grouped(one_object(schema))
         strict = strict_schema(schema) if is_openai else None
         named = {"name": form.name, "strict": strict is not None}
         # langchain-openai reads a `response_format` itself, and then fails on every answer that was cut off.

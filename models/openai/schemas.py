@@ -3,6 +3,7 @@
 from typing import Any
 
 from models.schemas import Schema, map_schema
+from state.printing import compact_json
 
 _LIMITS = frozenset(
     {"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
@@ -46,6 +47,24 @@ def strict_schema(schema: Schema) -> Schema | None:
     return shape if shape.get("type") == "object" and _is_strict(shape) else None
 
 
+def grouped(schema: Schema) -> Schema:
+    """Return the schema with alternatives that differ in one constant as one alternative that takes any of them.
+
+    What fits the one fits the other.
+    """
+
+    def change(one: Schema) -> Schema:
+        if "anyOf" not in one:
+            return one
+        groups: dict[str, list[Schema]] = {}
+        for way in one["anyOf"]:
+            groups.setdefault(compact_json(_without_constant(way)), []).append(way)
+        return {**one, "anyOf": [_merged(group) for group in groups.values()]}
+
+    changed: Schema = map_schema(schema, change)
+    return changed
+
+
 def one_object(schema: Schema) -> Schema:
     """Return a schema of one object instead of several alternatives, which OpenAI does not take at the outermost place.
 
@@ -66,6 +85,25 @@ def one_object(schema: Schema) -> Schema:
         "additionalProperties": False,
     }
     return merged | {key: value for key, value in schema.items() if key != "anyOf"}
+
+
+def _constants(way: Schema) -> dict[str, Any]:
+    return {name: kind["const"] for name, kind in way.get("properties", {}).items() if "const" in kind}
+
+
+def _without_constant(way: Schema) -> Any:
+    """Return what alternatives share that differ in their one constant; the whole where there is not just one."""
+    constants = _constants(way)
+    if len(constants) != 1:
+        return way
+    return {**way, "properties": {**way["properties"], **{name: {} for name in constants}}}
+
+
+def _merged(group: list[Schema]) -> Schema:
+    if len(group) == 1:
+        return group[0]
+    values = [value for way in group for value in _constants(way).values()]
+    return {**group[0], "properties": {**group[0]["properties"], next(iter(_constants(group[0]))): {"enum": values}}}
 
 
 def _at_most(value: Any, limit: int) -> bool:

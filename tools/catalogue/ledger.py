@@ -49,7 +49,9 @@ def primary_tools(specs: Sequence[ToolSpec], permanent: Iterable[str]) -> list[s
 
 def _server_line(server: str, specs: Sequence[ToolSpec], primary: Sequence[str], kinds: int) -> str:
     counts = Counter(spec.category for spec in specs if spec.category).most_common(kinds)
-    about = f": {', '.join(f'{kind} {number}' for kind, number in counts)}" if counts else ""
+    rest = len(specs) - sum(number for _, number in counts)
+    told = [*counts, ("other", rest)] if rest else counts
+    about = f": {', '.join(f'{kind} {number}' for kind, number in told)}" if counts else ""
     named = [name.removeprefix(f"{server}.") for name in primary]
     tools = f"; {', '.join(named)}{', ...' if len(specs) > len(named) else ''}" if named else ""
     return f"- {server} ({counted(len(specs), 'tool')}){about}{tools}"

@@ -83,15 +83,19 @@ class ToolSpec:
         """The schema of the arguments as compact JSON."""
         return compact_json(self.input_schema)
 
+    @property
+    def _named(self) -> str:
+        return self.name if self.risk is Risk.READ else f"{self.name} ({self.risk})"
+
     @cached_property
     def in_brief(self) -> str:
         """Its line in a prompt, without its arguments."""
-        return f"- {self.name}: {self.brief}"
+        return f"- {self._named}: {self.brief}"
 
     @cached_property
     def in_full(self) -> str:
         """Its text in a prompt, with its arguments."""
-        return f"- {self.name}: {self.full.strip()}\n  arguments (JSON Schema): {self.schema_text}"
+        return f"- {self._named}: {self.full.strip()}\n  arguments (JSON Schema): {self.schema_text}"
 
     @cached_property
     def digest(self) -> str:

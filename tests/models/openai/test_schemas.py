@@ -4,7 +4,7 @@ import pytest
 from jsonschema_rs import validator_for
 
 from models.forms import CONFIDENCE, obj, text
-from models.openai.schemas import one_object, shape_of, strict_schema
+from models.openai.schemas import grouped, one_object, shape_of, strict_schema
 
 TEXT = {"type": "string"}
 
@@ -66,3 +66,16 @@ def test_alternatives_in_one_object():
     ):
         assert not validator_for(merged).is_valid(value)
     assert one_object(none) is none
+
+
+def test_alternatives_that_differ_in_one_constant_are_one():
+    three = [obj(tool={"const": name}, params={"type": "object"}) for name in "abc"]
+    other, free = obj(tool={"const": "d"}, params=TEXT), obj(question=TEXT)
+    listed = {"type": "array", "items": {"anyOf": [*three, other, free]}}
+    merged = grouped(obj(calls=listed))["properties"]["calls"]["items"]["anyOf"]
+    assert merged == [obj(tool={"enum": ["a", "b", "c"]}, params={"type": "object"}), other, free]
+
+
+def test_alternatives_with_several_constants_stay_apart():
+    pairs = {"anyOf": [obj(a={"const": 1}, b={"const": 2}), obj(a={"const": 2}, b={"const": 1})]}
+    assert grouped(obj(pair=pairs)) == obj(pair=pairs)

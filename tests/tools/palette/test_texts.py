@@ -27,7 +27,7 @@ CHOSEN = (
 
 
 def names(text: str) -> list[str]:
-    return [line.split(":")[0][2:] for line in text.splitlines() if line.startswith("- ")]
+    return [line.split(":")[0].split()[1] for line in text.splitlines() if line.startswith("- ")]
 
 
 def test_in_full_with_the_schema_in_brief_without():
@@ -52,6 +52,7 @@ def test_the_text_is_the_same_for_the_same_tools_and_holds_only_those():
     assert sorted(names(text)) == sorted(one.tool_name for one in CHOSEN)
     assert names(palette_text(CHOSEN[:1], MANY)) == ["files.read_file"]
     assert palette_text((), MANY) == ""
+    assert "\n- files.write_file (write): " in text
 
 
 def test_what_changes_least_from_turn_to_turn_comes_first():
