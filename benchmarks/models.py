@@ -1,0 +1,279 @@
+"""What a plain read costs in calls and tokens of a model that does everything right, beside plain tool calling.
+
+Sixty tools: those of the npm filesystem server, listed by the server itself, and the first of livemcpbench. The model
+behind both sides is the same stand-in: it calls the right tool at once, approves it, and answers with one sentence.
+Beside is `create_agent` of LangChain, which sends all tools with every call. Counted is what would be billed: messages,
+tools, and the schema of an answer; of what is written, the calls and the answers.
+
+A provider that keeps prompts bills a tenth for the part that a request has in common with an earlier one, from its
+start on, where that is 1,024 tokens or longer: here with the same call of another turn, of another session.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import StructuredTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import PrivateAttr
+
+from benchmarks.stand_ins import Shelf
+from benchmarks.tokens.counting import VOCABULARY, count, tokens
+from benchmarks.tokens.sets import filesystem, livemcpbench
+from deciders.choosing import language_deciders
+from graph.building import build_graph
+from models.forms import AnswerForm
+from models.model import FormAnswer, Model
+from models.openai.request_modes import RequestMode
+from state.base import TokenUsage
+from state.context import RoutingContext
+from state.errors import InputError
+from state.packet import CognitionPacket, TurnInput
+from state.printing import compact_json
+from state.routing import ToolResult
+from tools.catalogue.catalogue import Catalogue
+
+TOOLS = 60
+CACHED_PRICE, LEAST_CACHED = 0.1, 1_024
+GOALS = {"calls": 3, "output": 106, "share": 1 / 8, "cached_share": 1.0}
+"""Calls; tokens written, which is 45 % of what they were; prompt tokens as a share of plain tool calling's."""
+OUTPUT = "The gate opens at seven."
+ANSWER = "The file says that the gate opens at seven."
+
+
+@dataclass(frozen=True)
+class Task:
+    """A request, and the call that it takes."""
+
+    request: str
+    tool: str
+    params: dict[str, Any]
+
+
+TASKS = (
+    Task("Read notes.txt and tell me what it says", "files.read_text_file", {"path": "notes.txt"}),
+    Task("Show me everything in the reports folder", "files.list_directory", {"path": "reports"}),
+    Task("How large is backup.tar, and when was it last changed?", "files.get_file_info", {"path": "backup.tar"}),
+    Task("Find every CSV file below data", "files.search_files", {"path": "data", "pattern": "*.csv"}),
+    Task("Draw the folder tree of this project", "files.directory_tree", {"path": "."}),
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call of a model: all of its prompt that is billed, in the order in which it is read, and what it wrote."""
+
+    prompt: str
+    written: str
+
+
+@dataclass
+class Side:
+    """One way to do the tasks: what each of its turns asked."""
+
+    name: str
+    turns: list[list[Asked]] = field(default_factory=list)
+
+    def figures(self) -> dict[str, float]:
+        """Return medians over the turns: calls, tokens of prompts, the same with what is cached, tokens written."""
+        whole = [sum(count(one.prompt) for one in turn) for turn in self.turns]
+        return {
+            "calls": statistics.median(map(len, self.turns)),
+            "prompt": statistics.median(whole),
+            "cached": statistics.median(self._cached(at) for at in range(len(self.turns))),
+            "output": statistics.median(sum(count(one.written) for one in turn) for turn in self.turns),
+        }
+
+    def _cached(self, at: int) -> float:
+        """Return the price of a turn's prompts, in tokens, after another one."""
+        total = 0.0
+        for number, one in enumerate(self.turns[at]):
+            before = self.turns[at - 1]
+            known = _common(tokens(one.prompt), tokens(before[number].prompt)) if number < len(before) else 0
+            total += count(one.prompt) - (1 - CACHED_PRICE) * (known if known >= LEAST_CACHED else 0)
+        return total
+
+
+class _Chat(BaseChatModel):
+    """Calls the task's tool once, then answers; keeps what it is asked."""
+
+    _task: Task = PrivateAttr(default=TASKS[0])
+    _asked: list[Asked] = PrivateAttr(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "right"
+
+    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, AIMessage]:
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> ChatResult:
+        done = "tools" not in options or any(isinstance(message, ToolMessage) for message in messages)
+        call = {"name": self._task.tool, "args": self._task.params}
+        written = ANSWER if done else compact_json(call)
+        self._asked.append(Asked(_billed(messages, compact_json(options.get("tools", []))), written))
+        message = AIMessage(ANSWER) if done else AIMessage("", tool_calls=[{**call, "id": "1"}])
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+class _Model(Model):
+    """Chooses what the task takes, which it must first be shown, and approves it; its words are the chat model's."""
+
+    chat: _Chat
+
+    @property
+    def token_counter(self) -> Callable[[str], int]:
+        """Counts as the benchmark does."""
+        return count
+
+    async def answer(
+        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
+    ) -> FormAnswer:
+        """Answer rightly, and as briefly as the form lets it."""
+        task = self.chat._task
+        value: dict[str, Any] = {"reviews": [{"call": 1, "approved": True, "confidence": 0.95}]}
+        if form.name == "selection":
+            calls = [{"tool": task.tool, "params": task.params}]
+            value = {"action": "call", "calls": calls, "complete": True}
+            if not any(compact_json(task.tool) in choice.options for choice in form.choices):
+                value = {"action": "describe", "tools": [task.tool]}
+        schema = RequestMode().options(form, {}, is_openai=True)["extra_body"]["response_format"]
+        self.chat._asked.append(Asked(_billed(messages, compact_json(schema)), compact_json(value)))
+        return FormAnswer(compact_json(value), TokenUsage())
+
+
+@dataclass
+class _Files(Shelf):
+    """Tools that all return the same sentence."""
+
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        return ToolResult(success=True, output=OUTPUT)
+
+
+async def packetgate(catalogue: Catalogue) -> Side:
+    """Do the tasks by the graph, each in a session of its own, with every setting at its default.
+
+    Raises:
+        RuntimeError: a call did not run.
+    """
+    side, model = Side("packetgate"), _Model(_Chat())
+
+    async def source() -> Model:
+        return model
+
+    graph = build_graph(language_deciders(source, source), _Files(catalogue)).compile()
+    for task in TASKS:
+        model.chat._task, model.chat._asked = task, []
+        state = await graph.ainvoke(TurnInput(messages=[HumanMessage(task.request)]), context=RoutingContext())
+        packet = CognitionPacket.model_validate(state)
+        if packet.response.candidate != ANSWER or [call.params for call in packet.routing.all_calls] != [task.params]:
+            raise RuntimeError(f"{task.request!r} did not come to {task.tool}: {packet.response.candidate!r}")
+        side.turns.append(model.chat._asked)
+    return side
+
+
+async def plain(catalogue: Catalogue) -> Side:
+    """Do them by an agent that is given all tools."""
+    side, chat = Side("create_agent, plain tool calling"), _Chat()
+    tools = [
+        StructuredTool(name=tool.name, description=tool.full, args_schema=tool.input_schema, coroutine=_read)
+        for tool in catalogue.values()
+    ]
+    agent = create_agent(chat, tools)
+    for task in TASKS:
+        chat._task, chat._asked = task, []
+        await agent.ainvoke({"messages": [HumanMessage(task.request)]})
+        side.turns.append(chat._asked)
+    return side
+
+
+async def _read(**arguments: Any) -> str:
+    return OUTPUT
+
+
+def _billed(messages: Sequence[BaseMessage], schemas: str) -> str:
+    """Return a prompt as a provider reads it: tools, or the schema of the answer, before the messages."""
+    said = [message.text or compact_json(getattr(message, "tool_calls", [])) for message in messages]
+    return "\n".join([schemas, *said])
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+async def measure(data: Path) -> list[dict[str, Any]]:
+    """Return each side's figures, ours with their goals.
+
+    Raises:
+        InputError: the data sets, or `npx`, are not there.
+    """
+    own, more = (await filesystem()).catalogue, livemcpbench(data).catalogue
+    chosen = [*own.values(), *more.values()][:TOOLS]
+    catalogue = Catalogue(chosen)
+    sides = await packetgate(catalogue), await plain(catalogue)
+    rows: list[dict[str, Any]] = [{"name": side.name, **side.figures()} for side in sides]
+    ours, theirs = rows
+    ours |= {"share": ours["prompt"] / theirs["prompt"], "cached_share": ours["prompt"] / theirs["cached"]}
+    ours["met"] = {name: ours[name] <= most for name, most in GOALS.items()}
+    return rows
+
+
+def show(rows: Sequence[dict[str, Any]]) -> None:
+    """Print a table for people."""
+    print(f"a plain read with {TOOLS} tools, medians of {len(TASKS)} requests; {VOCABULARY}")
+    for row in rows:
+        print(
+            f"  {row['name']:34} {row['calls']:.0f} calls, {row['prompt']:>8,.0f} prompt tokens"
+            f" ({row['cached']:>8,.0f} with a prompt cache), {row['output']:>5,.0f} written"
+        )
+    ours = rows[0]
+    told = {"calls": "calls", "output": "written", "share": "of its prompt", "cached_share": "of its cached price"}
+    for name, most in GOALS.items():
+        print(f"  {told[name]}: {ours[name]:,.3g}, goal at most {most:g}, {'met' if ours['met'][name] else 'missed'}")
+
+
+def main() -> None:
+    """Read the command line, count, print."""
+    named = os.environ.get("PACKETGATE_DATA")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="the data sets")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line a side")
+    given = parser.parse_args()
+    if given.data is None:
+        parser.error("give the folder of data sets, or let PACKETGATE_DATA name it")
+    try:
+        rows = asyncio.run(measure(given.data))
+    except InputError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        sys.exit(2)
+    if given.json:
+        for row in rows:
+            print(json.dumps(row))
+    else:
+        show(rows)
+
+
+if __name__ == "__main__":
+    main()
