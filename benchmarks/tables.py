@@ -39,6 +39,21 @@ COSTS = {
 }
 
 
+CALLS = {
+    "calls": "calls of a model",
+    "prompt": "prompt tokens, schemas included",
+    "cached": "the same where a provider keeps prompts, at a tenth",
+    "output": "tokens written",
+}
+SHARES = {"prompt": "share", "cached": "cached_share"}
+MODEL_GOALS = {
+    "calls": "at most 3",
+    "prompt": "at most an eighth",
+    "cached": "at most its price",
+    "output": "at most 106",
+}
+
+
 def ranking(result: Result) -> Iterator[str]:
     """Yield, for each data set, what each ranker reached."""
     yield from _head("data set", "requests", "tools", "ranking", "R@1", "R@5", "R@10", "nDCG@10", "p50 ms", "p95 ms")
@@ -77,6 +92,18 @@ def tokens_short(result: Result) -> Iterator[str]:
     yield from _head("tokens to choose among", *names)
     for text, shown in TEXTS.items():
         yield _row(shown, *(_spent(one)[0] for one in lines[text].values()))
+
+
+def models(result: Result) -> Iterator[str]:
+    """Yield what a plain read takes of a model, on each side, and what that comes to."""
+    ours, theirs = result.runs[0].printed
+    yield from _head("a plain read, sixty tools", "Packetgate", "`create_agent` with all tools", "goal")
+    for figure, told in CALLS.items():
+        share = ours.get(SHARES.get(figure, ""))
+        own = f"{ours[figure]:,.0f}" + (
+            f" ({share:.0%} of the other)".replace("%", "\N{NO-BREAK SPACE}%") if share else ""
+        )
+        yield _row(told, own, f"{theirs[figure]:,.0f}", MODEL_GOALS[figure])
 
 
 def cost(result: Result) -> Iterator[str]:
@@ -213,6 +240,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "tokens": ("tokens", tokens),
     "tokens, short": ("tokens", tokens_short),
     "cost": ("cost", cost),
+    "models": ("models", models),
     "selection": ("selection", selection),
     "everyday": ("everyday", everyday),
     "everyday, short": ("everyday", everyday_short),

@@ -33,8 +33,11 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
             PacketgateError: what the user is to read, as a ValueError as well: of others a server tells only the class.
         """
         where = _without_thread(config) if self.checkpointer is None else config
+        context = options.get("context")
+        if context is None or isinstance(context, dict):  # Studio shows every stage's reasons
+            options["context"] = context = {"explain": True, **(context or {})}
         with _readable():
-            routing_context(options.get("context"))
+            routing_context(context)
             check_update(given.update if isinstance(given, Command) else _read_of(given))
             if isinstance(given, Command) and (given.resume is not None or not (given.update or given.goto)):
                 check_reply(given.resume)

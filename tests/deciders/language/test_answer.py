@@ -117,3 +117,11 @@ async def test_reflexes_stand_in_and_say_so(model: ModelSource, scripted_openai:
     assert (answer.is_fallback, answer.decided_by) == (True, "reflex")
     assert answer.fallback_reason
     assert answer.text.startswith("No tool here is made for that")
+
+
+async def test_who_answers_stands_before_the_prompt(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script("Arr, apples.")
+    await respond_by_model(
+        model, asking("What?"), FILES, CONTEXT.model_copy(update={"persona": "  You are a pirate. "})
+    )
+    assert system(scripted_openai).startswith("You are a pirate.\n\nYou answer the user")

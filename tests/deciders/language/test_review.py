@@ -11,8 +11,10 @@ from support.scripted_openai import HttpError, ScriptedOpenAI
 from deciders.choosing import language_deciders
 from models.model import ModelSource
 from models.thoughts import UNKNOWN_ROOM
+from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.errors import DecisionError
+from state.routing import ToolCall
 
 READ = done("files.read_file", path="a.txt").model_copy(
     update={"selection_confidence": 0.99, "selection_reasoning": "it reads"}
@@ -106,3 +108,44 @@ async def test_the_selections_own_confidence_is_never_shown_nor_used(
     judged = await judge(model, READ)
     assert [one.confidence for one in judged.reviews] == [0.1]
     assert all("0.99" not in text for _, text in sent(scripted_openai))
+
+
+RISKY = RoutingContext(review="risky")
+FOREIGN = READ.model_copy(update={"provenance": origins(path="text:files.read_file")})
+
+
+async def test_settings_may_spare_plain_reads_the_review(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    judged = await judge(model, READ, context=RISKY)
+    assert scripted_openai.requests == []
+    assert [(one.call_id, one.approved) for one in judged.reviews] == [(READ.call_id, True)]
+    assert (judged.confidence_source, judged.decided_by) == (ConfidenceSource.UNJUDGED, "reflex")
+
+
+@pytest.mark.parametrize(
+    ("calls", "context"),
+    [
+        ((READ,), CONTEXT),
+        ((FOREIGN,), RISKY),
+        ((DELETE,), RISKY),
+        ((READ, DELETE), RISKY),
+        ((READ.model_copy(update={"open_world": True}),), RISKY),
+    ],
+    ids=["all are reviewed", "not the user's words", "a write", "a write beside", "outside"],
+)
+async def test_all_else_is_reviewed(
+    model: ModelSource, scripted_openai: ScriptedOpenAI, calls: tuple[ToolCall, ...], context: RoutingContext
+):
+    scripted_openai.script(review(*[0.9] * len(calls)))
+    assert (await judge(model, *calls, context=context)).decided_by == "model"
+    assert len(scripted_openai.requests) == 1
+
+
+@pytest.mark.parametrize("explain", [True, False])
+async def test_reasons_are_asked_for_where_they_are_wanted(
+    model: ModelSource, scripted_openai: ScriptedOpenAI, explain: bool
+):
+    scripted_openai.script(review(0.9))
+    await judge(model, READ, context=RoutingContext(explain=explain))
+    told = system(scripted_openai)
+    assert ("Give your reasons." in told) is explain
+    assert ("only where you do not approve" in told) is not explain
