@@ -19,8 +19,8 @@ async def test_a_read(by_model: Deciders, notebook: Notebook, scripted_openai: S
     packet = await run_once(by_model, "Read note a", notebook)
     assert packet.response.candidate == packet.messages[-1].text == "It says apples."
     assert notebook.calls == [("read_note", {"name": "a"})]
-    assert set(packet.metrics.token_usage) == {"select_tool", "review_selection", "respond"}
-    assert all(usage.input_tokens > 0 for usage in packet.metrics.token_usage.values())
+    spent = {stage for stage, usage in packet.metrics.token_usage.items() if usage.input_tokens}
+    assert spent == {"select_tool", "review_selection", "respond"}
     decided = {entry.step: entry.decided_by for entry in packet.reasoning.reflection_log if entry.decided_by}
     assert decided == {
         "detect_intent": "reflex",

@@ -56,7 +56,7 @@ async def test_a_model_is_corrected_and_follows(studio: Studio, by_model: Decide
     scripted_openai.script(TEXT_ART, PAINTING, review(0.9), "Painted.")
     packet = await approved_turn(by_model, studio.banner, studio.studio)
     assert studio.drawn == [(IMAGE, "a fox")]
-    assert f"Corrections:\n- {OBJECTION}" in last(scripted_openai, 2)
+    assert f"Corrections:\n- {OBJECTION}" in last(scripted_openai, 1)
     assert packet.response.candidate == "Painted."
     assert scripted_openai.replies == []
 
@@ -64,8 +64,8 @@ async def test_a_model_is_corrected_and_follows(studio: Studio, by_model: Decide
 async def test_the_better_tool_joins_the_palette(studio: Studio, by_model: Deciders, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(TEXT_ART, PAINTING, review(0.9), "Painted.")
     packet = await approved_turn(by_model, studio.banner, studio.studio, palette_size=1)
-    assert f"- {IMAGE}: Paint a picture" not in system(scripted_openai, 1)
-    assert f"- {IMAGE}: Paint a picture" in system(scripted_openai, 2)
+    assert f"- {IMAGE} (write): Paint a picture" not in system(scripted_openai, 0)
+    assert f"- {IMAGE} (write): Paint a picture" in system(scripted_openai, 1)
     assert [(one.tool_name, one.reason) for one in packet.context.palette] == [(IMAGE, "widened")]
     assert studio.drawn == [(IMAGE, "a fox")]
 
