@@ -13,13 +13,10 @@ from support.scripted_openai import ScriptedOpenAI
 
 SECRET = "the vault opens with 7391-karo-4417"
 ASKED = 3
-INTENT = json.dumps({"needs_tool": True, "user_intent": "work", "access": "mixed", "confidence": 0.9})
-NO_MORE = json.dumps({"needs_tool": False, "user_intent": "done", "access": "read", "confidence": 0.9})
 
 
-def selection(tool: str, **params: Any) -> str:
-    chosen = {"tool": tool, "params": params}
-    return json.dumps({"action": "call", "calls": [chosen], "reasoning": "it serves", "confidence": 0.9})
+def selection(tool: str, **params: Any) -> dict[str, Any]:
+    return {"action": "call", "calls": [{"tool": tool, "params": params}]}
 
 
 def review() -> str:
@@ -36,9 +33,10 @@ def office(cli: CommandLine) -> CommandLine:
 
 
 def said(
-    cli: CommandLine, model: ScriptedOpenAI, request: str, *selections: str, more: tuple[str, ...] = ()
+    cli: CommandLine, model: ScriptedOpenAI, request: str, *selections: dict[str, Any], more: tuple[str, ...] = ()
 ) -> Outcome:
-    model.script(*(reply for one in selections for reply in (INTENT, one, review())), NO_MORE, "Done.")
+    chosen = [json.dumps({**one, "complete": one is selections[-1]}) for one in selections]
+    model.script(*(reply for one in chosen for reply in (one, review())), "Done.")
     args = ("ask", "--session", "s", *more, "--lite", "openai:small", request)
     return cli.run(*args, OPENAI_BASE_URL=model.base_url)
 

@@ -20,7 +20,7 @@ def packet_saying(text: str) -> CognitionPacket:
     data.pop("messages")
     for holder, key in list(_places(data)):
         before = holder[key]
-        holder[key] = "n" * min(len(text), 1_000)
+        holder[key] = "n" * min(len(text), 5_000)
         holder[key] = text if _is_packet(data) else before
     for call in data["tool_routing"]["calls"]:
         call["params"][text] = text

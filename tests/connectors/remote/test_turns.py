@@ -89,12 +89,12 @@ async def test_an_unreadable_reply_is_asked_again(place: Place) -> None:
 
 
 async def test_a_question_is_answered_in_words(place: Place) -> None:
-    place.model.script(*wanting("ai.read", path="plan.txt")[:1], CLARIFY)
+    place.model.script(CLARIFY)
     (place.root / "b.txt").write_text("the plan\n")
     async with place.session() as talk:
         question = await talk.question(Say("Read my notes"))
         assert (question["kind"], question["question"]) == ("question", "Which file?")
-        place.model.script(*wanting("ai.read", path="b.txt")[1:], *answering("The plan."))
+        place.model.script(*wanting("ai.read", path="b.txt"), *answering("The plan."))
         packet = await talk.answer(Reply("b.txt"))
     assert packet.content.clarifications == ("b.txt",)
     assert packet.routing.all_calls[0].status is ToolExecutionStatus.EXECUTED

@@ -220,9 +220,7 @@ async def test_fifty_conversations_at_once(cli: CommandLine) -> None:
 
 
 async def test_a_model_s_answer_streams_with_its_usage(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(
-        '{"needs_tool": false, "user_intent": "x", "access": "read", "confidence": 0.9}', "Good morning to you."
-    )
+    scripted_openai.script('{"action": "none", "needs_tool": false}', "Good morning to you.")
     async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
         chunks = await served.client().chat.completions.create(
             model="packetgate",
