@@ -13,12 +13,9 @@ def answer(form: str, asked: str) -> str:
     """Return what the model writes when it is asked for a form; without one, to the user."""
     file = re.search(r"\w+\.(?:txt|md)", asked)
     call = {"tool": "ai.read", "params": {"path": file[0] if file else "plan.txt"}}
-    judged = {"reasoning": "the request names this file", "confidence": 0.9}
-    needed = {"needs_tool": "tool output" not in asked, "user_intent": "to read a file"}
     script = {
-        "intent": {**needed, "access": "read", "confidence": 0.9},
-        "selection": {"action": "call", "calls": [call], "alternatives": [], **judged},
-        "review": {"reviews": [{"call": 1, "approved": True, **judged}]},
+        "selection": {"action": "call", "calls": [call], "complete": True},
+        "review": {"reviews": [{"call": 1, "approved": True, "confidence": 0.9}]},
     }
     plain = "The gate opens at seven, and the roses get water an hour later."
     return json.dumps(script[form]) if form in script else plain
