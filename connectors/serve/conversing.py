@@ -80,7 +80,7 @@ class Conversations:
 
     async def _turn(self, heard: Heard, point: Point | None, state: SessionState | None) -> tuple[str, Turn]:
         """Return the session that a request goes to, and what it is there."""
-        request = TurnRequest(origin=CHANNEL, person=heard.scope.client)
+        request = TurnRequest(origin=CHANNEL, person=heard.scope.person)
         if point and state and point.question_id:
             if state.question is not None:
                 if not state.may_go_on(heard.rights):

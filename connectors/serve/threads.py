@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from urllib.parse import quote
 
 from langgraph.store.base import BaseStore
 
@@ -27,6 +28,12 @@ class Scope:
     conversation: str = ""
     """The client's own name for it."""
     user: str = ""
+    """Who of those that share the client's token, as the client says."""
+
+    @property
+    def person(self) -> str:
+        """Who asks: no user of one client is another client, or a user of it, however they are named."""
+        return "/".join(quote(name, safe=" @+:") for name in (self.client, self.user) if name)
 
 
 @dataclass(frozen=True)

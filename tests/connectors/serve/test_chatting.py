@@ -95,6 +95,29 @@ async def test_an_approval_counts_in_its_own_conversation_alone(cli: CommandLine
             await Chat(served.client("cat-token-0123456789")).say("Hello")
 
 
+async def test_what_is_remembered_holds_for_the_one_who_asked(cli: CommandLine) -> None:
+    """Also among those who share a token, as far as their client says who they are."""
+    tokens = "".join(f'[serve.clients.{name}]\ntoken = "{name}-token-0123456789"\n' for name in ("ann", "ben"))
+    (cli.folder / "packetgate.toml").write_text(f'[policy]\nremember = "always"\n{tokens}')
+    new = cli.folder / "new.txt"
+    async with serving(cli, "--allow-writes") as served:
+        ann, ben = (served.client(f"{name}-token-0123456789") for name in ("ann", "ben"))
+        people = [
+            Chat(ann),
+            Chat(ben),
+            Chat(ann, {"user": "cat"}),
+            Chat(served.client("ann-token-0123456789", **{"X-OpenWebUI-User-Id": "dan"})),
+        ]
+        for chat, asker in zip(people, ("ann", "ben", "ann/cat", "ann/dan"), strict=True):
+            asked = await chat.say(WRITE)
+            assert f"asked by {asker} in serve" in " ".join(asked.split())
+            assert "Created new.txt" in await chat.say("always")
+            new.unlink()
+        for chat in people:
+            assert "Created new.txt" in await Chat(chat.client, chat.options).say(WRITE)
+            new.unlink()
+
+
 def turns_of(cli: CommandLine) -> Counter[str]:
     """Return how many turns each session has had."""
     rows = map(json.loads, cli.run("audit", "--json").out.splitlines())
