@@ -15,9 +15,8 @@ from langgraph.store.base import BaseStore
 
 from connectors.serve.protocol import Said
 from connectors.sessions import Sessions
+from graph.records.recording import CONVERSATIONS
 from state.errors import ConfigError
-
-ROOT = "serve"
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Threads:
         if not history or history[-1].role != "assistant":
             return None
         for said in (history, history[-1:]):
-            found = await self._store.asearch((ROOT, _digest(scope, said)), limit=2)
+            found = await self._store.asearch((*CONVERSATIONS, _digest(scope, said)), limit=2)
             if found:
                 return Point(**found[0].value) if len(found) == 1 else None
         return None
@@ -78,7 +77,7 @@ class Threads:
         await self.keep(scope, history, replace(point, reply=words))
 
     async def _put(self, digest: str, point: Point) -> None:
-        await self._store.aput((ROOT, digest), point.session, asdict(point), index=False)
+        await self._store.aput((*CONVERSATIONS, digest), point.session, asdict(point), index=False)
 
 
 def _digest(scope: Scope, history: Sequence[Said]) -> str:

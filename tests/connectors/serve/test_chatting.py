@@ -14,6 +14,10 @@ from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.mcp_servers import until
 from support.scripted_openai import ScriptedOpenAI
+from support.terminals import chatting
+
+from connectors.opening import open_sessions
+from graph.settings import Settings
 
 WRITE = 'Write "seven" to new.txt'
 PEOPLE = 50
@@ -154,6 +158,36 @@ async def test_a_conversation_that_two_have_come_to_is_nobody_s(cli: CommandLine
             for chat in named:
                 await chat.say(words)
         assert sorted(turns_of(cli).values()) == [1, 1, 1, 1, 2, 2]
+
+
+async def test_of_a_session_that_is_forgotten_nothing_is_left_and_of_others_all(cli: CommandLine) -> None:
+    async with serving(cli, "--allow-writes") as served:
+        gone, stays = Chat(served.client()), Chat(served.client())
+        await gone.say("Read plan.txt")
+        (session,) = turns_of(cli)
+        for chat in (gone, stays):
+            await chat.say(WRITE)
+        await gone.say("no")
+        async with open_sessions(Settings(root=cli.folder, home=cli.home)) as sessions:
+            assert sessions.store is not None
+            kept = [item.value["session"] for item in await sessions.store.asearch(("serve",))]
+            assert Counter(kept)[session] == 4  # two answers, and a question by all that was said and by itself
+            await asyncio.to_thread(forgotten, cli, session)
+            assert [item.value["session"] for item in await sessions.store.asearch(("serve",))] == [
+                other for other in kept if other != session
+            ]
+        with pytest.raises(openai.BadRequestError, match="nothing was run"):
+            await gone.at(2).say("yes")
+        assert "Created new.txt" in await stays.say("yes")
+
+
+def forgotten(cli: CommandLine, session: str) -> None:
+    """Have a session forgotten, as its user does."""
+    with chatting(cli, "--session", session) as child:
+        child.sendline("/reset")
+        child.expect(r"\[y/N\]")
+        child.sendline("y")
+        child.expect("begins anew")
 
 
 @pytest.mark.parametrize("how", ["closed", "killed"])
