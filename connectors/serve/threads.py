@@ -5,6 +5,7 @@ answer that text is recorded, and with a question its message alone as well: it 
 guesses. A text that two sessions have come to is nobody's: whoever continues it gets a session of their own.
 """
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +18,8 @@ from connectors.serve.protocol import Said
 from connectors.sessions import Sessions
 from graph.records.recording import CONVERSATIONS
 from state.errors import ConfigError
+
+MOST_LOOKED_UP = 200
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,18 @@ class Threads:
                 return Point(**found[0].value) if len(found) == 1 else None
         return None
 
+    async def heard(self, scope: Scope, history: Sequence[Said]) -> frozenset[int]:
+        """Return the places in a history of the user's messages that were the newest of a request when they came.
+
+        Of the newest `MOST_LOOKED_UP` alone: whatever else a client puts there somebody else may have written.
+        """
+        answered = [at for at, one in enumerate(history[1:]) if one.role == "assistant"]
+        places = [at for at in answered if history[at].role == "user"][-MOST_LOOKED_UP:]
+        digests = _digests(scope, history)
+        searches = (self._store.asearch((*CONVERSATIONS, digests[at + 1]), limit=1) for at in places)
+        found = await asyncio.gather(*searches)
+        return frozenset(at for at, points in zip(places, found, strict=True) if points)
+
     async def keep(self, scope: Scope, history: Sequence[Said], point: Point) -> None:
         """Record what a history that ends with an answer has come to."""
         await self._put(_digest(scope, history), point)
@@ -81,6 +96,16 @@ class Threads:
 
 
 def _digest(scope: Scope, history: Sequence[Said]) -> str:
-    """Return a history's name. Clients may change white space on the way."""
-    said = [[one.role, " ".join(one.text.split())] for one in history]
-    return sha256(json.dumps([asdict(scope), said]).encode()).hexdigest()
+    """Return a history's name."""
+    return _digests(scope, history)[-1]
+
+
+def _digests(scope: Scope, history: Sequence[Said]) -> list[str]:
+    """Return the name of a history up to each of its messages. Clients may change white space on the way."""
+    running, digests = sha256(f"[{json.dumps(asdict(scope))}, [".encode()), []
+    for at, one in enumerate(history):
+        running.update((", " * (at > 0) + json.dumps([one.role, " ".join(one.text.split())])).encode())
+        ended = running.copy()
+        ended.update(b"]]")
+        digests.append(ended.hexdigest())
+    return digests

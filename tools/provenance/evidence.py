@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from state.packet import CognitionPacket
+from state.packet import CognitionPacket, is_told
 from state.printing import escaped
 from state.routing import Risk, ToolCall
 from tools.provenance.values import (
@@ -230,8 +230,9 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
     for attachment in packet.content.attachments:
         sources.append(Passage(f"the attached {attachment.name}", "", plain(attachment.text)))
     for message in reversed(packet.messages):
-        if isinstance(message, AIMessage) and message.text:
-            sources.append(Passage("an earlier answer", "", plain(message.text)))
+        if message.text and (isinstance(message, AIMessage) or is_told(message)):
+            what = "an earlier message of the conversation" if is_told(message) else "an earlier answer"
+            sources.append(Passage(what, "", plain(message.text)))
     quiet = [call for call in earlier if call.open_world and not call.is_loud]
     sent = [beside_host(str(leaf.value)) for call in quiet for leaf in leaves(call.params)]
     return Evidence(
