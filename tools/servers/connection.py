@@ -304,7 +304,7 @@ class Connection(Server):
         self._failed_at = time.monotonic()
         self.problem = self._cause(error)
         if self._log is not None:
-            self.problem += f"; what it printed is in {self._log.path}"
+            self.problem += f"; what it printed is in {self._log.called}"
 
     def _cause(self, error: BaseException) -> str:
         flaw = self._client.transport.flaw if self._client else ""

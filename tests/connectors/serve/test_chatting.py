@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -329,6 +330,15 @@ async def test_what_is_not_served_is_refused_in_openai_s_shape(cli: CommandLine,
         ignored = {"model": "packetgate", "messages": [PICTURE, {"role": "system", "content": "Be brief"}, HELLO]}
         answer = await client.post("/chat/completions", json={**ignored, "temperature": 0, "tools": []})
         assert answer.json()["choices"][0]["message"]["content"].startswith("Hello!")
+
+
+async def test_of_this_machine_a_failed_server_s_log_tells_nothing(cli: CommandLine) -> None:
+    dead = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no')"]}
+    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"dead": dead}, "builtin": True}))
+    async with serving(cli) as served:
+        said = await Chat(served.client()).say("Read plan.txt")
+    assert "dead: Connection closed; what it printed is in logs/dead.log of" in said
+    assert str(cli.home) not in said
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
