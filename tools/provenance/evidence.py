@@ -224,7 +224,8 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
     for entry in reversed(packet.context.result_ledger):
         if entry.packet_id != packet.header.packet_id:
             document = _is_document(entry.tool_name, entry.params)
-            sources += _of_output(entry.tool_name, entry.summary, is_document=document)
+            said = entry.summary if entry.said is None else entry.said
+            sources += _of_output(entry.tool_name, said, is_document=document)
             server = entry.tool_name.partition(".")[0]
             sources += [Field(entry.tool_name, server, one) for one in entry.fields]
     for attachment in packet.content.attachments:
@@ -258,7 +259,7 @@ def _of_call(call: ToolCall, user: Words) -> Iterator[Field | Passage]:
     named = document and any(user.say(folded(one)) for one in _documents(call.params))
     if result.structured is not None:
         yield from _of_value(call.tool_name, result.structured)
-    for part in _of_output(call.tool_name, result.output or result.error or "", is_document=document):
+    for part in _of_output(call.tool_name, result.foreign, is_document=document):
         yield replace(part, is_named=True) if named and isinstance(part, Passage) else part
 
 
