@@ -66,7 +66,7 @@ async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
     return await open_hub(
         config,
         settings.root,
-        settings.home / "logs",
+        settings.logs_path,
         embeddings,
         patience_s=settings.patience_s,
         preferences=preferences,

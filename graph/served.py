@@ -15,6 +15,9 @@ from state.errors import PacketgateError
 from state.packet import CognitionPacket, TurnInput, check_update, request_in
 from state.request import TurnRequest, check_reply
 
+KNOWN_AS = "langgraph_auth_user_id"
+"""Where a server with an authentication of its own says who asks; no client can."""
+
 
 class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
     """A compiled graph that checks what a server is sent before it is kept, and is drawn as it is built."""
@@ -43,7 +46,7 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
                 check_reply(given.resume)
             if isinstance(given, dict):  # refused later, it would have taken the place of what waits for an answer
                 request_in(given.get("messages", []))
-            given = _from_server(_read_of(given))
+            given = _from_server(_read_of(given), (config or {}).get("configurable", {}).get(KNOWN_AS) or "")
             async with aclosing(cast("AsyncGenerator[Any]", super().astream(given, where, **options))) as parts:
                 async for part in parts:
                     yield part
@@ -83,12 +86,12 @@ def _without_thread(config: RunnableConfig | None) -> RunnableConfig:
     return {**(config or {}), "configurable": left}
 
 
-def _from_server(given: Any) -> Any:
-    """Return what a turn is given as it came in here, whatever channel it says that it came from."""
+def _from_server(given: Any, person: str) -> Any:
+    """Return what a turn is given as it came in here, and from whom, whatever it says of that itself."""
     if not isinstance(given, dict):
         return given
     request = TurnRequest.model_validate(given.get("request") or {})
-    return {**given, "request": request.through("server")}
+    return {**given, "request": request.through("server", person)}
 
 
 def _read_of(given: Any) -> Any:

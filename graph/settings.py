@@ -76,6 +76,11 @@ class Settings(BaseSettings):
         return self.home / "vectors.db"
 
     @property
+    def logs_path(self) -> Path:
+        """The folder of what servers print."""
+        return self.home / "logs"
+
+    @property
     def kept_path(self) -> Path:
         """The folder of what of results is too long to show, or no text."""
         return self.home / "kept"

@@ -59,11 +59,17 @@ def _data_field(call: ToolCall) -> DataField:
 
 
 def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
+    said = None if call.status is ToolExecutionStatus.EXECUTED else call.result.foreign if call.result else ""
     return LedgerEntry(
         packet_id=packet_id,
         tool_name=call.tool_name,
         params=call.params,
         status=call.status.value,
-        summary=" ".join(result_text(call).split())[:SUMMARY_CHARS],
+        summary=_shortened(result_text(call)),
+        said=None if said is None else _shortened(said),
         fields=address_fields(call),
     )
+
+
+def _shortened(text: str) -> str:
+    return " ".join(text.split())[:SUMMARY_CHARS]

@@ -74,6 +74,11 @@ class NotAskedError(DecisionError):
 class ToolCallError(PacketgateError):
     """A tool call did not succeed."""
 
+    def __init__(self, message: str, said: str = "") -> None:
+        super().__init__(message)
+        self.said = said
+        """What of the message is not in our own words."""
+
 
 class CallRefusedError(ToolCallError):
     """A call may not run."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidator
 
@@ -25,6 +25,19 @@ def _readable(given: Any, read: Callable[[Any], Any]) -> Any:
 
 
 Messages = Annotated[list[AnyMessage], WrapValidator(_readable), add_messages]
+
+TOLD = "packetgate_told"
+"""In a message's `additional_kwargs`: somebody says that it was said, and nobody here heard it."""
+
+
+def is_own(message: BaseMessage) -> bool:
+    """Whether a message is in the user's own words."""
+    return isinstance(message, HumanMessage) and not is_told(message)
+
+
+def is_told(message: BaseMessage) -> bool:
+    """Whether a message was not heard here."""
+    return bool(message.additional_kwargs.get(TOLD))
 
 
 class CognitionPacket(BaseModel):
@@ -55,7 +68,7 @@ class CognitionPacket(BaseModel):
     @property
     def spoken(self) -> str:
         """All that the user said in this session."""
-        said = [message.text for message in self.messages if isinstance(message, HumanMessage)]
+        said = [message.text for message in self.messages if is_own(message)]
         return "\n".join([*said, self.content.user_words])
 
     def _repr_html_(self) -> str:

@@ -19,9 +19,9 @@ class TurnRequest(Section):
     attachments: tuple[tuple[str, str], ...] = ()
     """(name, text) of what the user handed over."""
 
-    def through(self, channel: str) -> "TurnRequest":
-        """Return the request as one that came in there."""
-        return self._changed(origin=channel)
+    def through(self, channel: str, person: str = "") -> "TurnRequest":
+        """Return the request as one that came in there, from whom that channel knows, if it knows anybody."""
+        return self._changed(origin=channel, person=person or self.person)
 
 
 def check_request(text: str) -> str:

@@ -41,7 +41,14 @@ class ToolResult(Section):
     truncated: bool = False
     handle: str = ""
     """Under which all of it can be read by `ai.read` in this session; empty where it is short, or was not kept."""
+    said: str | None = None
+    """What of the output or the error is not in our own words; None: all of it."""
     attachments: tuple[ResultAttachment, ...] = Field(default=(), max_length=MAX_ATTACHMENTS)
+
+    @property
+    def foreign(self) -> str:
+        """What others said, and not we about the call."""
+        return (self.output or self.error or "") if self.said is None else self.said
 
     def as_dry_run(self) -> "ToolResult":
         """Return the result of a tool that was only asked what it would do."""

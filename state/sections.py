@@ -12,7 +12,7 @@ from state.context import RoutingContext
 from state.errors import PacketVersionError
 from state.routing import Risk
 
-PACKET_VERSION = 5
+PACKET_VERSION = 6
 """Raised with every change that an older Packetgate could not read."""
 
 DecidedBy = Literal["model", "reflex"]
@@ -129,6 +129,8 @@ class LedgerEntry(Section):
     params: dict[str, JsonValue] = {}
     status: str
     summary: str
+    said: str | None = None
+    """What of the summary is not in our own words; None: all of it."""
     fields: tuple[str, ...] = ()
     """Addresses that were whole fields of what it returned: later turns may go by them."""
     at: datetime = Field(default_factory=now)

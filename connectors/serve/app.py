@@ -36,6 +36,8 @@ from state.errors import InputError
 
 CONVERSATION_HEADERS = ("x-packetgate-conversation", "x-openwebui-chat-id")
 """Where a client may name a conversation; so may `conversation_id` of the request's `metadata`."""
+USER_HEADER = "x-openwebui-user-id"
+"""Where Open WebUI says who of its users asks; others send `user` or `safety_identifier`."""
 CLOSED = 499
 """The status of an answer that nobody waits for, as nginx has it."""
 
@@ -73,7 +75,8 @@ class Endpoint:
         said = spoken(asked.messages)
         named = (asked.metadata or {}).get("conversation_id", "")
         conversation = next((value for name in CONVERSATION_HEADERS if (value := request.headers.get(name))), named)
-        scope = Scope(client, conversation, asked.user or asked.safety_identifier or "")
+        user = asked.user or asked.safety_identifier or request.headers.get(USER_HEADER, "")
+        scope = Scope(client, conversation, user)
         rights = self._config.settings_of(client, self._started)
         pieces = self._apart(Heard(scope, said[:-1], said[-1].text, rights))
         if not asked.stream:

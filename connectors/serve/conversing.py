@@ -1,6 +1,6 @@
 """A request as a turn of its session, and the turn as pieces of text."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Container, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from state.base import TokenUsage, new_id
 from state.context import RoutingContext
 from state.errors import RequestError
 from state.events import StageFinished, StageStarted, StageStopped
+from state.packet import TOLD
 from state.request import MAX_REQUEST_CHARS, TurnRequest
 from tools.approval.questions import is_reply
 
@@ -80,7 +81,7 @@ class Conversations:
 
     async def _turn(self, heard: Heard, point: Point | None, state: SessionState | None) -> tuple[str, Turn]:
         """Return the session that a request goes to, and what it is there."""
-        request = TurnRequest(origin=CHANNEL, person=heard.scope.client)
+        request = TurnRequest(origin=CHANNEL, person=heard.scope.person)
         if point and state and point.question_id:
             if state.question is not None:
                 if not state.may_go_on(heard.rights):
@@ -97,7 +98,8 @@ class Conversations:
                 return point.session, Continue()
         if heard.history and is_question(heard.history[-1].text) and is_reply(heard.words):
             raise RequestError(NOT_WAITING)
-        return f"{CHANNEL}-{new_id()}", Say(heard.words, request, history=tuple(_told(heard.history)))
+        own = await self._threads.heard(heard.scope, heard.history)
+        return f"{CHANNEL}-{new_id()}", Say(heard.words, request, history=tuple(_told(heard.history, own)))
 
     async def _is_busy(self, session: str) -> bool:
         return self.sessions.queue(session).locked() or await self.sessions.is_leased(session)
@@ -151,15 +153,19 @@ def _stopped_after(point: Point, state: SessionState) -> bool:
     return state.is_unfinished and state.packet.header.parent_packet_id == point.packet_id
 
 
-def _told(history: Sequence[Said]) -> list[BaseMessage]:
-    """Return a history as messages: the newest as far as they have room, without leaked markup in the assistant's."""
+def _told(history: Sequence[Said], own: Container[int]) -> list[BaseMessage]:
+    """Return a history as messages: the newest as far as they have room, without leaked markup in the assistant's.
+
+    Those at the places in `own` are the user's own words; all others may hold what a client has put there.
+    """
     told: list[BaseMessage] = []
     room = MAX_REQUEST_CHARS
-    for one in reversed(history):
+    for at, one in reversed([*enumerate(history)]):
         text = one.text if one.role == "user" else strip_markup(one.text).text
         room -= len(text)
         if room < 0:
             break
+        kind = HumanMessage if one.role == "user" else AIMessage
         if text.strip():
-            told.insert(0, HumanMessage(text) if one.role == "user" else AIMessage(text))
+            told.insert(0, kind(text, additional_kwargs={} if at in own else {TOLD: True}))
     return told

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import time
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,6 +17,7 @@ MAX_BYTES = 20_000_000
 """Of a request's body."""
 
 Role = Literal["user", "assistant"]
+Name = Annotated[str, Field(max_length=256)]
 
 
 class ApiError(Exception):
@@ -78,8 +79,8 @@ class ChatRequest(Wire):
     tool_choice: Any = None
     response_format: dict[str, Any] | None = None
     logprobs: bool | None = None
-    user: str | None = None
-    safety_identifier: str | None = None
+    user: Name | None = None
+    safety_identifier: Name | None = None
     metadata: dict[str, str] | None = None
 
     def check(self) -> None:

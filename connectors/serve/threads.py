@@ -5,18 +5,21 @@ answer that text is recorded, and with a question its message alone as well: it 
 guesses. A text that two sessions have come to is nobody's: whoever continues it gets a session of their own.
 """
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from urllib.parse import quote
 
 from langgraph.store.base import BaseStore
 
 from connectors.serve.protocol import Said
 from connectors.sessions import Sessions
+from graph.records.recording import CONVERSATIONS
 from state.errors import ConfigError
 
-ROOT = "serve"
+MOST_LOOKED_UP = 200
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,12 @@ class Scope:
     conversation: str = ""
     """The client's own name for it."""
     user: str = ""
+    """Who of those that share the client's token, as the client says."""
+
+    @property
+    def person(self) -> str:
+        """Who asks: no user of one client is another client, or a user of it, however they are named."""
+        return "/".join(quote(name, safe=" @+:") for name in (self.client, self.user) if name)
 
 
 @dataclass(frozen=True)
@@ -55,10 +64,22 @@ class Threads:
         if not history or history[-1].role != "assistant":
             return None
         for said in (history, history[-1:]):
-            found = await self._store.asearch((ROOT, _digest(scope, said)), limit=2)
+            found = await self._store.asearch((*CONVERSATIONS, _digest(scope, said)), limit=2)
             if found:
                 return Point(**found[0].value) if len(found) == 1 else None
         return None
+
+    async def heard(self, scope: Scope, history: Sequence[Said]) -> frozenset[int]:
+        """Return the places in a history of the user's messages that were the newest of a request when they came.
+
+        Of the newest `MOST_LOOKED_UP` alone: whatever else a client puts there somebody else may have written.
+        """
+        answered = [at for at, one in enumerate(history[1:]) if one.role == "assistant"]
+        places = [at for at in answered if history[at].role == "user"][-MOST_LOOKED_UP:]
+        digests = _digests(scope, history)
+        searches = (self._store.asearch((*CONVERSATIONS, digests[at + 1]), limit=1) for at in places)
+        found = await asyncio.gather(*searches)
+        return frozenset(at for at, points in zip(places, found, strict=True) if points)
 
     async def keep(self, scope: Scope, history: Sequence[Said], point: Point) -> None:
         """Record what a history that ends with an answer has come to."""
@@ -71,10 +92,20 @@ class Threads:
         await self.keep(scope, history, replace(point, reply=words))
 
     async def _put(self, digest: str, point: Point) -> None:
-        await self._store.aput((ROOT, digest), point.session, asdict(point), index=False)
+        await self._store.aput((*CONVERSATIONS, digest), point.session, asdict(point), index=False)
 
 
 def _digest(scope: Scope, history: Sequence[Said]) -> str:
-    """Return a history's name. Clients may change white space on the way."""
-    said = [[one.role, " ".join(one.text.split())] for one in history]
-    return sha256(json.dumps([asdict(scope), said]).encode()).hexdigest()
+    """Return a history's name."""
+    return _digests(scope, history)[-1]
+
+
+def _digests(scope: Scope, history: Sequence[Said]) -> list[str]:
+    """Return the name of a history up to each of its messages. Clients may change white space on the way."""
+    running, digests = sha256(f"[{json.dumps(asdict(scope))}, [".encode()), []
+    for at, one in enumerate(history):
+        running.update((", " * (at > 0) + json.dumps([one.role, " ".join(one.text.split())])).encode())
+        ended = running.copy()
+        ended.update(b"]]")
+        digests.append(ended.hexdigest())
+    return digests

@@ -132,7 +132,7 @@ async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:
     except PacketgateError as error:
         return [Finding("bad", "servers", str(error))], Catalogue()
     sandbox = [await _sandbox(settings, catalogue.preferences)] if "ai.execute" in catalogue else []
-    where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}"
+    where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}; logs in {settings.logs_path}"
     servers = [Finding("ok", "servers", where), *(_server(one, config) for one in health)]
     return [*servers, *sandbox, *_preferences(settings.preferences_path, catalogue)], catalogue
 

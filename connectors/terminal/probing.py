@@ -81,7 +81,7 @@ async def _reviewer(pool: ModelPool, tools: Catalogue, context: RoutingContext) 
 
 
 async def _built_in(settings: Settings) -> Catalogue:
-    hub = await open_hub(McpConfig(), settings.root, settings.home / "logs", None, patience_s=settings.patience_s)
+    hub = await open_hub(McpConfig(), settings.root, settings.logs_path, None, patience_s=settings.patience_s)
     async with hub:
         return await hub.catalogue()
 

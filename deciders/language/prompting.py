@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from models.markup.stripping import strip_markup
 from models.model import Model
 from prompts.rendering import render
-from state.packet import CognitionPacket
+from state.packet import CognitionPacket, is_own
 from state.printing import fenced
 from state.sections import DataField
 from tools.servers.results import reading_on
@@ -96,7 +96,7 @@ def harmless(text: str) -> str:
 
 def earlier_words(packet: CognitionPacket) -> str:
     """Return what the user asked before, the last few, each cut: what `it` and `there` may stand for."""
-    said = [message.text[:EARLIER_CHARS] for message in packet.messages[:-1] if isinstance(message, HumanMessage)]
+    said = [message.text[:EARLIER_CHARS] for message in packet.messages[:-1] if is_own(message)]
     return "\n".join(said[-EARLIER_REQUESTS:])
 
 

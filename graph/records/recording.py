@@ -30,6 +30,8 @@ PATIENCE_S = 5.0
 """How long a turn waits for its record."""
 PRUNE_EVERY = 1_000
 """Turns of one process; a graph that is opened anew prunes at once."""
+CONVERSATIONS = ("serve",)
+"""Where `packetgate serve` keeps by digests of a conversation which session it is of, as `session`."""
 _ALL = 1_000_000
 
 
@@ -70,9 +72,12 @@ def with_prompt_record(name: str, role: Role, stage: Node[CognitionPacket]) -> N
 
 
 async def forget_records(store: BaseStore, session_id: str) -> None:
-    """Delete what is on record of a session: its turns, what was said to models, and what it taught."""
+    """Delete what is on record of a session: its turns, what was said to models, what it taught, and by what a client
+    of `packetgate serve` finds it.
+    """
     for root in (USAGE, EXCHANGES):
         await delete(store, await store.asearch(namespace(root, session_id), limit=_ALL))
+    await delete(store, await store.asearch(CONVERSATIONS, filter={"session": session_id}, limit=_ALL))
     await forget(store, session=session_id)
 
 

@@ -31,7 +31,8 @@ class Workshop:
 
     @property
     def settings(self) -> Settings:
-        return Settings(root=self.folder, home=self.home, mcp_config=None)
+        config = self.folder / "packetgate.toml"
+        return Settings(root=self.folder, home=self.home, config=config if config.exists() else None)
 
     @asynccontextmanager
     async def bot(self, config: dict[str, Any], sessions: Sessions | None = None) -> AsyncIterator[PacketBot]:

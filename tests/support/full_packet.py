@@ -27,6 +27,7 @@ RESULT = ToolResult(
     handle="kept:00ff",
     success=True,
     output="the text",
+    said="text",
     structured=PARAMS,
     error="but",
     execution_time_ms=12.345,
@@ -90,6 +91,7 @@ LEDGER = s.LedgerEntry(
     params=PARAMS,
     status="executed",
     summary="x",
+    said="y",
     fields=("ann@a.example",),
     at=AT,
 )

@@ -45,7 +45,7 @@ def offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dic
         "never": ", until you take it back",
     }
     grants = {word: _grant(word, call, "", packet, catalogue) for word in words}
-    return {word: f"{grant.terms}, asked in {grant.channel}{bounds[word]}" for word, grant in grants.items()}
+    return {word: f"{grant.terms}, {grant.asked}{bounds[word]}" for word, grant in grants.items()}
 
 
 def grants_of(decided: PacketUpdate, question: Question, packet: CognitionPacket, catalogue: Catalogue) -> list[Grant]:
@@ -164,6 +164,7 @@ def _grant(word: Word, call: ToolCall, question_id: str, packet: CognitionPacket
         digest=spec.digest,
         **like,
         channel=packet.header.origin,
+        person=packet.header.person,
         session_id=packet.header.session_id if word == "session" else None,
         uses=policy.remember_uses,
         expires_at=now() + timedelta(days=days[word]) if word in days else None,

@@ -22,6 +22,8 @@ from tools.policy.rules import arguments_line
 
 GIVEN, USED, REVOKED = "grant_given", "grant_used", "grant_revoked"
 ID_LENGTH = 8
+ONE_PERSON = frozenset({"terminal", "notebook"})
+"""Channels in which one person speaks."""
 
 
 class Grant(Section):
@@ -42,6 +44,8 @@ class Grant(Section):
     """Arguments that may also be any number that no free text gave."""
     channel: str
     """Where it was given, and where alone it holds."""
+    person: str | None = None
+    """Whose calls it is about, as the header of their packets has it; None: it was given before that was kept."""
     session_id: str | None = None
     """The only session that it holds for; None: all of them."""
     uses: int = Field(default=1, ge=1)
@@ -57,8 +61,17 @@ class Grant(Section):
         bounds = [] if self.effect == "deny" else [f"{self.uses} times"]
         bounds += [f"until {self.expires_at:%Y-%m-%d %H:%M} UTC"] if self.expires_at else []
         bounds += ["in this session"] if self.session_id else []
-        bounds.append(f"in {self.channel}")
-        return f"{self.terms}; {', '.join(bounds)}"
+        return f"{self.terms}; {', '.join([*bounds, self.asked])}"
+
+    @property
+    def asked(self) -> str:
+        """Who asks for the calls that it is about, and where."""
+        return f"asked by {self.person} in {self.channel}" if self.person else f"asked in {self.channel}"
+
+    @property
+    def is_nobodys(self) -> bool:
+        """Whether it is an approval of which nobody knows any more whom of several it was given for."""
+        return self.effect == "allow" and self.person is None and self.channel not in ONE_PERSON
 
     @property
     def terms(self) -> str:
@@ -73,7 +86,7 @@ class Grant(Section):
         """Whether it speaks of a call. An approval is read to the letter, a refusal as widely as it can be meant."""
         if call.tool_name != self.tool or asked.origin != self.channel:
             return False
-        if self.session_id not in {None, asked.session_id}:
+        if self.session_id not in {None, asked.session_id} or self.person not in {None, asked.person}:
             return False
         given = call.params
         if self.effect == "deny":
@@ -105,7 +118,7 @@ class Standing:
         """Whether there is anything left of it."""
         lapsed = self.grant.expires_at is not None and now() > self.grant.expires_at
         spent = self.grant.effect == "allow" and self.used >= self.grant.uses
-        return not (self.revoked or lapsed or spent)
+        return not (self.revoked or lapsed or spent or self.grant.is_nobodys)
 
 
 @dataclass(frozen=True)

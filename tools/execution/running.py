@@ -51,19 +51,20 @@ async def execute(
     """
     why_not = await asyncio.to_thread(refusal, call, packet, catalogue)
     if why_not:
-        return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=why_not))
+        return _ended(call, ToolExecutionStatus.FAILED, _unsent(why_not))
     spec = catalogue[call.tool_name]
     call = await asyncio.to_thread(rated, call, spec)
     switched_on = packet.governance.settings.allows(call.risk)
     if not switched_on and not spec.has_dry_run:
         nothing = f"it was not called, because {call.risk} tools are switched off"
-        return _ended(call, ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=nothing, dry_run=True))
+        untold = ToolResult(success=True, output=nothing, dry_run=True, said="")
+        return _ended(call, ToolExecutionStatus.SKIPPED, untold)
     if not switched_on:
         return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
     approval = approval_of(call, packet, spec)
     if approval is None and (call.risk is not Risk.READ or need_of(call, spec, packet).kind != "nothing"):
         error = "its approval has lapsed, so it was not run; ask for it anew"  # since it was looked at
-        return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=error))
+        return _ended(call, ToolExecutionStatus.FAILED, _unsent(error))
     unread = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
     return await _once(unread, toolbox, packet.header.session_id, approval.grant_id if approval else "")
 
@@ -79,7 +80,7 @@ async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) 
             return call.in_doubt(log.unfinished)
         if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
             error = "the remembered approval was taken back, is used up or has lapsed; ask for it anew"
-            return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=error))
+            return _ended(call, ToolExecutionStatus.FAILED, _unsent(error))
         if await log.start():
             break
     params = with_key(call.params, spec.parameters, log.idempotency_key)
@@ -103,9 +104,9 @@ async def _sent(
     except LostCallError as error:
         certain = dry_run or call.risk is Risk.READ
         status = ToolExecutionStatus.FAILED if certain else ToolExecutionStatus.UNKNOWN
-        return _ended(call, status, ToolResult(success=False, error=str(error)))
+        return _ended(call, status, _unsent(str(error), error.said))
     except ToolCallError as error:
-        return _ended(call, ToolExecutionStatus.FAILED, ToolResult(success=False, error=str(error)))
+        return _ended(call, ToolExecutionStatus.FAILED, _unsent(str(error), error.said))
     if not result.success:
         return _ended(call, ToolExecutionStatus.FAILED, result)
     if dry_run:
@@ -161,6 +162,11 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
     why = redacted(f"the call broke: {type(error).__name__}: {error}")
     return _ended(call, status, ToolResult(success=False, error=why))
+
+
+def _unsent(why: str, said: str = "") -> ToolResult:
+    """Return the result of a call to which no tool has answered, in our own words but for what is `said`."""
+    return ToolResult(success=False, error=why, said=said)
 
 
 def _ended(call: ToolCall, status: ToolExecutionStatus, result: ToolResult) -> ToolCall:

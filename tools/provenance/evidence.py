@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from state.packet import CognitionPacket
+from state.packet import CognitionPacket, is_told
 from state.printing import escaped
 from state.routing import Risk, ToolCall
 from tools.provenance.values import (
@@ -224,14 +224,16 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
     for entry in reversed(packet.context.result_ledger):
         if entry.packet_id != packet.header.packet_id:
             document = _is_document(entry.tool_name, entry.params)
-            sources += _of_output(entry.tool_name, entry.summary, is_document=document)
+            said = entry.summary if entry.said is None else entry.said
+            sources += _of_output(entry.tool_name, said, is_document=document)
             server = entry.tool_name.partition(".")[0]
             sources += [Field(entry.tool_name, server, one) for one in entry.fields]
     for attachment in packet.content.attachments:
         sources.append(Passage(f"the attached {attachment.name}", "", plain(attachment.text)))
     for message in reversed(packet.messages):
-        if isinstance(message, AIMessage) and message.text:
-            sources.append(Passage("an earlier answer", "", plain(message.text)))
+        if message.text and (isinstance(message, AIMessage) or is_told(message)):
+            what = "an earlier message of the conversation" if is_told(message) else "an earlier answer"
+            sources.append(Passage(what, "", plain(message.text)))
     quiet = [call for call in earlier if call.open_world and not call.is_loud]
     sent = [beside_host(str(leaf.value)) for call in quiet for leaf in leaves(call.params)]
     return Evidence(
@@ -257,7 +259,7 @@ def _of_call(call: ToolCall, user: Words) -> Iterator[Field | Passage]:
     named = document and any(user.say(folded(one)) for one in _documents(call.params))
     if result.structured is not None:
         yield from _of_value(call.tool_name, result.structured)
-    for part in _of_output(call.tool_name, result.output or result.error or "", is_document=document):
+    for part in _of_output(call.tool_name, result.foreign, is_document=document):
         yield replace(part, is_named=True) if named and isinstance(part, Passage) else part
 
 

@@ -139,6 +139,8 @@ class Connection(Server):
         self._listeners = Listeners()
         self._attempts = 0
         self._failed_at = 0.0
+        self._said = ""
+        """What of the problem is not in our own words."""
         self._changes = self._listed = 0
         """How often the server said that its tools changed, and how often it had when they were last listed."""
 
@@ -182,7 +184,8 @@ class Connection(Server):
         """
         client = self._client
         if client is None or self.state != "ready":
-            raise ServerError(f"server {self.name!r} is not there: {self.problem or 'it is still starting'}")
+            problem = self.problem or "it is still starting"
+            raise ServerError(f"server {self.name!r} is not there: {problem}", self._said)
         started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
         try:
             # FastMCP's spans say what ours say, and a failed tool's words besides
@@ -194,7 +197,8 @@ class Connection(Server):
             if error.error.code == CONNECTION_CLOSED and error.error.message.startswith(_CLOSED):
                 raise self._went_away(client, error) from error
             if error.error.code == PARSE_ERROR or error.error.message == _HTTP_FAILURE:
-                raise LostCallError(f"server {self.name!r} gave no usable answer: {self._cause(error)}") from error
+                said = self._cause(error)
+                raise LostCallError(f"server {self.name!r} gave no usable answer: {said}", said) from error
             said = self._concealed(error.error.message)
             return await to_result_aside(said, None, ms_since(started), is_error=True)
         except ToolError as error:
@@ -202,7 +206,8 @@ class Connection(Server):
         except _LOST as error:
             raise self._went_away(client, error) from error
         except ValidationError as error:
-            raise LostCallError(f"server {self.name!r} answered against the protocol: {self._cause(error)}") from error
+            said = self._cause(error)
+            raise LostCallError(f"server {self.name!r} answered against the protocol: {said}", said) from error
         took, cut, failed = ms_since(started), len(answer.content) > MAX_PARTS, bool(answer.is_error)
         text, structured, attachments = await read_answer(answer.content, answer.structured_content, self._keep_file)
         how = {"is_error": failed, "cut": cut, "keep": self._keep, "attachments": attachments}
@@ -294,7 +299,9 @@ class Connection(Server):
         """Return the error for a call whose session ended; a newer session is left alone."""
         if client is self._client and self.state == "ready":
             self.fail(error)
-        return LostCallError(f"server {self.name!r} went away during the call: {self.problem or self._cause(error)}")
+        said = self._cause(error)
+        problem = self.problem if self.state == "failed" else said
+        return LostCallError(f"server {self.name!r} went away during the call: {problem}", said)
 
     def fail(self, error: BaseException) -> None:
         """Count the server as failed, with what went wrong as its problem."""
@@ -302,9 +309,9 @@ class Connection(Server):
         self.specs = ()
         self._attempts += 1
         self._failed_at = time.monotonic()
-        self.problem = self._cause(error)
+        self.problem = self._said = self._cause(error)
         if self._log is not None:
-            self.problem += f"; what it printed is in {self._log.path}"
+            self.problem += f"; what it printed is in {self._log.called}"
 
     def _cause(self, error: BaseException) -> str:
         flaw = self._client.transport.flaw if self._client else ""

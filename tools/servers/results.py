@@ -40,6 +40,7 @@ def to_result(
         return ToolResult(
             success=False,
             error=text.strip() or "the tool reported an error without saying which",
+            said=None if text.strip() else "",
             execution_time_ms=execution_time_ms,
             truncated=cut,
             attachments=attachments,

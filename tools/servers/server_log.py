@@ -20,6 +20,11 @@ class ServerLog:
         self.path = path
         self._lock = Lock()
 
+    @property
+    def called(self) -> str:
+        """What whoever asks is told of its place: nothing of this machine, as they may be elsewhere."""
+        return f"{self.path.parent.name}/{self.path.name} of Packetgate's data folder"
+
     def start(self) -> None:
         """Begin anew. Blocking."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -216,3 +216,25 @@ async def test_several_calls_are_decided_at_once_where_all_are_shown(discord: Di
         await discord.press(ADA, question, "Approve all")
         await discord.answer(LOBBY, "Created b.txt")
     assert [(workshop.folder / name).read_text() for name in ("a.txt", "b.txt")] == ["hello", "hello"]
+
+
+@pytest.mark.parametrize("presses", [ADA, EVE])
+async def test_what_is_remembered_holds_for_the_one_who_asked(
+    discord: DiscordStandIn, workshop: Workshop, presses: int
+):
+    """Neither for others in the channel, nor for somebody who approves there and said it."""
+    (workshop.folder / "packetgate.toml").write_text('[policy]\nremember = "always"\n')
+    written = workshop.folder / "notes.txt"
+    async with workshop.bot(WRITING):
+        await discord.press(presses, await asked(discord), "Always")
+        await discord.answer(LOBBY, "Created notes.txt")
+        for other in (BEN, EVE):
+            written.unlink(missing_ok=True)
+            await discord.say(other, LOBBY, WRITE, mentions=[BOT])
+            question = await discord.question(LOBBY, f"<@{other}>, may this run?")
+            assert not written.exists()
+            await discord.press(other, question, "Reject")
+            await discord.answer(LOBBY, "you denied it")
+        answers = len(discord.by_bot(LOBBY))
+        await discord.say(ADA, LOBBY, WRITE, mentions=[BOT])
+        await discord.until(lambda: len(discord.by_bot(LOBBY)) > answers and written.exists())

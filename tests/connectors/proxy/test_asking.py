@@ -163,6 +163,24 @@ async def test_what_is_remembered_is_not_asked_about_again_and_outlives_the_proc
     assert written == ["x", "x"]
 
 
+async def test_what_is_remembered_holds_for_the_client_that_was_asked(
+    tmp_path: Path, make: Make, era: Era, written: list[str]
+) -> None:
+    tokens = {f"{name}-token-0123456789": name for name in ("ide", "desk")}
+    preferences = Preferences(policy=Policy(remember="always"))
+    async with (
+        gateway_over(ledger_server(written), home=tmp_path, preferences=preferences, allow_write_tools=True) as gateway,
+        served(gateway, tokens) as address,
+    ):
+        ide, desk = tokens
+        for token, asks in ((ide, True), (ide, False), (desk, True), (desk, False), (ide, False)):
+            async with talking(f"{address}/mcp", make, era, lambda *_: "always", token) as talk:
+                assert not (await talk.call("call_changing_tool", **ADD)).is_error
+                assert len(talk.asked) == asks
+                assert f"asked by {tokens[token]} in proxy" in "".join(talk.asked) or not asks
+    assert written == ["x"] * 5
+
+
 async def test_a_destination_that_only_a_text_gave_is_shown_with_its_sentence(
     tmp_path: Path, make: Make, written: list[str]
 ) -> None:

@@ -89,5 +89,6 @@ async def test_by_its_own_name_a_tool_says_that_its_server_is_not_there(tmp_path
     ):
         said = await talk.call("notes.get_pid")
         assert said.is_error
-        assert said.text.startswith("server 'notes' is not there: Connection closed")
+        assert said.text.startswith("server 'notes' is not there: Connection closed; what it printed is in logs/")
+        assert str(tmp_path) not in said.text
         assert "Unknown tool" in (await talk.call("elsewhere.get_pid")).text

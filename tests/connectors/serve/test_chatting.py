@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.mcp_servers import until
 from support.scripted_openai import ScriptedOpenAI
+from support.terminals import chatting
+
+from connectors.opening import open_sessions
+from graph.settings import Settings
 
 WRITE = 'Write "seven" to new.txt'
 PEOPLE = 50
@@ -95,6 +100,29 @@ async def test_an_approval_counts_in_its_own_conversation_alone(cli: CommandLine
             await Chat(served.client("cat-token-0123456789")).say("Hello")
 
 
+async def test_what_is_remembered_holds_for_the_one_who_asked(cli: CommandLine) -> None:
+    """Also among those who share a token, as far as their client says who they are."""
+    tokens = "".join(f'[serve.clients.{name}]\ntoken = "{name}-token-0123456789"\n' for name in ("ann", "ben"))
+    (cli.folder / "packetgate.toml").write_text(f'[policy]\nremember = "always"\n{tokens}')
+    new = cli.folder / "new.txt"
+    async with serving(cli, "--allow-writes") as served:
+        ann, ben = (served.client(f"{name}-token-0123456789") for name in ("ann", "ben"))
+        people = [
+            Chat(ann),
+            Chat(ben),
+            Chat(ann, {"user": "cat"}),
+            Chat(served.client("ann-token-0123456789", **{"X-OpenWebUI-User-Id": "dan"})),
+        ]
+        for chat, asker in zip(people, ("ann", "ben", "ann/cat", "ann/dan"), strict=True):
+            asked = await chat.say(WRITE)
+            assert f"asked by {asker} in serve" in " ".join(asked.split())
+            assert "Created new.txt" in await chat.say("always")
+            new.unlink()
+        for chat in people:
+            assert "Created new.txt" in await Chat(chat.client, chat.options).say(WRITE)
+            new.unlink()
+
+
 def turns_of(cli: CommandLine) -> Counter[str]:
     """Return how many turns each session has had."""
     rows = map(json.loads, cli.run("audit", "--json").out.splitlines())
@@ -131,6 +159,36 @@ async def test_a_conversation_that_two_have_come_to_is_nobody_s(cli: CommandLine
             for chat in named:
                 await chat.say(words)
         assert sorted(turns_of(cli).values()) == [1, 1, 1, 1, 2, 2]
+
+
+async def test_of_a_session_that_is_forgotten_nothing_is_left_and_of_others_all(cli: CommandLine) -> None:
+    async with serving(cli, "--allow-writes") as served:
+        gone, stays = Chat(served.client()), Chat(served.client())
+        await gone.say("Read plan.txt")
+        (session,) = turns_of(cli)
+        for chat in (gone, stays):
+            await chat.say(WRITE)
+        await gone.say("no")
+        async with open_sessions(Settings(root=cli.folder, home=cli.home)) as sessions:
+            assert sessions.store is not None
+            kept = [item.value["session"] for item in await sessions.store.asearch(("serve",))]
+            assert Counter(kept)[session] == 4  # two answers, and a question by all that was said and by itself
+            await asyncio.to_thread(forgotten, cli, session)
+            assert [item.value["session"] for item in await sessions.store.asearch(("serve",))] == [
+                other for other in kept if other != session
+            ]
+        with pytest.raises(openai.BadRequestError, match="nothing was run"):
+            await gone.at(2).say("yes")
+        assert "Created new.txt" in await stays.say("yes")
+
+
+def forgotten(cli: CommandLine, session: str) -> None:
+    """Have a session forgotten, as its user does."""
+    with chatting(cli, "--session", session) as child:
+        child.sendline("/reset")
+        child.expect(r"\[y/N\]")
+        child.sendline("y")
+        child.expect("begins anew")
 
 
 @pytest.mark.parametrize("how", ["closed", "killed"])
@@ -270,6 +328,15 @@ async def test_what_is_not_served_is_refused_in_openai_s_shape(cli: CommandLine,
         ignored = {"model": "packetgate", "messages": [PICTURE, {"role": "system", "content": "Be brief"}, HELLO]}
         answer = await client.post("/chat/completions", json={**ignored, "temperature": 0, "tools": []})
         assert answer.json()["choices"][0]["message"]["content"].startswith("Hello!")
+
+
+async def test_of_this_machine_a_failed_server_s_log_tells_nothing(cli: CommandLine) -> None:
+    dead = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no')"]}
+    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"dead": dead}, "builtin": True}))
+    async with serving(cli) as served:
+        said = await Chat(served.client()).say("Read plan.txt")
+    assert "dead: Connection closed; what it printed is in logs/dead.log of" in said
+    assert str(cli.home) not in said
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

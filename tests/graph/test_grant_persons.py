@@ -1,0 +1,100 @@
+"""Whose calls a remembered answer is about: those of the one who asked, and of nobody else in the channel."""
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from support.graphs import session
+from support.notebook import Notebook
+from support.scripted_deciders import call, none, scripted
+
+from connectors.turn import Asked, Finished, Reply, Say
+from graph.building import build_graph
+from graph.serializer import PacketSerializer
+from graph.served import ServedGraph
+from state.packet import CognitionPacket
+from state.request import TurnRequest
+from tools.catalogue.preferences import Preferences
+from tools.execution.grants import GIVEN, Grants
+from tools.execution.journal import Entry, MemoryJournal
+from tools.servers.hub import McpHub
+
+RULES = Preferences.model_validate({"policy": {"remember": "always"}})
+ANN, BEN, NAMELESS = (TurnRequest(origin="discord", person=person) for person in ("ann", "ben", ""))
+
+
+async def run(notebook: Notebook, journal: MemoryJournal, by: TurnRequest, word: str = "") -> dict[str, Any] | str:
+    """Have a note written, and return what is asked about that, or else what its call came to; the word answers."""
+    write = scripted(call("notebook.write_note", name="a", text="avocado"))
+    async with session(write, notebook, preferences=RULES, journal=journal, allow_write_tools=True) as talk:
+        last = (await talk.events(Say("Write avocado to a", by)))[-1]
+        if isinstance(last, Finished):
+            return last.packet.routing.all_calls[-1].status.value
+        assert isinstance(last, Asked)
+        if word:
+            await talk.events(Reply(word))
+        return dict(last.question["action_requests"][0])
+
+
+async def from_before(journal: MemoryJournal) -> MemoryJournal:
+    """Return a journal with the grant of another, as it was written when persons were not kept."""
+    (row,) = await journal.of_events(GIVEN)
+    kept = row.entry.detail["grant"]
+    assert isinstance(kept, dict)
+    grant, older = {name: value for name, value in kept.items() if name != "person"}, MemoryJournal()
+    await older.record(Entry(GIVEN, row.entry.session_id, detail={"grant": grant}, key=row.entry.key))
+    return older
+
+
+@pytest.mark.parametrize("word", ["always", "session"])
+async def test_an_approval_holds_for_whom_it_was_given(notebook: Notebook, word: str):
+    journal = MemoryJournal()
+    asked = await run(notebook, journal, ANN, word)
+    assert isinstance(asked, dict)
+    assert ", asked by ann in discord: " in asked["remember"][word]
+    for other in (BEN, NAMELESS):
+        assert isinstance(await run(notebook, journal, other), dict)
+    assert await run(notebook, journal, ANN) == "executed"
+    (standing,) = await Grants(journal).all()
+    assert standing.used == 1
+    assert standing.grant.line.endswith("asked by ann in discord")
+
+
+async def test_a_refusal_holds_for_whom_it_was_given(notebook: Notebook):
+    journal = MemoryJournal()
+    await run(notebook, journal, ANN, "never")
+    assert await run(notebook, journal, ANN) == "skipped"
+    assert isinstance(await run(notebook, journal, BEN), dict)
+
+
+@pytest.mark.parametrize(
+    ("channel", "holds"), [("terminal", True), ("notebook", True), ("discord", False), ("unknown", False)]
+)
+async def test_an_approval_that_names_nobody_holds_where_one_person_speaks(
+    notebook: Notebook, channel: str, *, holds: bool
+):
+    by, journal = TurnRequest(origin=channel, person="ann"), MemoryJournal()
+    await run(notebook, journal, by, "always")
+    older = await from_before(journal)
+    (standing,) = await Grants(older).all()
+    assert standing.holds is holds
+    assert (await run(notebook, older, by) == "executed") is holds
+
+
+async def test_a_refusal_that_names_nobody_holds_for_all(notebook: Notebook):
+    journal = MemoryJournal()
+    await run(notebook, journal, ANN, "never")
+    older = await from_before(journal)
+    for by in (ANN, BEN):
+        assert await run(notebook, older, by) == "skipped"
+
+
+async def test_whom_a_server_knows_counts_and_not_what_a_client_says_of_itself(notebook: Notebook):
+    async with McpHub([notebook.connection()]) as hub:
+        saver = InMemorySaver(serde=PacketSerializer())
+        graph = ServedGraph.of(build_graph(scripted(none()), hub).compile(checkpointer=saver))
+        for number, (known, person) in enumerate([("ann", "ann"), ("", "ben")]):
+            config: Any = {"configurable": {"thread_id": f"t{number}", "langgraph_auth_user_id": known}}
+            given: Any = {"messages": [{"role": "user", "content": "Hello"}], "request": {"person": "ben"}}
+            packet = CognitionPacket.model_validate(await graph.ainvoke(given, config))
+            assert (packet.header.origin, packet.header.person) == ("server", person)
