@@ -19,6 +19,7 @@ EXTRAS = {
     "graph/journal/postgres.py": "postgres",
     "graph/http.py": "studio",
     "graph/leases.py": "postgres",
+    "graph/postgres.py": "postgres",
     "graph/storage.py": "postgres",
 }
 """Where what only an extra brings may be imported."""
