@@ -1,12 +1,10 @@
 """Sessions in PostgreSQL."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 from psycopg import AsyncConnection
 from support.command_line import CommandLine
-from support.postgres import serve_postgres
 
 from graph.journal.opening import journal_in
 from graph.leases import open_leases
@@ -17,15 +15,9 @@ from state.errors import ConfigError
 from tools.execution.journal import Entry
 
 
-@pytest.fixture(scope="module")
-def database_url() -> Iterator[str]:
-    with serve_postgres() as url:
-        yield url
-
-
-def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, database_url: str) -> None:
+def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, postgres: str) -> None:
     def run(*args: str) -> tuple[int, str]:
-        outcome = cli.run(*args, "--session", "s", PACKETGATE_DATABASE_URL=database_url)
+        outcome = cli.run(*args, "--session", "s", PACKETGATE_DATABASE_URL=postgres)
         assert outcome.err == ""
         return outcome.status, outcome.out
 
@@ -59,15 +51,15 @@ async def test_an_unusable_database_is_one_line_without_the_password(url: str, s
     assert "hunter2" not in str(caught.value)
 
 
-async def test_a_process_takes_few_connections_and_goes_on_when_they_break(database_url: str) -> None:
-    settings, most = Settings(database_url=database_url), MOST_CONNECTIONS + 2  # of leases there are two here
+async def test_a_process_takes_few_connections_and_goes_on_when_they_break(postgres: str) -> None:
+    settings, most = Settings(database_url=postgres), MOST_CONNECTIONS + 2  # of leases there are two here
     journal = journal_in(settings)
     async with (
         open_checkpointer(settings) as checkpointer,
         open_store(settings) as store,
         open_leases(settings) as leases,
         open_leases(settings) as others,
-        await AsyncConnection.connect(database_url, autocommit=True) as watching,
+        await AsyncConnection.connect(postgres, autocommit=True) as watching,
     ):
 
         async def connections(of: str = "pid") -> int:
