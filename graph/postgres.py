@@ -55,7 +55,7 @@ async def pooled(url: str, tables: str, set_up: SetUp) -> "AsyncIterator[AsyncCo
                     min_size=1,
                     max_size=MOST_CONNECTIONS,
                     timeout=PATIENCE_S,
-                    check=AsyncConnectionPool.check_connection,
+                    check=_still_open,
                     open=False,
                 )
             )
@@ -86,6 +86,12 @@ async def _make(url: str, set_up: SetUp) -> None:
                 await set_up(connection)
                 return  # and the lock ends with the connection
             await asyncio.sleep(_POLL_S)
+
+
+async def _still_open(connection: "AsyncConnection[Any]") -> None:
+    """Raise where the database has closed a connection meanwhile. To ask it every time would take a round trip."""
+    for _ in range(2):  # its last words, and then the end
+        connection.pgconn.consume_input()
 
 
 def _options() -> dict[str, Any]:
