@@ -12,6 +12,7 @@ from deciders.choosing import language_deciders, reflex_deciders, reviewed_by
 from deciders.protocols import Deciders
 from graph.building import build_graph
 from graph.journal.opening import journal_in
+from graph.kept import kept_in
 from graph.pool import model_pool
 from graph.private import private_folder
 from graph.records.prompts import prune_prompts
@@ -29,7 +30,6 @@ from tools.ranking.ranking import Meaning
 from tools.servers.config import McpConfig, load_config
 from tools.servers.hub import McpHub
 from tools.servers.opening import open_hub
-from tools.text.kept import KeptResults
 from tools.usage.learned_store import ROOT as LEARNED
 from tools.usage.store import prune
 
@@ -71,7 +71,7 @@ async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
         patience_s=settings.patience_s,
         preferences=preferences,
         sandbox=sandbox_settings(settings, preferences),
-        kept=KeptResults(settings.kept_path),
+        kept=kept_in(settings),
         meaning=await asyncio.to_thread(make_meaning, settings),
     )
 

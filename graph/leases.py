@@ -5,24 +5,30 @@ A LangGraph server needs none of it: runs of one thread wait in its own queue.
 
 import asyncio
 import fcntl
+import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graph.postgres import reached_postgres
 from graph.private import private_folder
 from graph.settings import Settings
-from graph.storage import reached_postgres
 from state.errors import ConfigError
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
+log = logging.getLogger(__name__)
+
 RETRY_S = 0.1
 """Between two looks whether a session is free; nobody is told when it is, nor in which order they asked."""
+
+_TAKE = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 
 
 class Leases(ABC):
@@ -107,22 +113,54 @@ class FileLeases(Leases):
 
 
 class PostgresLeases(Leases):
-    """Advisory locks, all held by one connection of this process."""
+    """Advisory locks, all held by one connection of this process; where it breaks, another takes them anew."""
 
-    def __init__(self, connection: "AsyncConnection[Any]") -> None:
-        self._connection = connection
+    def __init__(self, connect: "Callable[[], Awaitable[AsyncConnection[Any]]]") -> None:
+        self._connect = connect
+        self._connection: AsyncConnection[Any] | None = None
+        self._held: set[str] = set()
+        self._renewing = asyncio.Lock()
 
     async def take(self, session: str) -> bool:
         """Take a session's lock, unless somebody has it."""
-        return await self._asked("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", session)
+        taken = await self._asked(_TAKE, session)
+        if taken:
+            self._held.add(session)
+        return taken
 
     async def give_back(self, session: str) -> None:
         """Give back a lock that was taken."""
+        self._held.discard(session)
         await self._asked("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", session)
 
+    async def close(self) -> None:
+        """Give everything back."""
+        if self._connection is not None:
+            await self._connection.close()
+
     async def _asked(self, sql: str, session: str) -> bool:
-        answer = await (await self._connection.execute(sql, (session,))).fetchone()
+        from psycopg import OperationalError
+
+        connection = await self._renewed()
+        try:
+            answer = await (await connection.execute(sql, (session,))).fetchone()
+        except OperationalError:
+            if not connection.closed:
+                raise
+            answer = await (await (await self._renewed()).execute(sql, (session,))).fetchone()
         return bool(answer and answer[0])
+
+    async def _renewed(self) -> "AsyncConnection[Any]":
+        """Return a connection that holds what this process holds, as far as nobody took it since the last one broke."""
+        async with self._renewing:
+            if self._connection is None or self._connection.closed:
+                connection = await self._connect()
+                for session in self._held:
+                    answer = await (await connection.execute(_TAKE, (session,))).fetchone()
+                    if not (answer and answer[0]):
+                        log.warning("session %s: another process took its turn while the database was away", session)
+                self._connection = connection
+            return self._connection
 
 
 class NoLeases(Leases):
@@ -147,9 +185,16 @@ async def open_leases(settings: Settings) -> AsyncIterator[Leases]:
         yield FileLeases(settings.home / "leases")
         return
     with reached_postgres(settings.database_url) as url:
-        from psycopg import AsyncConnection
+        leases = PostgresLeases(partial(_connected, url))
+        try:
+            yield leases
+        finally:
+            await leases.close()
 
-        async with await AsyncConnection.connect(
-            url, autocommit=True, application_name="packetgate-leases"
-        ) as connection:
-            yield PostgresLeases(connection)
+
+async def _connected(url: str) -> "AsyncConnection[Any]":
+    """Return a connection whose end the database notices within a minute, also if it is the machine that died."""
+    from psycopg import AsyncConnection
+
+    options = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+    return await AsyncConnection.connect(url, autocommit=True, application_name="packetgate-leases", options=options)

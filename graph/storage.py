@@ -3,14 +3,15 @@
 import asyncio
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
+from graph.postgres import pooled
 from graph.private import private_file
 from graph.serializer import PacketSerializer
 from graph.settings import Settings
@@ -18,6 +19,8 @@ from state.errors import ConfigError
 
 if TYPE_CHECKING:
     from aiosqlite import Connection
+    from langgraph.store.sqlite.aio import AsyncSqliteStore
+    from psycopg import AsyncConnection
 
 ATTEMPTS = 10
 PATIENCE_S = 60.0
@@ -32,13 +35,12 @@ async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointS
         ConfigError: it cannot be opened.
     """
     if settings.database_url:
-        with reached_postgres(settings.database_url) as url:
+        async with pooled(settings.database_url, "checkpoints", _make_checkpoints) as pool:
             from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-            from psycopg import DatabaseError
 
-            async with AsyncPostgresSaver.from_conn_string(url, serde=PacketSerializer()) as postgres:
-                await _set_up(postgres, DatabaseError)
-                yield postgres
+            postgres = AsyncPostgresSaver(pool, serde=PacketSerializer())
+            postgres.lock = cast("asyncio.Lock", nullcontext())  # it is for one connection; the pool has a bound
+            yield postgres
         return
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
@@ -50,28 +52,24 @@ async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointS
 
 @asynccontextmanager
 async def open_store(settings: Settings) -> AsyncIterator[BaseStore]:
-    """Open where the record of turns is kept: in the same database, over a connection of its own.
+    """Open where the record of turns is kept: in the same database.
 
     Raises:
         ConfigError: it cannot be opened.
     """
     if settings.database_url:
-        with reached_postgres(settings.database_url) as url:
+        async with pooled(settings.database_url, "store", _make_store) as pool:
             from langgraph.store.postgres.aio import AsyncPostgresStore
-            from psycopg import DatabaseError
 
-            async with AsyncPostgresStore.from_conn_string(url) as postgres:
-                await _set_up(postgres, DatabaseError)
-                yield postgres
+            yield AsyncPostgresStore(pool)
         return
-    import aiosqlite
     from langgraph.store.sqlite.aio import AsyncSqliteStore
 
     async with _sqlite(settings.database, isolation_level=None, factory=_Writing) as connection:
         # A record that a power cut takes is no loss that every turn should wait for the disk to prevent.
         await connection.execute("PRAGMA synchronous = NORMAL")
         sqlite = AsyncSqliteStore(connection)
-        await _set_up(sqlite, aiosqlite.DatabaseError)
+        await _set_up(sqlite)
         yield sqlite
 
 
@@ -86,18 +84,28 @@ class _Writing(sqlite3.Connection):
         return super().execute("BEGIN IMMEDIATE" if sql == "BEGIN" else sql, *parameters)
 
 
-class _Migrating(Protocol):
-    async def setup(self) -> None: ...
+async def _set_up(store: "AsyncSqliteStore") -> None:
+    """Make the tables. Of processes that meet at a new file all but one fail, and find them made a moment later."""
+    import aiosqlite
 
-
-async def _set_up(database: _Migrating, race: type[Exception]) -> None:
-    """Make the tables. Of processes that meet at a new database all but one fail, and find them made a moment later."""
     for _ in range(ATTEMPTS - 1):
         try:
-            return await database.setup()
-        except race:
+            return await store.setup()
+        except aiosqlite.DatabaseError:
             await asyncio.sleep(random.uniform(0.01, 0.1))  # noqa: S311
-    return await database.setup()
+    return await store.setup()
+
+
+async def _make_checkpoints(connection: "AsyncConnection[Any]") -> None:
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+    await AsyncPostgresSaver(connection).setup()
+
+
+async def _make_store(connection: "AsyncConnection[Any]") -> None:
+    from langgraph.store.postgres.aio import AsyncPostgresStore
+
+    await AsyncPostgresStore(connection).setup()
 
 
 @asynccontextmanager
@@ -120,25 +128,3 @@ async def _sqlite(path: Path, **options: Any) -> "AsyncIterator[Connection]":
         ) from error
     finally:
         await connection.close()
-
-
-@contextmanager
-def reached_postgres(url: str) -> Iterator[str]:
-    """Check the URL, and say of a database that cannot be used why not."""
-    try:
-        import langgraph.checkpoint.postgres  # noqa: F401
-        from psycopg import OperationalError, ProgrammingError
-        from psycopg.conninfo import conninfo_to_dict
-    except ImportError as error:
-        raise ConfigError("PACKETGATE_DATABASE_URL needs the extra: pip install 'packetgate[postgres]'") from error
-    try:
-        conninfo_to_dict(url)
-    except ProgrammingError as error:  # its text would show the URL, and with it the password
-        raise ConfigError(
-            "PACKETGATE_DATABASE_URL is no PostgreSQL URL: use postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
-        ) from error
-    try:
-        yield url
-    except OperationalError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ConfigError(f"PACKETGATE_DATABASE_URL: the database cannot be reached: {reason}") from error

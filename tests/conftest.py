@@ -10,6 +10,7 @@ import pytest
 from support.command_line import CommandLine
 from support.data_folder import data_folder
 from support.gguf_model import write_tiny_gguf
+from support.postgres import serve_postgres
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
 
 if TYPE_CHECKING:
@@ -63,6 +64,13 @@ def langgraph_server_with_model(
         with serve_langgraph(folder, isolated=False, OPENAI_BASE_URL=scripted.base_url, **model) as server:
             yield server, scripted
             assert not server.alarms()
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server of the module's own."""
+    with serve_postgres() as url:
+        yield url
 
 
 @pytest.fixture

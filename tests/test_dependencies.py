@@ -18,7 +18,9 @@ EXTRAS = {
     "connectors/studio.py": "studio",
     "graph/journal/postgres.py": "postgres",
     "graph/http.py": "studio",
+    "graph/kept.py": "postgres",
     "graph/leases.py": "postgres",
+    "graph/postgres.py": "postgres",
     "graph/storage.py": "postgres",
 }
 """Where what only an extra brings may be imported."""

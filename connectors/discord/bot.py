@@ -22,10 +22,10 @@ from connectors.discord.questions import OpenQuestion, OpenQuestions
 from connectors.discord.slash import add_commands
 from connectors.opening import open_sessions
 from connectors.sessions import Sessions
+from graph.kept import kept_in
 from graph.settings import Settings
 from state.errors import ConfigError
 from state.printing import counted
-from tools.text.kept import KeptResults
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class PacketBot(discord.Client):
         super().__init__(intents=INTENTS, allowed_mentions=discord.AllowedMentions.none())
         self._config = config
         self._questions = OpenQuestions(settings.home / "discord-questions.json", self._mark)
-        self._conversations = Conversations(sessions, self._questions, KeptResults(settings.kept_path))
+        self._conversations = Conversations(sessions, self._questions, kept_in(settings))
         self._decisions = Decisions(self._conversations, config)
         rate = commands.Cooldown(config.rate.turns, config.rate.seconds)
         self._limits = commands.CooldownMapping[discord.Message](rate, lambda message: message.author.id)

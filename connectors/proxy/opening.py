@@ -13,11 +13,11 @@ from deciders.choosing import reflex_deciders
 from graph.building import build_graph
 from graph.composition import open_tools
 from graph.journal.opening import journal_in
+from graph.kept import kept_in
 from graph.settings import Settings
 from graph.storage import open_checkpointer, open_store
 from state.context import RoutingContext
 from tools.servers.hub import McpHub
-from tools.text.kept import KeptResults
 from tools.usage.learned_store import ROOT as LEARNED
 from tools.usage.store import prune
 
@@ -48,7 +48,7 @@ async def gateway_to(
         if settings.usage_days:
             await prune(store, settings.usage_days)
             await prune(store, settings.usage_days, root=LEARNED)
-        journal, kept = journal_in(settings), KeptResults(settings.kept_path)
+        journal, kept = journal_in(settings), kept_in(settings)
         graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
         used = store if settings.usage_days else None
         async with Recorder(Sessions(graph), journal, used) as recorder:

@@ -17,12 +17,12 @@ from connectors.terminal.reading import at_a_terminal, composer, reader
 from connectors.terminal.shown import Shown
 from connectors.terminal.slash import completions, is_command, obey
 from connectors.terminal.turns import WAITING, Terminal
+from graph.kept import kept_in
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.errors import PacketgateError
 from state.printing import printable
 from state.request import TurnRequest
-from tools.text.kept import KeptResults
 
 PROMPT = "you> "
 STOPPED = "stopped: /continue goes on with it, or say something else"
@@ -34,7 +34,7 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
     """Read words until the end, each put as `request`; what goes wrong with one leaves the session as it was."""
     async with open_sessions(settings) as sessions:
         terminal = Terminal(
-            *(sessions, session, context, Shown(settings), KeptResults(settings.kept_path)),
+            *(sessions, session, context, Shown(settings), kept_in(settings)),
             interactive=True,
             read=reader(),
             show_journey=False,

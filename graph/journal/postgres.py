@@ -5,16 +5,17 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from graph.journal.chain import Head, Row, chained
-from graph.journal.table import ERASE, HEAD, INSERT, MOVE, OTHER, REFUSAL, TABLES, TAKEN, DatabaseJournal
-from graph.storage import reached_postgres
+from graph.journal.table import ERASE, HEAD, INSERT, MOVE, OTHER, REFUSAL, TABLES, DatabaseJournal
+from graph.postgres import pooled
 from tools.execution.journal import Entry
 
 if TYPE_CHECKING:
-    from psycopg import AsyncConnection
+    from psycopg import AsyncConnection, AsyncCursor
 
 _LOCK = 7_326_451_903
 """The advisory lock under which the chain grows."""
 
+_TAKEN = "SELECT 1 FROM journal WHERE key = ANY(%s) LIMIT 1"
 _TRIGGERS = f"""
 CREATE OR REPLACE FUNCTION journal_refuses() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION '{REFUSAL}'; END $$;
@@ -26,19 +27,26 @@ WHEN (NEW.detail IS NOT NULL OR {OTHER}) EXECUTE FUNCTION journal_refuses();
 
 
 class PostgresJournal(DatabaseJournal):
-    """Over a connection for each use: a turn writes a handful of times."""
+    """Over the connections that a process shares."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     async def record(self, *entries: Entry) -> bool:
-        """Write entries down; they are on the disk when this returns."""
-        async with self._opened() as connection:
-            for entry in entries:
-                if entry.key is not None and await _fetched(connection, TAKEN, (entry.key,)):
-                    return False
-            (head,) = await _fetched(connection, HEAD) or [Head()]
-            rows = chained(entries, Head(*head))
+        """Write entries down; wait for the disk where one of them is to outlast a loss of power.
+
+        All journals of a database wait for each other here, so that it takes two round trips, whatever is written.
+        """
+        keys = [entry.key for entry in entries if entry.key is not None]
+        lasting = "on" if keys or any(entry.is_lasting for entry in entries) else "off"
+        async with self._opened() as connection, connection.pipeline(), connection.transaction():
+            await connection.execute(f"SET LOCAL synchronous_commit = {lasting}")
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            taken = await _cursor(connection, _TAKEN, (keys,))
+            newest = await _cursor(connection, HEAD)
+            if await taken.fetchone():
+                return False
+            rows = chained(entries, Head(*(await newest.fetchone() or Head())))
             async with connection.cursor() as cursor:
                 await cursor.executemany(_filled(INSERT), rows)
             await connection.execute(_filled(MOVE), (rows[-1].seq, rows[-1].hash))
@@ -52,28 +60,29 @@ class PostgresJournal(DatabaseJournal):
     async def head(self) -> Head:
         """Return where the journal ends, as it is kept beside the rows."""
         async with self._opened() as connection:
-            found = await _fetched(connection, HEAD)
-        return Head(*found[0]) if found else Head()
+            return Head(*(await (await _cursor(connection, HEAD)).fetchone() or Head()))
 
     async def _read(self, sql: str, values: Sequence[object]) -> list[Row]:
         async with self._opened() as connection:
-            return [Row(*found) for found in await _fetched(connection, sql, values)]
+            return [Row(*found) for found in await (await _cursor(connection, _filled(sql), values)).fetchall()]
 
     @asynccontextmanager
     async def _opened(self) -> "AsyncIterator[AsyncConnection[Any]]":
-        """Open a transaction that no other one writes beside."""
-        with reached_postgres(self._url) as url:
-            from psycopg import AsyncConnection
-
-            async with await AsyncConnection.connect(url) as connection:
-                await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-                if await _fetched(connection, "SELECT to_regclass('journal_head')") == [(None,)]:
-                    await connection.execute(TABLES + _TRIGGERS)
-                yield connection
+        async with pooled(self._url, "journal", _make) as pool, pool.connection() as connection:
+            yield connection
 
 
-async def _fetched(connection: "AsyncConnection[Any]", sql: str, values: Sequence[object] = ()) -> list[Any]:
-    return await (await connection.execute(_filled(sql), values)).fetchall()
+async def _make(connection: "AsyncConnection[Any]") -> None:
+    if await (await _cursor(connection, "SELECT to_regclass('journal_head')")).fetchone() == (None,):
+        await connection.execute(TABLES + _TRIGGERS, prepare=False)  # all at once, or none of it
+
+
+async def _cursor(
+    connection: "AsyncConnection[Any]", sql: str, values: Sequence[object] = ()
+) -> "AsyncCursor[tuple[Any, ...]]":
+    from psycopg.rows import tuple_row
+
+    return await connection.cursor(row_factory=tuple_row).execute(sql, values)
 
 
 def _filled(sql: str) -> str:

@@ -3,7 +3,6 @@ from collections.abc import Iterator
 import pytest
 from support.notebook import Notebook
 from support.openai_models import model_at
-from support.postgres import serve_postgres
 from support.scripted_openai import ScriptedOpenAI
 from support.telemetry import Telemetry, recording
 
@@ -35,10 +34,3 @@ def telemetry() -> Iterator[Telemetry]:
     recorded.clear()
     yield recorded
     recorded.clear()
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL server of the module's own."""
-    with serve_postgres() as url:
-        yield url

@@ -1,25 +1,23 @@
 """Sessions in PostgreSQL."""
 
-from collections.abc import Iterator
+import asyncio
 
 import pytest
+from psycopg import AsyncConnection
 from support.command_line import CommandLine
-from support.postgres import serve_postgres
 
+from graph.journal.opening import journal_in
+from graph.leases import open_leases
+from graph.postgres import MOST_CONNECTIONS
 from graph.settings import Settings
-from graph.storage import open_checkpointer
+from graph.storage import open_checkpointer, open_store
 from state.errors import ConfigError
+from tools.execution.journal import Entry
 
 
-@pytest.fixture(scope="module")
-def database_url() -> Iterator[str]:
-    with serve_postgres() as url:
-        yield url
-
-
-def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, database_url: str) -> None:
+def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, postgres: str) -> None:
     def run(*args: str) -> tuple[int, str]:
-        outcome = cli.run(*args, "--session", "s", PACKETGATE_DATABASE_URL=database_url)
+        outcome = cli.run(*args, "--session", "s", PACKETGATE_DATABASE_URL=postgres)
         assert outcome.err == ""
         return outcome.status, outcome.out
 
@@ -37,7 +35,10 @@ def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, dat
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("postgresql://me:hunter2@127.0.0.1:9/none", "PACKETGATE_DATABASE_URL: the database cannot be reached: "),
+        (
+            "postgresql://me:hunter2@127.0.0.1:9/none",
+            "PACKETGATE_DATABASE_URL: postgresql://me@127.0.0.1:9/none cannot be",
+        ),
         ("mysql://me:hunter2@127.0.0.1/none", "PACKETGATE_DATABASE_URL is no PostgreSQL URL: use postgresql://"),
     ],
 )
@@ -48,3 +49,39 @@ async def test_an_unusable_database_is_one_line_without_the_password(url: str, s
     assert str(caught.value).startswith(said)
     assert "\n" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+async def test_a_process_takes_few_connections_and_goes_on_when_they_break(postgres: str) -> None:
+    settings, most = Settings(database_url=postgres), MOST_CONNECTIONS + 2  # of leases there are two here
+    journal = journal_in(settings)
+    async with (
+        open_checkpointer(settings) as checkpointer,
+        open_store(settings) as store,
+        open_leases(settings) as leases,
+        open_leases(settings) as others,
+        await AsyncConnection.connect(postgres, autocommit=True) as watching,
+    ):
+
+        async def connections(of: str = "pid") -> int:
+            query = f"SELECT count({of}) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename IS NOT NULL"
+            found = await (await watching.execute(query)).fetchone()
+            return int(found[0]) if found else 0
+
+        async def one(number: int) -> None:
+            await journal.record(Entry("x", f"s{number}"))
+            await store.aput(("t",), f"{number}", {"n": number})
+            assert await checkpointer.aget_tuple({"configurable": {"thread_id": f"s{number}"}}) is None
+            seen.append(await connections())
+
+        async with leases.held("a"):
+            seen: list[int] = []
+            await asyncio.gather(*(one(number) for number in range(60)))
+            assert max(seen) <= most
+            assert await connections("pg_terminate_backend(pid)") > 2
+            while await connections():  # noqa: ASYNC110  the database does not tell
+                await asyncio.sleep(0.01)
+            await asyncio.gather(*(one(number) for number in range(60, 70)))
+            assert await leases.take("b")  # and takes `a` again, on the way
+            assert await others.is_taken("a")
+            assert await others.is_taken("b")
+        assert not await others.is_taken("a")

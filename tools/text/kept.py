@@ -54,15 +54,7 @@ class KeptResults:
         if isinstance(content, str):
             content = _in_lines(content[:MAX_KEPT_CHARS]).encode(errors="replace")
         handle = token_hex(8)
-        with suppress(OSError):
-            for folder in (self._folder, session):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._prune(session, len(content))
-            file = session / handle
-            file.touch(mode=0o600, exist_ok=False)
-            file.write_bytes(content)
-            return PREFIX + handle
-        return ""
+        return PREFIX + handle if self._write(session / handle, content) else ""
 
     def read(self, handle: str) -> str | None:
         """Return the text that this session keeps under a handle; None where there is no such thing, or no more.
@@ -78,9 +70,24 @@ class KeptResults:
     def file(self, handle: str, session: str) -> Path | None:
         """Return where a session keeps what has this handle; None where it does not, or no more."""
         folder, name = self._of(session), handle.removeprefix(PREFIX)
-        if folder is None or not _NAME.fullmatch(name) or not (folder / name).is_file():
+        if folder is None or not _NAME.fullmatch(name) or not self._is_here(folder / name):
             return None
         return folder / name
+
+    def _is_here(self, file: Path) -> bool:
+        """Whether there is such a file."""
+        return file.is_file()
+
+    def _write(self, file: Path, content: bytes) -> bool:
+        """Write a file of a session; return whether that could be done."""
+        with suppress(OSError):
+            for folder in (self._folder, file.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._prune(file.parent, len(content))
+            file.touch(mode=0o600)
+            file.write_bytes(content)
+            return True
+        return False
 
     def _of(self, session: str) -> Path | None:
         return self._folder / sha256(session.encode()).hexdigest()[:32] if session else None

@@ -150,7 +150,7 @@ def _turn(
         from connectors.opening import open_sessions
         from connectors.terminal.reading import at_a_terminal
         from connectors.terminal.turns import Terminal
-        from tools.text.kept import KeptResults
+        from graph.kept import kept_in
 
         async with open_sessions(settings) as sessions:
             terminal = Terminal(
@@ -160,7 +160,7 @@ def _turn(
                 as_json=as_json,
                 interactive=at_a_terminal() and not as_json,
                 shown=shown,
-                kept=KeptResults(settings.kept_path),
+                kept=kept_in(settings),
                 options=_again(given),
             )
             return await terminal.run_once(said)

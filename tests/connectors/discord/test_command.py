@@ -25,6 +25,23 @@ async def test_it_answers_until_it_is_told_to_end(cli: CommandLine, discord: Dis
     assert (cli.folder / "notes.txt").read_text() == "hello"
 
 
+async def test_a_bot_on_another_machine_takes_over(
+    cli: CommandLine, discord: DiscordStandIn, tmp_path: Path, postgres: str
+):
+    (cli.folder / "packetgate.toml").write_text(ALLOWED)
+    where = {"PACKETGATE_DATABASE_URL": postgres}
+    async with running(cli, discord, tmp_path / "patch", **where):
+        await discord.until(lambda: discord.gateway.is_connected)
+        await discord.say(ADA, ADAS, 'Write "hello" to notes.txt')
+        question = await discord.question(ADAS)
+    other = CommandLine(cli.folder, tmp_path / "another home")
+    async with running(other, discord, tmp_path / "patch2", **where):
+        await discord.until(lambda: discord.gateway.is_connected)
+        await discord.press(ADA, question, "Approve")
+        await discord.answer(ADAS, "Created notes.txt")
+    assert (cli.folder / "notes.txt").read_text() == "hello"
+
+
 @pytest.mark.parametrize(
     ("variables", "config", "says"),
     [

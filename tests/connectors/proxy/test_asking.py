@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,14 @@ async def test_where_nobody_can_be_asked_the_refusal_says_how_to_allow_it(
         assert await events(gateway) == ["call_proposed"]
 
 
-@pytest.mark.parametrize("answer", ["yes", "no"])
+@pytest.mark.parametrize(("answer", "database"), [("yes", "sqlite"), ("no", "sqlite"), ("yes", "postgres")])
 async def test_what_waits_is_answered_beside_the_client_and_its_result_is_fetched_once(
-    cli: CommandLine, answer: str
+    request: pytest.FixtureRequest, cli: CommandLine, answer: str, database: str
 ) -> None:
-    environment = {**cli.environment, "PACKETGATE_HOME": str(cli.home)}
+    """With PostgreSQL it is answered on another machine."""
+    where = {"PACKETGATE_DATABASE_URL": request.getfixturevalue("postgres")} if database == "postgres" else {}
+    other = CommandLine(cli.folder, cli.home.with_name("another home")) if where else cli
+    environment = {**cli.environment, **where}
     transport = StdioTransport(str(COMMAND), ["proxy", "--allow-writes"], cwd=str(cli.folder), env=environment)
     call = {"name": "ai.write", "arguments": {"path": "new.txt", "content": "hello", "mode": "overwrite"}}
     async with Client(transport, mode="legacy") as client:
@@ -115,9 +119,9 @@ async def test_what_waits_is_answered_beside_the_client_and_its_result_is_fetche
         text = said.content[0].text
         assert said.is_error
         session = re.search(r"--session (\S+) yes", text)[1]
-        shown = await asyncio.to_thread(cli.run, "answer", "--session", session)
+        shown = await asyncio.to_thread(partial(other.run, "answer", "--session", session, **where))
         assert "new.txt" in shown.out + shown.err
-        done = await asyncio.to_thread(cli.run, "answer", "--session", session, answer)
+        done = await asyncio.to_thread(partial(other.run, "answer", "--session", session, answer, **where))
         assert done.status in {0, 1}, done.err
         assert (cli.folder / "new.txt").exists() == (answer == "yes")
         again = await client.call_tool_mcp("call_changing_tool", call)

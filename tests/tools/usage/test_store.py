@@ -1,13 +1,12 @@
 """Records in every store that LangGraph has for one machine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-from support.postgres import serve_postgres
 from support.usage import turn, used
 
 from graph.settings import Settings
@@ -18,12 +17,6 @@ from tools.usage.store import ROOT, keep, prune, read_usage
 
 STORES = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 SESSIONS = ["", ".", "%", "a", "a.b", "a%2Eb", "A", "a_b", "a*b", "[a]", "\N{SNOWMAN}", "langgraph", "with space"]
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    with serve_postgres() as url:
-        yield url
 
 
 @pytest.fixture(params=STORES)

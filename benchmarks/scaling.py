@@ -1,0 +1,149 @@
+"""Packets a second: one process on SQLite, one and two on one PostgreSQL; and what the database alone can write.
+
+A packet is a whole turn of the reflexes: a file is read, and the answer told. Every process runs as many turns at once
+as it is told to, on threads of its own; a row is measured several times, in turns with the others, and its median told.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+from connectors.asking import Say
+from connectors.opening import open_sessions
+from connectors.turn import Finished, run_turn
+from graph.journal.opening import journal_in
+from graph.settings import Settings
+from state.base import new_id
+from state.context import RoutingContext
+from tools.execution.journal import Entry
+
+ROWS = {"one process, SQLite": ("sqlite", 1), "one, PostgreSQL": ("postgres", 1), "two, PostgreSQL": ("postgres", 2)}
+AT_ONCE = 16
+WARM_UP = 16
+
+
+@dataclass(frozen=True)
+class Load:
+    """What each process does."""
+
+    settings: Settings
+    turns: int
+    work: Callable[["Load", Barrier], float]
+
+
+def packets(load: Load, together: Barrier) -> float:
+    """Return how long a process's turns take, in seconds, once all processes are ready."""
+    return asyncio.run(_packets(load, together))
+
+
+def entries(load: Load, together: Barrier) -> float:
+    """Return how long as many entries of the journal take: what all processes wait for in turn."""
+    return asyncio.run(_entries(load, together))
+
+
+async def _packets(load: Load, together: Barrier) -> float:
+    room = asyncio.Semaphore(AT_ONCE)
+    async with open_sessions(load.settings) as sessions:
+
+        async def turn() -> None:
+            async with room:
+                events = run_turn(sessions, Say("Read notes.txt"), new_id(), RoutingContext())
+                told = [event async for event in events]
+            if not isinstance(told[-1], Finished) or "seven" not in told[-1].packet.response.candidate:
+                raise RuntimeError(f"a turn failed: {told[-1]}")
+
+        await asyncio.gather(*(turn() for _ in range(WARM_UP)))
+        await asyncio.to_thread(together.wait)
+        started = time.perf_counter()
+        await asyncio.gather(*(turn() for _ in range(load.turns)))
+        return time.perf_counter() - started
+
+
+async def _entries(load: Load, together: Barrier) -> float:
+    journal, room = journal_in(load.settings), asyncio.Semaphore(AT_ONCE)
+
+    async def write() -> None:
+        async with room:
+            await journal.record(Entry("measured", new_id()))
+
+    await write()
+    await asyncio.to_thread(together.wait)
+    started = time.perf_counter()
+    await asyncio.gather(*(write() for _ in range(load.turns)))
+    return time.perf_counter() - started
+
+
+def per_second(load: Load, processes: int) -> float:
+    """Return what all processes do together in a second."""
+    context = multiprocessing.get_context("spawn")
+    with context.Manager() as manager:
+        together, took = manager.Barrier(processes), manager.list()
+        started = [context.Process(target=_one, args=(load, together, took)) for _ in range(processes)]
+        for process in started:
+            process.start()
+        for process in started:
+            process.join()
+        if any(process.exitcode for process in started):
+            raise RuntimeError("a process failed: what it said stands above")
+        return processes * load.turns / float(max(took))
+
+
+def _one(load: Load, together: Barrier, took: "list[float]") -> None:
+    took.append(load.work(load, together))
+
+
+@contextmanager
+def databases(url: str | None) -> Iterator[dict[str, Settings]]:
+    """Yield the settings for either database."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "notes.txt").write_text("The gate opens at seven.\n")
+        yield {
+            "sqlite": Settings(home=root / "home", root=root),
+            "postgres": Settings(home=root / "home", root=root, database_url=url),
+        }
+
+
+def measure(url: str, turns: int, runs: int) -> Iterator[dict[str, object]]:
+    """Yield each row: the median of its runs, and its ratio to the first row of its kind, run by run."""
+    for what, work in (("packets", packets), ("journal entries", entries)):
+        found: dict[str, list[float]] = {name: [] for name in ROWS}
+        for _ in range(runs):
+            with databases(url) as settings:
+                for name, (database, processes) in ROWS.items():
+                    many = turns if work is packets else 10 * turns
+                    found[name].append(per_second(Load(settings[database], many, work), processes))
+        base = found[next(iter(ROWS))]
+        for name, rates in found.items():
+            ratios = [rate / first for rate, first in zip(rates, base, strict=True)]
+            yield {
+                "what": what,
+                "where": name,
+                "per_second": round(statistics.median(rates), 1),
+                "spread": [round(min(rates), 1), round(max(rates), 1)],
+                "ratio": round(statistics.median(ratios), 2),
+                "runs": runs,
+            }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("url", help="an empty PostgreSQL database: postgresql://...")
+    parser.add_argument("--turns", type=int, default=200, help="of each process in a run (default %(default)s)")
+    parser.add_argument("--runs", type=int, default=3, help="of each row (default %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line a row")
+    given = parser.parse_args()
+    for row in measure(given.url, given.turns, given.runs):
+        line = "{where}: {per_second} {what} a second ({spread[0]} to {spread[1]}), {ratio} times the first"
+        sys.stdout.write((json.dumps(row) if given.json else line.format(**row)) + "\n")
+        sys.stdout.flush()

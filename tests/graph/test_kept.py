@@ -1,0 +1,39 @@
+"""Kept results on one database are read on every machine that shares it."""
+
+import asyncio
+from pathlib import Path
+
+from graph.kept import kept_in
+from graph.settings import Settings
+from tools.text.kept import MAX_RESULTS, KeptResults, of_session
+
+
+def machine(tmp_path: Path, name: str, url: str) -> KeptResults:
+    return kept_in(Settings(home=tmp_path / name, database_url=url))
+
+
+async def test_a_handle_is_read_on_another_machine_by_its_session_alone(tmp_path: Path, postgres: str) -> None:
+    here, there = machine(tmp_path, "here", postgres), machine(tmp_path, "there", postgres)
+    with of_session("one"):
+        assert there.read("kept:0123456789abcdef") is None
+        text, data = here.keep("a long text"), here.keep(b"\x89PNG\xff")
+        assert there.read(text) == "a long text"
+        file = there.file(data, "one")
+        assert file is not None
+        assert file.is_relative_to(tmp_path / "there")
+        assert file.read_bytes() == b"\x89PNG\xff"
+    with of_session("two"):
+        assert there.read(text) is None
+
+
+async def test_what_is_kept_there_has_a_bound(tmp_path: Path, postgres: str) -> None:
+    machines = [machine(tmp_path, f"machine {number}", postgres) for number in range(3)]
+
+    def keep(number: int) -> str:
+        with of_session("many"):
+            return machines[number % 3].keep(f"text {number}")
+
+    handles = [await asyncio.to_thread(keep, number) for number in range(MAX_RESULTS + 9)]
+    with of_session("many"):
+        left = [handle for handle in handles if machine(tmp_path, "new", postgres).read(handle) is not None]
+    assert left == handles[-MAX_RESULTS:]
