@@ -13,10 +13,10 @@ from fastmcp.tools.base import ToolResult
 
 from connectors.proxy.asking import ANSWER, asking_result, elicited, is_modern, reply_in, waits, way_to_ask
 from connectors.proxy.chain import Wanted
-from connectors.proxy.gateway import PATIENCE_S, Gateway
+from connectors.proxy.gateway import PATIENCE_S, Gateway, refusal
 from connectors.proxy.results import MOST_EVENT_BYTES, by_meta_tool, direct
 from connectors.proxy.sessions import ProxySession
-from state.errors import CallRefusedError, PacketgateError
+from state.errors import CallRefusedError, InputError, PacketgateError
 from state.packet import CognitionPacket
 from tools.execution.journal import Entry
 from tools.servers.relaying import Relay, relayed_to
@@ -45,7 +45,7 @@ class Calling:
         catalogue = await self.gateway.catalogue(session)
         on_list = {entry.tool_name for entry in await self.gateway.listed(session, catalogue)}
         if name not in on_list | session.seen:
-            raise ToolError(
+            raise refusal(
                 f"{name} is not on your list: call it by call_read_tool or call_changing_tool, or say with set_context "
                 "what you want"
             )
@@ -83,6 +83,8 @@ class Calling:
             if not decided.routing.calls[0].status.is_final:
                 with relayed_to(_relay_to(ctx)):
                     packet, entries = await _cancelled_once(self.gateway.chain.executed(decided))
+        except (CallRefusedError, InputError) as error:
+            raise refusal(str(error)) from error
         except PacketgateError as error:
             raise ToolError(str(error)) from error
         session.took(packet)

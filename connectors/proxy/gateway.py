@@ -1,6 +1,7 @@
 """The proxy's own state: who asks, in which session, and what they are shown."""
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 
 from fastmcp import Context
@@ -33,6 +34,11 @@ PATIENCE_S = 5.0
 """How long a client that connects waits for what the servers say of themselves, and a cancelled call for its server."""
 PROCESS = "process"
 """The session of a client that started this process for itself, where its protocol has none."""
+
+
+def refusal(why: str) -> ToolError:
+    """Return the error that tells a client why a call is not made: it is told to nobody else."""
+    return ToolError(why, log_level=logging.DEBUG)
 
 
 @dataclass
@@ -72,7 +78,7 @@ class Gateway:
         if context_id:
             found = self.book.found(context_id, client)
             if found is None:
-                raise ToolError(f"there is no context {context_id!r} here, or no more: call set_context for a new one")
+                raise refusal(f"there is no context {context_id!r} here, or no more: call set_context for a new one")
             return found
         session = self._session_of_connection(ctx, client, settings)
         context = _context_of_url(ctx)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import mcp_types
-from fastmcp.exceptions import NotFoundError, ToolError
+from fastmcp.exceptions import NotFoundError
 from fastmcp.prompts.base import Prompt, PromptResult
 from fastmcp.resources.base import Resource, ResourceContent, ResourceResult
 from fastmcp.resources.template import ResourceTemplate
@@ -16,7 +16,7 @@ from fastmcp.server.transforms.namespace import Namespace
 from fastmcp.tools.base import Tool
 from fastmcp.utilities.versions import VersionSpec
 
-from connectors.proxy.gateway import Gateway
+from connectors.proxy.gateway import Gateway, refusal
 from state.printing import fenced
 from state.redaction import redacted
 
@@ -156,7 +156,7 @@ class Passing(Middleware):
             return await call_next(context)
         except NotFoundError as error:
             if down := self._gateway.chain.down(context.message.name, self._gateway.settings_of_request()):
-                raise ToolError(down) from error
+                raise refusal(down) from error
             raise
 
     async def on_read_resource(

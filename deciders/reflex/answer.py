@@ -9,6 +9,7 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.printing import fenced, shorten
 from state.routing import Risk, ToolCall
+from state.sections import ServerHealth
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.text.passages import nearest_passages
@@ -40,9 +41,10 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
         if routing.suggestions:
             told.append(("Nearest tools: " + ", ".join(routing.suggestions) + ".", ""))
         told = told or [(_nothing_fits(request, catalogue), "")]
-    problems = [server.trouble for server in packet.context.servers if server.trouble]
-    if problems and not is_small_talk(request):
-        told.append(("Not everything was reachable: " + "; ".join(problems) + ".", ""))
+    if not is_small_talk(request):
+        troubled = [server for server in packet.context.servers if server.trouble]
+        told += _trouble("Not everything was reachable", [one for one in troubled if one.state != "ready"])
+        told += _trouble("Not every tool is there", [one for one in troubled if one.state == "ready"])
     if packet.content.attachments:
         names = ", ".join(one.name for one in packet.content.attachments)
         told.append((f"Without a language model I cannot read what came with it: {names}.", ""))
@@ -51,6 +53,10 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
         markdown="\n\n".join(f"{words.rstrip()}\n{fenced(output)}" if output else words for words, output in told),
         decided_by="reflex",
     )
+
+
+def _trouble(what: str, servers: Sequence[ServerHealth]) -> list[tuple[str, str]]:
+    return [(f"{what}: {'; '.join(server.trouble for server in servers)}.", "")] if servers else []
 
 
 def _hello(catalogue: Catalogue) -> str:

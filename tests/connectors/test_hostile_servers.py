@@ -23,6 +23,10 @@ def test_hostile_servers_beside_a_good_one(cli: CommandLine):
     assert (listed.status, examined.status, asked.status, page.status) == (0, 1, 0, 0)
     assert "The gate opens at seven." in asked.out
     assert "unfit.get_time" in listed.out
+    answer = " ".join(asked.out.split())
+    assert answer.index("Not everything was reachable: ") < answer.index(
+        "Not every tool is there: unfit: not offered: "
+    )
     for done in (listed, examined, asked):
         said = " ".join((done.out + done.err).split())
         assert "unfit" in said

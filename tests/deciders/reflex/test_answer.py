@@ -106,9 +106,16 @@ async def test_servers_that_are_not_there_are_named():
     servers = (
         ServerHealth(name="mail", state="failed", problem="it burned down"),
         ServerHealth(name="ok", state="ready"),
+        ServerHealth(name="slow", state="connecting"),
+        ServerHealth(name="odd", state="ready", tools=3, problem="not offered: 'x': nothing fits its schema"),
     )
     text = await answer(packet("Read a", done("files.read_file", S.FAILED, path="a"), servers=servers))
-    assert text.endswith("Not everything was reachable: mail: it burned down.")
+    assert text.endswith(
+        "Not everything was reachable: mail: it burned down; slow: still starting.\n\n"
+        "Not every tool is there: odd: not offered: 'x': nothing fits its schema."
+    )
+    text = await answer(packet("Read a", done("files.read_file", S.FAILED, path="a"), servers=servers[3:]))
+    assert "reachable" not in text
 
 
 async def test_small_talk_is_answered_with_what_can_be_done():
