@@ -11,7 +11,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 from models.markup.links import LinkFilter, inert
 from models.markup.stripping import NOTHING_LEFT, MarkupFilter, strip_markup
-from models.model import HIDDEN, Model, ask, was_cut_off, without_refused
+from models.model import HIDDEN, Model, ask, was_cut_off
 from models.requests import exchange, usage_of
 from models.thoughts import Room, cut_off_in_thought, ended_in_thought, with_room
 from models.transport import check_answered, named_errors
@@ -149,26 +149,19 @@ def _chunk(text: str) -> ChatGenerationChunk:
 async def _chunks(
     chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]
 ) -> AsyncIterator[AIMessage]:
-    """Ask once, and yield the answer as it comes; a refused sampling parameter is left out.
+    """Ask once, and yield the answer as it comes.
 
     Raises:
         DecisionError: the model cannot be asked, breaks off, or refuses to answer.
     """
-    accepted, begun = dict(options), False
-    while not begun:
-        try:
-            with attempt(chat, streamed=True) as limit, exchange(chat, messages, accepted) as answered:
-                async for chunk in _stream(chat, messages, accepted, limit):
-                    begun = True
-                    answered(chunk)
-                    yield chunk
-            break
-        except DecisionError as error:
-            if begun:
-                raise
-            accepted = without_refused(accepted, error)
+    begun = False
+    with attempt(chat, streamed=True) as limit, exchange(chat, messages, options) as answered:
+        async for chunk in _stream(chat, messages, options, limit):
+            begun = True
+            answered(chunk)
+            yield chunk
     if not begun:
-        yield await ask(chat, messages, accepted)
+        yield await ask(chat, messages, options)
         chat.disable_streaming = True  # the server does not stream, whatever it is asked
 
 

@@ -17,7 +17,6 @@ from models.thoughts import Thoughts
 from models.transport import check_answered, model_label, named_errors
 from models.turns import attempt
 from state.base import TokenUsage
-from state.errors import DecisionError
 
 HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 """Keeps LangGraph's message stream from showing JSON to the user."""
@@ -146,33 +145,7 @@ ModelSource = Callable[[], Awaitable[Model]]
 
 
 async def ask(chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessage:
-    """Ask once, hidden from LangGraph's message stream; a refused sampling parameter is left out.
-
-    Raises:
-        DecisionError: the model cannot be asked, or refuses to answer.
-    """
-    accepted = dict(options)
-    while True:
-        try:
-            return await ask_once(chat, messages, accepted)
-        except DecisionError as error:
-            accepted = without_refused(accepted, error)
-
-
-def without_refused(options: dict[str, Any], error: DecisionError) -> dict[str, Any]:
-    """Return the options without the one that was refused: reasoning models let nobody change their sampling.
-
-    Raises:
-        DecisionError: the error itself, where it refuses none of them.
-    """
-    refused = getattr(error.__cause__, "param", None)
-    if refused not in {"temperature", "top_p"} & options.keys():
-        raise error
-    return {name: value for name, value in options.items() if name != refused}
-
-
-async def ask_once(chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessage:
-    """Ask with exactly these options, hidden from LangGraph's message stream, and wait for a bounded time.
+    """Ask once, hidden from LangGraph's message stream, and wait for a bounded time.
 
     Raises:
         DecisionError: the model cannot be asked, or refuses to answer.

@@ -58,7 +58,7 @@ class ModelPool:
             self.given[role] = given_options(named, spec, (from_file or {}).get(named, {}))
             options = options_of(self.given[role])
             file = files.setdefault((spec.name, *options.loading.items()), _File(spec.name, options.loading))
-            self._parts[role] = _Part(spec, player, options, file)
+            self._parts[role] = _Part(spec, player, options, file, self.given[role])
         one, other = self._parts["lite"], self._parts["prime"]
         if (one.spec.name, one.endpoint, one.options) == (other.spec.name, other.endpoint, other.options):
             self._parts["prime"] = one
@@ -167,8 +167,11 @@ class _File:
 class _Part:
     """A model that plays one role or both."""
 
-    def __init__(self, spec: ModelSpec, role: Role, options: ModelOptions, file: _File) -> None:
+    def __init__(
+        self, spec: ModelSpec, role: Role, options: ModelOptions, file: _File, given: Mapping[str, Given]
+    ) -> None:
         self.spec, self.options, self._file = spec, options, file
+        self._places = {name: one.where for name, one in given.items()}
         self.endpoint = endpoint_of(role, options.timeout) if spec.provider == "openai" else None
         self._lock = threading.Lock()  # loading happens in threads, for any number of event loops
         self._model: Model | None = None
@@ -200,7 +203,7 @@ class _Part:
             from models.openai.connect import connect
             from models.openai.model import OpenAICompatible
 
-            chat = connect(self.spec.name, self.endpoint, self.options)
+            chat = connect(self.spec.name, self.endpoint, self.options, self._places)
             return OpenAICompatible(chat, self.options, is_openai=self.endpoint.is_openai)
         if self.spec.provider == "llamacpp":
             from models.llama.model import LlamaCppModel

@@ -1,7 +1,7 @@
 """What is said to models and by them, kept for whoever asks to see it."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
@@ -80,11 +80,13 @@ def exchange(
         error = storable(str(why))
         raise
     finally:
+        unsent: Collection[str] = getattr(chat, "unsent", ())
+        sent = {name: value for name, value in options.items() if name not in unsent}
         found.append(
             ModelRequest(
                 model=storable(model_label(chat)),
                 messages=_said(messages),
-                options={name: value for name, value in options.items() if isinstance(value, str | int | float | None)},
+                options={name: value for name, value in sent.items() if isinstance(value, str | int | float | None)},
                 answer=storable("".join(map(_written, pieces))[:MOST_CHARS]),
                 error=error,
                 usage=usage_of(*pieces),

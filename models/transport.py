@@ -1,9 +1,10 @@
 """What can go wrong between here and a model, said in one line."""
 
 import json
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import mktime_tz, parsedate_tz
 
@@ -20,6 +21,11 @@ TIMEOUT_WAY_OUT = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in
 
 _LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
 """openai leaves a connection that breaks while streaming to its HTTP library's errors."""
+
+ESSENTIAL = frozenset({"model", "messages", "stream", "response_format", "tools", "tool_choice"})
+"""Parameters of a request that are no options."""
+OF_THE_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar", "tool")
+"""Words by which refusals name what holds an answer to its form."""
 
 _HINTS = {
     404: "check the model's name and the base URL",
@@ -55,7 +61,7 @@ def named_errors(model: object, too_slow: Callable[[], str] = lambda: TIMEOUT_WA
     try:
         yield
     except _transport_errors() as error:
-        happened = _what_happened(error, _quoted(model, said(error)), _key_variable(model), too_slow())
+        happened = _what_happened(model, error, _quoted(model, said(error)), too_slow())
         raise DecisionError(f"{model_label(model)} {happened}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         # how langchain-openai meets rubbish
@@ -90,6 +96,36 @@ def said(error: BaseException) -> str:
     return f"{error} - {body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)}"
 
 
+def status_of(error: BaseException | None) -> int | None:
+    """Return the HTTP status that a server answered with; None: it is no such error."""
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def named_in(error: BaseException | None, names: Collection[str], others: Collection[str] = OF_THE_FORM) -> str | None:
+    """Return which of these parameters a refusal names first; None: none of them, or it names another one before.
+
+    Args:
+        others: words for other things that a text may be about, and then names of what only stands inside them.
+    """
+    param = re.split(r"[.\[]", str(getattr(error, "param", None) or ""))[0]
+    if error is None or param in {*names, *ESSENTIAL}:
+        return param if param in names else None
+    text = said(error)
+    found = [(name, re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)) for name in names]
+    places = {name: match.start() for name, match in found if match}
+    places |= {word: at for word in others if (at := text.lower().find(word)) >= 0}
+    first = min(places, key=places.__getitem__, default="")
+    return first if first in names else None
+
+
+def wish_in(wishes: Mapping[str, str], error: BaseException | None) -> str:
+    """Return which of the user's own parameters a server refuses, as they are told; empty: none."""
+    refuses = status_of(error) in {400, 403, 404, 415, 422, 500}
+    name = named_in(error, wishes) if refuses and not is_too_long(error) else None
+    return wishes[name] if name else ""
+
+
 def _transport_errors() -> tuple[type[Exception], ...]:
     """Return the errors of those libraries that are loaded: importing them here would block the event loop."""
     loaded = [(sys.modules.get(module), error) for module, error in _LIBRARY_ERRORS]
@@ -107,8 +143,8 @@ def _key_variable(model: object) -> str:
     return str(getattr(model, "key_variable", "OPENAI_API_KEY"))
 
 
-def _what_happened(error: Exception, quoted: str, key: str, too_slow: str) -> str:
-    status = getattr(error, "status_code", None)
+def _what_happened(model: object, error: Exception, quoted: str, too_slow: str) -> str:
+    status, key = status_of(error), _key_variable(model)
     if status == 401:
         return f"refuses the API key (HTTP 401): check {key}"
     if status == 403:
@@ -116,6 +152,8 @@ def _what_happened(error: Exception, quoted: str, key: str, too_slow: str) -> st
     if status is not None:
         wait = wanted_wait(error)
         hint = _HINTS.get(status) or ("try again later, or check the server" if status >= 500 else "")
+        wish = wish_in(getattr(model, "wishes", {}), error)
+        hint = f"{wish}: change it, or leave it out" if wish else hint
         hint = f"it wants to be left alone for {wait:,.0f} s: wait, or use another model" if wait else hint
         return f"answered HTTP {status}: {quoted}{f'; {hint}' if hint else ''}"
     kinds = _kinds(error)

@@ -1,7 +1,8 @@
 """Chat models behind OpenAI's protocol: OpenAI itself, or any server that speaks it. Imported when needed: slow."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import warnings
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import openai
@@ -11,15 +12,18 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
-from openai import BadRequestError, UnprocessableEntityError
 
 from models.endpoint import Endpoint, shown
+from models.openai.refusals import OTHER_NAMES, blamed, wishes_of, without
 from models.options import ModelOptions
 from models.transport import MAX_RETRIES, retry_after
 from models.turns import seconds_left
 from state.errors import ConfigError, ModelError
 
 CHECK_TIMEOUT_S = 5.0
+
+# Of a refused schema the library warns with advice that is for programmers: what happens then is ours to decide.
+warnings.filterwarnings("ignore", r"(.|\n)*OpenAI's structured output feature")
 
 
 class CompatibleChat(BaseChatOpenAI):
@@ -29,13 +33,27 @@ class CompatibleChat(BaseChatOpenAI):
     """The environment variable that its key is from."""
     always: Mapping[str, Any] = {}
     """What the user wants in the body of every request."""
+    wishes: Mapping[str, str] = {}
+    """By parameter, which option of the user's it is, and where it was set."""
+    refused: tuple[str, ...] = ()
+    """The parameters that its server refuses, in the order in which it did."""
+
+    @property
+    def unsent(self) -> frozenset[str]:
+        """The parameters that are left out."""
+        return frozenset(self.refused) - OTHER_NAMES.keys()
 
     def _get_request_payload(
-        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+        self,
+        input_: LanguageModelInput,
+        *,
+        stop: list[str] | None = None,
+        refused: Sequence[str] | None = None,
+        **kwargs: Any,
     ) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
-        if self.always:
-            payload["extra_body"] = {**(payload.get("extra_body") or {}), **self.always}
+        payload = without(payload, self.refused if refused is None else refused)
+        payload["extra_body"] |= self.always
         return payload
 
     def _create_chat_result(
@@ -55,6 +73,24 @@ class CompatibleChat(BaseChatOpenAI):
             _keep_thought(made.message, choices[0]["delta"])
         return made
 
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        """Ask; where a parameter is refused that nobody wished for, ask without it, and remember what worked."""
+        refused = self.refused
+        while True:
+            try:
+                result = await super()._agenerate(messages, stop, run_manager, **kwargs, refused=refused)
+            except openai.APIStatusError as error:
+                refused = self._more_refused(error, refused, messages, kwargs)
+            else:
+                self.refused = refused
+                return result
+
     async def _astream(
         self,
         messages: list[BaseMessage],
@@ -62,19 +98,25 @@ class CompatibleChat(BaseChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        """Stream; where the request is refused, try once more without asking for usage, and remember what worked."""
-        try:
-            async for chunk in super()._astream(messages, stop, run_manager, **kwargs):
-                yield chunk
-        except (BadRequestError, UnprocessableEntityError) as error:
-            if not self.stream_usage:
-                raise
+        """Stream, likewise."""
+        refused, kwargs = self.refused, {"stream_options": {"include_usage": True}, **kwargs}
+        while True:
             try:
-                async for chunk in super()._astream(messages, stop, run_manager, **kwargs, stream_usage=False):
-                    self.stream_usage = False
+                async for chunk in super()._astream(messages, stop, run_manager, **kwargs, refused=refused):
+                    self.refused = refused
                     yield chunk
-            except (BadRequestError, UnprocessableEntityError):
-                raise error from error.__cause__
+            except openai.APIStatusError as error:
+                refused = self._more_refused(error, refused, messages, kwargs)
+            else:
+                return
+
+    def _more_refused(
+        self, error: openai.APIStatusError, refused: tuple[str, ...], messages: list[BaseMessage], asked: dict[str, Any]
+    ) -> tuple[str, ...]:
+        name = blamed(error, self._get_request_payload(messages, **asked, refused=refused), refused, self.wishes)
+        if name is None:
+            raise error
+        return (*refused, name)
 
 
 class OpenAIChat(CompatibleChat, ChatOpenAI):
@@ -88,8 +130,13 @@ def _keep_thought(message: BaseMessage, said: dict[str, Any]) -> None:
         message.additional_kwargs["reasoning_content"] = thought
 
 
-def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) -> BaseChatOpenAI:
+def connect(
+    name: str, endpoint: Endpoint, options: ModelOptions | None = None, places: Mapping[str, str] | None = None
+) -> CompatibleChat:
     """Return a chat model. Nothing is sent yet.
+
+    Args:
+        places: where each option was set.
 
     Raises:
         ModelError: OpenAI itself is meant and there is no key.
@@ -103,7 +150,6 @@ def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) 
         api_key=endpoint.key_for(name),
         timeout=endpoint.timeout,
         max_retries=MAX_RETRIES,
-        stream_usage=True,
         stream_chunk_timeout=endpoint.timeout,
         use_responses_api=None if endpoint.is_openai else False,  # else names such as codex ask for it
         # A kept connection belongs to the event loop that opened it, and a model outlives `asyncio.run`.
@@ -111,6 +157,7 @@ def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) 
         reasoning_effort=options.reasoning_effort,
         key_variable=endpoint.key_variable,
         always=_always(name, endpoint, options),
+        wishes=wishes_of(options, places or {}),
     )
     # The library waits for as long as `Retry-After` says, up to two minutes, whatever time there is left.
     chat.root_async_client._client.event_hooks["response"] = [_heed]

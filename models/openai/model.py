@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from jsonschema_rs import validator_for
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
 from models.forms import AnswerForm
-from models.model import FormAnswer, Model, ask_once, was_cut_off
+from models.model import FormAnswer, Model, ask, was_cut_off
+from models.openai.connect import CompatibleChat
 from models.openai.logprobs import measure, whole_object
+from models.openai.refusals import refuses_form
 from models.openai.request_modes import RequestMode
 from models.openai.schemas import shape_of
 from models.options import ModelOptions
@@ -26,7 +27,9 @@ REMEMBERED_FORMS = 256
 class OpenAICompatible(Model):
     """A model behind OpenAI's protocol. What its server refuses, or takes without doing it, is not asked for again."""
 
-    def __init__(self, chat: BaseChatModel, options: ModelOptions | None = None, *, is_openai: bool = False) -> None:
+    chat: CompatibleChat
+
+    def __init__(self, chat: CompatibleChat, options: ModelOptions | None = None, *, is_openai: bool = False) -> None:
         """Take a chat model, and whether its endpoint is OpenAI itself."""
         super().__init__(chat, options)
         self._is_openai = is_openai
@@ -53,9 +56,9 @@ class OpenAICompatible(Model):
         while True:
             options = mode.options(form, sampling, is_openai=self._is_openai)
             try:
-                message = await ask_once(self.chat, messages, options)
+                message = await ask(self.chat, messages, options)
             except DecisionError as error:
-                weaker = mode.after(error.__cause__, form, options)
+                weaker = mode.looser(form) if refuses_form(error.__cause__, self.chat.wishes) else None
                 refusal = refusal or error
                 if weaker is None:
                     told = refusal if _status(error) == _status(refusal) else error

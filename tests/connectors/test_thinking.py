@@ -79,3 +79,21 @@ def test_an_option_that_there_is_not(cli: CommandLine, scripted_openai: Scripted
     done = ask(cli, scripted_openai)
     assert (done.status, done.out) == (2, "")
     assert "packetgate.toml: models.lite.reasoning: no option 'reasoning' here: did you mean" in done.err
+
+
+def test_an_option_that_the_server_refuses_is_told_with_its_place(cli: CommandLine, scripted_openai: ScriptedOpenAI):
+    scripted_openai.refuses = {"seed": HttpError(400, "Unsupported parameter: 'seed'", param="seed")}
+    done = ask(cli, scripted_openai, PACKETGATE_LITE_SEED="3")
+    assert "seed is set at PACKETGATE_LITE_SEED: change it, or leave it out" in " ".join(done.out.split())
+    done = ask(cli, scripted_openai, "openai:small?seed=3")
+    assert "seed is set at openai:small: seed: change it, or leave it out" in " ".join(done.out.split())
+
+
+def test_what_is_refused_and_was_nobodys_wish_is_not_heard_of(cli: CommandLine, scripted_openai: ScriptedOpenAI):
+    said = "Invalid schema for response_format 'review': 'maxLength' is not permitted."
+    scripted_openai.refuses = {name: HttpError(400, param=name) for name in ("temperature", "top_p", "stream_options")}
+    scripted_openai.refuses["response_format.json_schema"] = HttpError(400, said, param="response_format")
+    scripted_openai.script(*STAGES)
+    done = ask(cli, scripted_openai)
+    assert (done.status, done.err) == (0, ""), done.out + done.err
+    assert "It opens at seven." in done.out

@@ -22,17 +22,13 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_each_request_is_noted_also_one_that_was_refused(scripted_openai: ScriptedOpenAI) -> None:
-    refusal = HttpError(400, "no such temperature", param="temperature")
-    scripted_openai.refuses = {"temperature": refusal}
-    scripted_openai.script("It is late.")
-    model = await model_at(scripted_openai)
+    scripted_openai.script(HttpError(400, "no", param="response_format"), GOOD)
     with collected() as said:
-        await complete(model, [HumanMessage("What time is it?")], user_words="", temperature=0.5, max_tokens=9)
+        await ask(await model_at(scripted_openai))
     refused, answered = said
-    assert "no such temperature" in refused.error
-    assert (refused.options["temperature"], "temperature" in answered.options) == (0.5, False)
-    assert (answered.answer, answered.error) == ("It is late.", "")
-    assert answered.usage.output_tokens == 3
+    assert "HTTP 400" in refused.error
+    assert (answered.answer, answered.error) == (GOOD, "")
+    assert answered.usage.output_tokens == 1
 
 
 async def test_a_tool_call_is_noted_as_json(scripted_openai: ScriptedOpenAI) -> None:

@@ -5,7 +5,6 @@ from typing import TypedDict
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, Field
 from support.scripted_openai import HttpError, Raw, ScriptedOpenAI, free_port
@@ -13,7 +12,7 @@ from support.scripted_openai import HttpError, Raw, ScriptedOpenAI, free_port
 from models.endpoint import Endpoint
 from models.forms import CONFIDENCE, AnswerForm, obj
 from models.model import Model
-from models.openai.connect import connect
+from models.openai.connect import OpenAIChat, connect
 from models.structured import Structured, decide
 from models.thoughts import UNKNOWN_ROOM
 from prompts.rendering import render
@@ -37,7 +36,7 @@ KEY = "sk-very-secret-key"
 def model(request: pytest.FixtureRequest, scripted_openai: ScriptedOpenAI) -> Model:
     """The two classes that speak the protocol."""
     if request.param == "openai":
-        return Model(ChatOpenAI(model="scripted", base_url=scripted_openai.base_url, api_key=KEY, max_retries=0))
+        return Model(OpenAIChat(model="scripted", base_url=scripted_openai.base_url, api_key=KEY, max_retries=0))
     return Model(connect("scripted", Endpoint(scripted_openai.base_url, KEY, timeout=10)))
 
 
@@ -56,7 +55,7 @@ async def test_sampling_parameters_are_sent(model: Model, scripted_openai: Scrip
     scripted_openai.script(GOOD)
     await ask(model)
     sent = scripted_openai.requests[0]
-    limit = "max_completion_tokens" if isinstance(model.chat, ChatOpenAI) else "max_tokens"
+    limit = "max_completion_tokens" if isinstance(model.chat, OpenAIChat) else "max_tokens"
     assert (sent["temperature"], sent["top_p"], sent[limit]) == (0.15, 0.9, 50 + UNKNOWN_ROOM)
 
 
@@ -145,7 +144,7 @@ async def test_web_page(model: Model, scripted_openai: ScriptedOpenAI):
 
 async def test_connection_refused():
     base_url = f"http://127.0.0.1:{free_port()}/v1"
-    model = Model(ChatOpenAI(model="gone", base_url=base_url, api_key=KEY, max_retries=0))
+    model = Model(OpenAIChat(model="gone", base_url=base_url, api_key=KEY, max_retries=0))
     with pytest.raises(DecisionError, match=f"gone at {base_url} cannot be reached"):
         await ask(model)
 
@@ -153,7 +152,7 @@ async def test_connection_refused():
 async def test_time_out():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         base_url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        model = Model(ChatOpenAI(model="slow", base_url=base_url, api_key=KEY, max_retries=0, timeout=0.2))
+        model = Model(OpenAIChat(model="slow", base_url=base_url, api_key=KEY, max_retries=0, timeout=0.2))
         with pytest.raises(DecisionError, match="did not answer in time: raise PACKETGATE_MODEL_TIMEOUT"):
             await ask(model)
 

@@ -144,17 +144,16 @@ async def test_words_that_are_cut_off_say_so(scripted_openai: ScriptedOpenAI):
             assert one.endswith("[Cut off: an answer may be 50 tokens long. answer_max_tokens says so.]")
 
 
-@pytest.mark.parametrize(("ask", "refusals"), [(judge, 1), (speak, 1), (show, 2)])
+@pytest.mark.parametrize("ask", [judge, speak, show])
 async def test_less_room_where_the_server_has_not_so_much(
-    ask: Callable[[Model], Awaitable[object]], refusals: int, scripted_openai: ScriptedOpenAI
+    ask: Callable[[Model], Awaitable[object]], scripted_openai: ScriptedOpenAI
 ):
-    """A stream is tried a second time without asking for usage."""
     refusal = HttpError(400, "This model's maximum context length is 1024 tokens. You requested 2050.")
-    scripted_openai.script(*[refusal] * refusals, Thinks(100, GOOD), Thinks(100, GOOD))
+    scripted_openai.script(refusal, Thinks(100, GOOD), Thinks(100, GOOD))
     model, less = await model_at(scripted_openai), LENGTH + UNKNOWN_ROOM // 4
     await ask(model)
     await ask(model)
-    assert lengths(scripted_openai) == [AT_FIRST] * refusals + [less, less]
+    assert lengths(scripted_openai) == [AT_FIRST, less, less]
 
 
 async def test_a_prompt_that_is_too_long_in_any_case_is_told(scripted_openai: ScriptedOpenAI):

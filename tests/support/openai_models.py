@@ -1,6 +1,7 @@
 """A model at a scripted server, asked for verdicts, and what it was asked with."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -27,16 +28,22 @@ def called(arguments: str) -> Message:
 
 
 async def model_at(
-    server: ScriptedOpenAI, *, is_openai: bool = False, seconds: float = 10, options: ModelOptions | None = None
+    server: ScriptedOpenAI,
+    *,
+    is_openai: bool = False,
+    seconds: float = 10,
+    options: ModelOptions | None = None,
+    places: Mapping[str, str] | None = None,
 ) -> OpenAICompatible:
     """Return a model that knows nothing of the server yet, and waits so long for it."""
-    chat = await asyncio.to_thread(connect, "scripted", Endpoint(server.base_url, None, timeout=seconds), options)
+    endpoint = Endpoint(server.base_url, None, timeout=seconds)
+    chat = await asyncio.to_thread(connect, "scripted", endpoint, options, places)
     return OpenAICompatible(chat, options, is_openai=is_openai)
 
 
 async def ask(model: OpenAICompatible, form: AnswerForm = FORM) -> FormAnswer:
     """Ask for an answer in the form."""
-    return await model.answer([HumanMessage("Judge. Answer in JSON.")], form, sampling=SAMPLING)
+    return await model.answer([HumanMessage("Judge. Answer in JSON.")], form, sampling=model.sampling(**SAMPLING))
 
 
 def asked_with(request: dict[str, Any]) -> str:

@@ -69,7 +69,7 @@ SERVERS = [
         "json_schema",
         5,
     ),
-    Server("says nothing of use", refusal("response_format.json_schema", 400, "Bad Request"), "json_object+schema", 0),
+    Server("says nothing of use", refusal("response_format.json_schema", 400, "Bad Request"), "json_object+schema"),
     Server(
         "reasons",
         refusal("logprobs", 400, "Unsupported", param="logprobs")
@@ -115,8 +115,8 @@ FAILURES = [
     Failure(HttpError(429, "tools"), 1),
     Failure(HttpError(404, "The model `scripted` does not exist"), 1),
     Failure(HttpError(500, "out of memory"), 1),
-    Failure(HttpError(400, "Bad Request"), 6),
-    Failure(HttpError(422, "unknown field"), 6),
+    Failure(HttpError(400, "Bad Request"), 9),
+    Failure(HttpError(422, "unknown field"), 9),
 ]
 
 
