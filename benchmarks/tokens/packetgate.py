@@ -13,7 +13,7 @@ from deciders.choosing import language_deciders, reflex_deciders
 from graph.building import build_graph
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model
-from models.openai.request_modes import RequestMode
+from models.openai.request_modes import modes_for
 from state.base import TokenUsage
 from state.context import RoutingContext
 from state.packet import CognitionPacket, TurnInput
@@ -74,7 +74,7 @@ def asked_for(
     parts = [catalogue.ledger, palette_text(packet.context.palette, catalogue)]
     if not all(parts) or any(sent.count(part) != 1 for part in parts):
         raise RuntimeError("the ledger and the palette do not stand once each in the selection prompt")
-    options = RequestMode().options(form, {}, is_openai=True)
+    options = modes_for(form, is_openai=True)[0].options(form, {}, is_openai=True)
     return Asked("\n".join(parts), sent, compact_json(options["extra_body"]["response_format"]))
 
 

@@ -88,7 +88,7 @@ class CompatibleChat(BaseChatOpenAI):
             except openai.APIStatusError as error:
                 refused = self._more_refused(error, refused, messages, kwargs)
             else:
-                self.refused = refused
+                self._learn(refused)
                 return result
 
     async def _astream(
@@ -103,12 +103,16 @@ class CompatibleChat(BaseChatOpenAI):
         while True:
             try:
                 async for chunk in super()._astream(messages, stop, run_manager, **kwargs, refused=refused):
-                    self.refused = refused
+                    self._learn(refused)
                     yield chunk
             except openai.APIStatusError as error:
                 refused = self._more_refused(error, refused, messages, kwargs)
             else:
                 return
+
+    def _learn(self, refused: tuple[str, ...]) -> None:
+        if len(refused) > len(self.refused):  # a request that began before another one learned has less to tell
+            self.refused = refused
 
     def _more_refused(
         self, error: openai.APIStatusError, refused: tuple[str, ...], messages: list[BaseMessage], asked: dict[str, Any]

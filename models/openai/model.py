@@ -1,9 +1,7 @@
 """Answers in a form from OpenAI-compatible servers: asked for with the strongest means that the server accepts."""
 
 import asyncio
-import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from jsonschema_rs import validator_for
@@ -13,15 +11,14 @@ from models.forms import AnswerForm
 from models.model import FormAnswer, Model, ask, was_cut_off
 from models.openai.connect import CompatibleChat
 from models.openai.logprobs import measure, whole_object
-from models.openai.refusals import refuses_form
-from models.openai.request_modes import RequestMode
+from models.openai.refusals import refuses_form, refuses_type, says_form
+from models.openai.request_modes import KnownModes, RequestMode
 from models.openai.schemas import shape_of
 from models.options import ModelOptions
 from models.requests import usage_of
+from models.transport import status_of
 from state.errors import DecisionError
 from state.printing import compact_json
-
-REMEMBERED_FORMS = 256
 
 
 class OpenAICompatible(Model):
@@ -33,10 +30,7 @@ class OpenAICompatible(Model):
         """Take a chat model, and whether its endpoint is OpenAI itself."""
         super().__init__(chat, options)
         self._is_openai = is_openai
-        self._mode = RequestMode()
-        self._too_much: set[tuple[str, ...]] = set()
-        """The forms whose schemas were refused, while wider ones were accepted."""
-        self._lock = threading.Lock()  # a model serves several event loops
+        self._known = KnownModes(is_openai=is_openai)
 
     @property
     def provider(self) -> str | None:
@@ -51,34 +45,37 @@ class OpenAICompatible(Model):
         Raises:
             DecisionError: the model cannot be asked, or refuses to answer.
         """
-        first = mode = replace(self._mode, widened=_key(form) in self._too_much)
-        refusal: DecisionError | None = None
-        while True:
-            options = mode.options(form, sampling, is_openai=self._is_openai)
-            try:
-                message = await ask(self.chat, messages, options)
-            except DecisionError as error:
-                weaker = mode.looser(form) if refuses_form(error.__cause__, self.chat.wishes) else None
-                refusal = refusal or error
-                if weaker is None:
-                    told = refusal if _status(error) == _status(refusal) else error
-                    raise told from told.__cause__
-                mode = weaker
-            else:
-                break
-        self._remember(first, mode, form)
-        answer, ignored = await asyncio.to_thread(_read, message, mode, form, is_openai=self._is_openai)
+        modes = await asyncio.to_thread(self._known.left, form)
+        message, at = await self._ask(messages, form, sampling, modes)
+        answer, ignored = await asyncio.to_thread(_read, message, modes[at], form, is_openai=self._is_openai)
         if ignored and not self._is_openai:  # OpenAI does keep schemas, but outside its strict mode only mostly
-            self._remember(first, mode.lower(), form)
+            at = _next_format(modes, at)
+        self._known.remember(form, modes[:at], modes[at], taken=not ignored)
         return answer
 
-    def _remember(self, first: RequestMode, worked: RequestMode, form: AnswerForm) -> None:
-        with self._lock:
-            self._mode = self._mode.weakest(worked)
-            if worked.widened and not first.widened and worked.level == first.level:
-                if len(self._too_much) >= REMEMBERED_FORMS:
-                    self._too_much.clear()
-                self._too_much.add(_key(form))
+    async def _ask(
+        self, messages: Sequence[BaseMessage], form: AnswerForm, sampling: dict[str, Any], modes: Sequence[RequestMode]
+    ) -> tuple[AIMessage, int]:
+        """Ask with the first of the means that is not refused; return the answer, and which it was."""
+        refusal: DecisionError | None = None
+        at = 0
+        while True:
+            # where the server did not say what it refuses, it was asked without probabilities too, and refused that
+            measured = not refusal or says_form(refusal.__cause__)
+            options = modes[at].options(form, sampling, is_openai=self._is_openai, measured=measured)
+            try:
+                return await ask(self.chat, messages, options), at
+            except DecisionError as error:
+                refusal = refusal or error
+                if at + 1 == len(modes) or not refuses_form(error.__cause__, self.chat.wishes):
+                    told = refusal if status_of(error.__cause__) == status_of(refusal.__cause__) else error
+                    raise told from told.__cause__
+                at = _next_format(modes, at) if refuses_type(error.__cause__) else at + 1
+
+
+def _next_format(modes: Sequence[RequestMode], at: int) -> int:
+    """Return which of the means is the next that is of another kind; the last one, `prompt`, is the only one of its."""
+    return next(later for later, mode in enumerate(modes) if later > at and mode.format != modes[at].format)
 
 
 def _read(message: AIMessage, mode: RequestMode, form: AnswerForm, *, is_openai: bool) -> tuple[FormAnswer, bool]:
@@ -115,11 +112,3 @@ def _called(message: AIMessage, form_name: str) -> str | None:
     if calls and calls[0]["name"] == form_name:
         return compact_json(calls[0]["arguments"])
     return compact_json({"tool_calls": calls}) if calls else None
-
-
-def _key(form: AnswerForm) -> tuple[str, ...]:
-    return form.name, *form.parts
-
-
-def _status(error: DecisionError) -> int | None:
-    return getattr(error.__cause__, "status_code", None)

@@ -1,5 +1,6 @@
 """What a server refuses of a request: left out or said otherwise from then on, but for what the user wants of it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ BAD_REQUEST = (400, 415, 422)
 CREDENTIALS_OR_LOAD = (401, 402, 408, 409, 429)
 
 OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_TYPE = re.compile(r"response_format\W+(?:of\W+)?type")
 _LOGPROBS = ("logprobs", "top_logprobs")
 _UNNAMED = ("logprobs", "stream_options")
 """What is to blame first where a server does not say what it refuses."""
@@ -47,12 +49,12 @@ def blamed(error: BaseException, sent: Payload, refused: Sequence[str], wishes: 
         refused: what was left out already.
         wishes: the user's own parameters, as `wishes_of` tells them.
     """
-    status, text = status_of(error), _all_said(error)
+    status, text = status_of(error), said(error).lower()
     if status is None or status in CREDENTIALS_OR_LOAD or is_too_long(error) or wish_in(wishes, error):
         return None
     names = {*sent, *sent["extra_body"]} - {"extra_body", *ESSENTIAL, *wishes}
     name = named_in(error, names, others=())
-    if name is None and status in BAD_REQUEST and not any(word in text for word in OF_THE_FORM):
+    if name is None and status in BAD_REQUEST and not says_form(error):
         name = next((one for one in _UNNAMED if one in names), None)
     if name in OTHER_NAMES and not ("support" in text or OTHER_NAMES[name] in text):
         return None  # its value is refused, and without it nothing would bound the answer
@@ -65,7 +67,18 @@ def refuses_form(error: BaseException | None, wishes: Mapping[str, str]) -> bool
     status = status_of(error)
     if error is None or status is None or status in CREDENTIALS_OR_LOAD or is_too_long(error) or wish_in(wishes, error):
         return False
-    return status in BAD_REQUEST or any(word in _all_said(error) for word in OF_THE_FORM)
+    return status in BAD_REQUEST or says_form(error)
+
+
+def says_form(error: BaseException | None) -> bool:
+    """Whether an error speaks of what holds an answer to its form."""
+    text = f"{said(error)} {getattr(error, 'param', '')} {getattr(error, 'code', '')}".lower() if error else ""
+    return any(word in text for word in OF_THE_FORM)
+
+
+def refuses_type(error: BaseException | None) -> bool:
+    """Whether a server refuses a type of `response_format`, whatever the schema."""
+    return bool(error and _TYPE.search(f"{said(error)} {getattr(error, 'param', '')}"))
 
 
 def wishes_of(options: ModelOptions, places: Mapping[str, str]) -> dict[str, str]:
@@ -82,7 +95,3 @@ def wishes_of(options: ModelOptions, places: Mapping[str, str]) -> dict[str, str
         name: f"{told} is set at {places.get(told.partition('.')[0], 'the options of the model')}"
         for name, told in (given | of_body).items()
     }
-
-
-def _all_said(error: BaseException) -> str:
-    return f"{said(error)} {getattr(error, 'param', '')} {getattr(error, 'code', '')}".lower()

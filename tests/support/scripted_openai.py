@@ -129,10 +129,23 @@ def free_port() -> int:
 
 
 def features(body: dict[str, Any]) -> set[str]:
-    """Return what a request asks for: its keys, and `response_format.TYPE`, `.schema`, `top_logprobs.N`."""
+    """Return what a request asks for: its keys, `response_format.TYPE`, `.schema`, `.strict`, `top_logprobs.N`.
+
+    Of a schema also its keys, `schema.KEY`, which are its keywords and the names of its properties.
+    """
     format_ = body.get("response_format") or {}
+    told = format_.get("json_schema", {})
     found = {*body, f"response_format.{format_.get('type')}", f"top_logprobs.{body.get('top_logprobs')}"}
-    return found | ({"response_format.schema"} if "schema" in format_ else set())
+    found |= {f"schema.{key}" for key in _keys([told.get("schema"), format_.get("schema")])}
+    found |= {"response_format.schema"} if "schema" in format_ else set()
+    return found | ({"response_format.strict"} if "strict" in told else set())
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _keys(one)
 
 
 def _response(reply: Reply, body: dict[str, Any]) -> Response:
