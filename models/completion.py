@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -10,10 +10,10 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from models.markup.links import LinkFilter, inert
-from models.markup.stripping import NOTHING_LEFT, MarkupFilter, strip_markup
+from models.markup.stripping import NOTHING_LEFT, MarkupFilter
 from models.model import HIDDEN, Model, ask, was_cut_off
 from models.requests import exchange, usage_of
-from models.thoughts import Room, cut_off_in_thought, ended_in_thought, with_room
+from models.thoughts import Room, Thoughts, cut_off_in_thought, ended_in_thought, with_room
 from models.transport import check_answered, named_errors
 from models.turns import Limit, attempt
 from state.base import TokenUsage
@@ -49,15 +49,42 @@ async def complete(
     return Completion(shown.written, shown.spent, message.id)
 
 
-@dataclass(frozen=True)
-class _Pieces:
-    """An answer as it came."""
+class _Coming:
+    """An answer as it comes. Where the template may have opened a thought, nothing is shown until its end is known."""
 
-    pieces: list[AIMessage] = field(default_factory=list)
+    def __init__(self, thoughts: Thoughts) -> None:
+        self.pieces: list[AIMessage] = []
+        self._thoughts = thoughts
+        self._markup = MarkupFilter(opened=thoughts.opened is not False)
+
+    def take(self, piece: AIMessage) -> str:
+        """Take the next piece; return what can be shown now."""
+        self.pieces.append(piece)
+        known = self._thoughts.opened
+        self._thoughts.noticed(self.pieces)
+        released = self._markup.is_not_opened() if self._thoughts.opened is not known else ""
+        return released + self._markup.feed(piece.text)
+
+    def close(self) -> str:
+        """Return the rest that is shown, and learn from the answer, which is at its end."""
+        if not self._may_be_thought:
+            self._thoughts.opened = self._markup.ended_thought or bool(self._thoughts.opened)
+        return self._markup.close()
+
+    @property
+    def written(self) -> str:
+        """All that was written."""
+        return "".join(piece.text for piece in self.pieces)
 
     @property
     def text(self) -> str:
-        return "".join(piece.text for piece in self.pieces)
+        """What was written, unless all of it may be a thought."""
+        return "" if self._may_be_thought else self.written
+
+    @property
+    def shown(self) -> str:
+        """What is shown of it."""
+        return "" if self._may_be_thought else self._markup.text
 
     @property
     def usage(self) -> TokenUsage:
@@ -66,6 +93,10 @@ class _Pieces:
     @property
     def cut_off(self) -> bool:
         return any(map(was_cut_off, self.pieces))
+
+    @property
+    def _may_be_thought(self) -> bool:
+        return self.cut_off and self._thoughts.opened is not False and not self._markup.ended_thought
 
 
 class _Shown(BaseChatModel):
@@ -89,12 +120,15 @@ class _Shown(BaseChatModel):
         raise NotImplementedError("call ainvoke: models are only asked on the event loop")
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        async def whole(most: int) -> _Pieces:
-            return _Pieces([await ask(self.model.chat, messages, self._options(most))])
+        async def whole(most: int) -> _Coming:
+            answer = _Coming(self.model.thoughts)
+            answer.take(await ask(self.model.chat, messages, self._options(most)))
+            return answer
 
         answer, self.spent = await with_room(self.model.thoughts, self.length, whole)
-        ending = self._ended(answer, strip_markup(answer.text).text)
-        message = AIMessage(inert(strip_markup(self.written).text or NOTHING_LEFT, self.user_words) + ending)
+        ending = self._ended(answer)
+        answer.close()
+        message = AIMessage(inert(answer.shown or NOTHING_LEFT, self.user_words) + ending)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _astream(
@@ -102,38 +136,35 @@ class _Shown(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         room, again = Room(self.model.thoughts, self.length), True
         while again:
-            markup, links = MarkupFilter(opened=self.model.opens_thoughts), LinkFilter(self.user_words)
-            answer = _Pieces()
+            answer, links = _Coming(self.model.thoughts), LinkFilter(self.user_words)
             try:
                 async for chunk in _chunks(self.model.chat, messages, self._options(room.max_tokens)):
-                    answer.pieces.append(chunk)
-                    if text := links.feed(markup.feed(chunk.text)):
+                    if text := links.feed(answer.take(chunk)):
                         yield _chunk(text)
             except DecisionError as error:
                 if answer.pieces or not room.refused(error):
                     raise
                 continue
-            again = room.answered(answer) and not markup.text  # what was shown cannot be taken back
+            again = room.answered(answer) and not answer.shown  # what was shown cannot be taken back
         self.spent = room.spent
-        ending = self._ended(answer, markup.text)
-        if text := links.feed(markup.close()) + links.close() + ending:
+        ending = self._ended(answer)
+        if text := links.feed(answer.close()) + links.close() + ending:
             yield _chunk(text)
-        self.model.opens_thoughts |= markup.ended_thought
-        if not markup.text:
+        if not answer.shown:
             yield _chunk(NOTHING_LEFT)
 
     def _options(self, most: int) -> dict[str, Any]:
         options: dict[str, Any] = self.model.sampling(temperature=self.temperature)
         return options | {"max_tokens": most}
 
-    def _ended(self, answer: _Pieces, shown: str) -> str:
+    def _ended(self, answer: _Coming) -> str:
         """Take the answer as it ended; return what is to be said of an end that the length made.
 
         Raises:
             DecisionError: there is nothing to show.
         """
-        self.written = answer.text
-        if not shown and (ended_in_thought(answer) or (answer.cut_off and self.model.opens_thoughts)):
+        self.written = answer.written
+        if not answer.shown and ended_in_thought(answer):
             raise cut_off_in_thought(self.model.label, self.model.thoughts, self.spent)
         if not self.written.strip():
             raise DecisionError(f"{self.model.label} said nothing", self.spent)

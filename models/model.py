@@ -75,8 +75,6 @@ class Model:
         self.chat = chat
         self.options = options or ModelOptions()
         self.thoughts = Thoughts(self.options.thinking_budget)
-        self.opens_thoughts = False
-        """Whether its template opens its thoughts, so that only their end is written: known from its answers."""
 
     @property
     def label(self) -> str:

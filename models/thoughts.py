@@ -24,6 +24,8 @@ class Thoughts:
         self.budget = budget
         self.longest: int | None = None
         """Tokens of its longest thought so far; None: it has not answered yet."""
+        self.opened: bool | None = None
+        """Whether its template opens its thoughts, so that only their end is written; None: no answer has shown it."""
         self._most = MOST_ROOM
         """More than this its server refuses."""
 
@@ -43,6 +45,11 @@ class Thoughts:
     def saw(self, tokens: int) -> None:
         """Learn from an answer."""
         self.longest = max(tokens, self.longest or 0)
+
+    def noticed(self, answer: Sequence[AIMessage]) -> None:
+        """Learn from an answer, as far as it is written: who writes thoughts down in full has none opened for it."""
+        if self.opened is None and (_beside(answer) or _begins(_text(answer))):
+            self.opened = False
 
     def smaller(self, room: int, error: DecisionError) -> int | None:
         """Return a smaller room, where it may be its size that the server refuses; None: it is not."""
@@ -159,8 +166,7 @@ def thought_in(answer: Sequence[AIMessage], output_tokens: int) -> int:
     told = sum(usage.get("output_token_details", {}).get("reasoning", 0) for usage in known)
     if told:
         return told
-    beside = sum(len(one.additional_kwargs.get("reasoning_content") or "") for one in answer)
-    text = "".join(one.text for one in answer)
+    beside, text = _beside(answer), _text(answer)
     calls = sum(len(str(one.tool_calls or one.invalid_tool_calls or "")) for one in answer)
     thought, whole = beside + _in_text(text), beside + len(text) + calls
     if thought:
@@ -169,8 +175,21 @@ def thought_in(answer: Sequence[AIMessage], output_tokens: int) -> int:
     return output_tokens - whole // CHARS_A_TOKEN if unseen else 0
 
 
+def _beside(answer: Sequence[AIMessage]) -> int:
+    """Return how many characters of thoughts stand beside the text."""
+    return sum(len(one.additional_kwargs.get("reasoning_content") or "") for one in answer)
+
+
+def _text(answer: Sequence[AIMessage]) -> str:
+    return "".join(one.text for one in answer)
+
+
+def _begins(text: str) -> bool:
+    """Whether a text begins with the mark of a thought."""
+    return text.lstrip().startswith((*(one.begin for one in THOUGHTS), f"{CHANNEL_HEADERS[0]}analysis"))
+
+
 def _in_text(text: str) -> int:
     """Return how many characters of a text come before the end of its last thought, which may be open still."""
     ends = [text.rfind(end) for end in (*(one.end for one in THOUGHTS), f"{CHANNEL_HEADERS[0]}final")]
-    begun = text.lstrip().startswith((*(one.begin for one in THOUGHTS), f"{CHANNEL_HEADERS[0]}analysis"))
-    return max(ends) if max(ends) > 0 else len(text) if begun else 0
+    return max(ends) if max(ends) > 0 else len(text) if _begins(text) else 0

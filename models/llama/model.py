@@ -107,6 +107,7 @@ class LlamaCppModel(Model):
     def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:
         """Take a loaded file, and how a role asks it."""
         super().__init__(chat, options)
+        self.thoughts.opened = False  # what the template opens is written as the beginning of the answer
         if not chat._engine.prompts.may_think:
             self.thoughts.saw(0)
 

@@ -90,6 +90,11 @@ class MarkupFilter:
         """Return what can be shown now."""
         return "".join(self._show(self._marks.feed(piece)))
 
+    def is_not_opened(self) -> str:
+        """Return what was kept, and keep nothing from now on: the text is known to begin outside of a thought."""
+        kept, self._kept = self._kept, None
+        return kept or ""
+
     def close(self) -> str:
         """Return the rest that is shown: the text is at its end."""
         rest = [

@@ -30,6 +30,8 @@ class OpenAICompatible(Model):
         """Take a chat model, and whether its endpoint is OpenAI itself."""
         super().__init__(chat, options)
         self._is_openai = is_openai
+        if is_openai:
+            self.thoughts.opened = False  # it shows none
         self._known = KnownModes(is_openai=is_openai)
 
     @property
@@ -47,6 +49,7 @@ class OpenAICompatible(Model):
         """
         modes = await asyncio.to_thread(self._known.left, form)
         message, at = await self._ask(messages, form, sampling, modes)
+        self.thoughts.noticed([message])
         answer, ignored = await asyncio.to_thread(_read, message, modes[at], form, is_openai=self._is_openai)
         if ignored and not self._is_openai:  # OpenAI does keep schemas, but outside its strict mode only mostly
             at = _next_format(modes, at)

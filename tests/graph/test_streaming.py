@@ -33,11 +33,13 @@ CLEAN = "The note says apples, and it is yours."
 Answering = Callable[[str], Awaitable[BaseChatModel]]
 
 
-def by_model(chat: BaseChatModel) -> Deciders:
-    """Return reflexes that leave the answer to the model."""
+def by_model(chat: BaseChatModel, *, known: bool = True) -> Deciders:
+    """Return reflexes that leave the answer to the model, of which is known or not that no thought is opened for it."""
+    model = Model(chat)
+    model.thoughts.opened = False if known else None
 
     async def source() -> Model:
-        return Model(chat)
+        return model
 
     return dataclasses.replace(reflex_deciders(), responder=language_deciders(source, source).responder)
 
@@ -73,6 +75,15 @@ async def test_the_answer_comes_in_pieces_without_markup(answering: Answering):
     assert turn.packet.messages[-1].text == turn.packet.response.candidate == CLEAN
     assert turn.packet.metrics.violations == 2
     assert {"custom", "updates"} <= set(turn.modes)
+
+
+async def test_the_first_answer_of_an_endpoint_comes_at_its_end(
+    scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.script("The note says apples.", "The note says apples.")
+    async with session(by_model(scripted_chat, known=False)) as talk:
+        turns = [await stream(talk), await stream(talk)]
+    assert [len(turn.chunks) > 1 for turn in turns] == [False, True]
 
 
 async def test_streamed_or_not_the_turn_is_the_same(answering: Answering):

@@ -136,6 +136,7 @@ async def test_an_answer_that_is_cut_off_is_asked_for_with_a_larger_length(scrip
 async def test_words_that_are_cut_off_say_so(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     model.thoughts = Thoughts(0)
+    model.thoughts.opened = False
     for ask in (speak, show):
         scripted_openai.script(Thinks(0, "so " * 60))
         answer = await ask(model)
