@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator, Iterator
 
 from connectors.terminal.findings import Finding
-from deciders.language.probe import ProbeResult, TimedAnswer, Trial, load, probe_model
+from deciders.language.probe import REQUEST, ProbeResult, TimedAnswer, Trial, load, probe_model, probe_reviewer
 from graph.pool import model_pool
 from graph.settings import Settings
 from models.endpoint import Role
 from models.model import HeldBy, LocalModelInfo, Model
 from models.pool import ModelPool
-from models.transport import timeout_of
+from models.transport import model_label, timeout_of
 from state.base import ConfidenceSource
 from state.context import RoutingContext
 from state.errors import PacketgateError
@@ -42,6 +42,8 @@ async def probed(settings: Settings, catalogue: Catalogue, context: RoutingConte
     tools = catalogue or await _built_in(settings)
     for roles in pool.players:
         yield await _probed(pool, roles, tools, context)
+    if pool.has_reviewer:
+        yield await _reviewer(pool, tools, context)
 
 
 async def _probed(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue, context: RoutingContext) -> list[Finding]:
@@ -59,6 +61,23 @@ async def _probed(pool: ModelPool, roles: tuple[Role, ...], tools: Catalogue, co
     except PacketgateError as error:
         found.append(Finding("bad", who, str(error), UNUSABLE_STATUS))
     return found
+
+
+async def _reviewer(pool: ModelPool, tools: Catalogue, context: RoutingContext) -> list[Finding]:
+    """Say what a decision endpoint makes of a plain read."""
+    try:
+        endpoint = await pool.reviewer()
+        tool, found, seconds = await probe_reviewer(pool.reviewer, tools, context)
+    except PacketgateError as error:
+        return [Finding("bad", "reviewer", f"{error} (calls count 0.0 until it answers)", UNUSABLE_STATUS)]
+    probability = found.confidence if found.approved else 1 - found.confidence
+    said = f"{probability:.2f} that {tool} should run for {REQUEST!r}; {seconds:.1f} s"
+    if runs := found.approved and found.confidence >= context.confidence_threshold:
+        said += "; so it would run"
+    else:
+        said += f"; below confidence_threshold, {context.confidence_threshold:g}: you would be asked about a plain read"
+    findings = [Finding("ok", "reviewer", model_label(endpoint)), Finding("ok" if runs else "note", "  question", said)]
+    return [*findings, *_timeout(seconds, timeout_of(endpoint), "prime")]
 
 
 async def _built_in(settings: Settings) -> Catalogue:
@@ -121,12 +140,16 @@ def _patience(seen: ProbeResult, model: Model, context: RoutingContext, role: Ro
         yield Finding("ok", "  thoughts", f"up to {counted(longest, 'token')} before an answer{way}")
     if timeout is None:
         return
-    if slowest > timeout / 2:
-        how = f"one answer took {slowest:.0f} s of at most {timeout:g}: raise PACKETGATE_{role.upper()}_TIMEOUT"
-        yield Finding("note", "  timeout", how)
+    yield from _timeout(slowest, timeout, role)
     if total > context.turn_budget_s / 2:
         how = f"the stages took {total:.0f} s, and a turn has {context.turn_budget_s:g}: raise turn_budget_s"
         yield Finding("note", "  turn_budget_s", how)
+
+
+def _timeout(slowest: float, timeout: float | None, role: Role) -> Iterator[Finding]:
+    if timeout and slowest > timeout / 2:
+        how = f"one answer took {slowest:.0f} s of at most {timeout:g}: raise PACKETGATE_{role.upper()}_TIMEOUT"
+        yield Finding("note", "  timeout", how)
 
 
 def _speed(timed: TimedAnswer) -> str:

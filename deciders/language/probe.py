@@ -9,10 +9,11 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from deciders.language.answer import respond_by_model
+from deciders.language.decisions import DecisionSource, review_by_decisions
 from deciders.language.forms import tool_of
 from deciders.language.review import review_by_model
 from deciders.language.selection import select_by_model
-from deciders.protocols import Decision
+from deciders.protocols import CallReview, Decision
 from models.endpoint import Role
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model, ModelSource
@@ -152,6 +153,21 @@ async def probe_model(model: Model, catalogue: Catalogue, context: RoutingContex
     tools = [catalogue[entry.tool_name] for entry in packet.context.palette]
     widened = selection.answers[-1].answer.widened
     return ProbeResult(selection, review, answer, tuple(tool_of(part, tools) for part in widened))
+
+
+async def probe_reviewer(
+    source: DecisionSource, catalogue: Catalogue, context: RoutingContext
+) -> tuple[str, CallReview, float]:
+    """Have a decision endpoint review a call that the request plainly asks for.
+
+    Returns the tool's name, the judgement, and the seconds that it took.
+
+    Raises:
+        DecisionError: it cannot be asked, or tells no probability.
+    """
+    packet, begun = await asyncio.to_thread(_packet, catalogue, context), perf_counter()
+    review = await review_by_decisions(source, packet, catalogue, context)
+    return packet.routing.calls[0].tool_name, review.reviews[0], perf_counter() - begun
 
 
 async def _trial(model: Model, decide: Callable[[ModelSource], Awaitable[Decision]]) -> Trial:

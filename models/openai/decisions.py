@@ -38,7 +38,7 @@ class DecisionEndpoint:
         self.name = self.model_name = name
         self.provider = "openai" if endpoint.is_openai else None
         self.openai_api_base, self.openai_api_key = endpoint.base_url, endpoint.key_for(name)
-        self.request_timeout = endpoint.timeout
+        self.request_timeout, self.key_variable = endpoint.timeout, endpoint.key_variable
         self.client = openai.AsyncOpenAI(
             base_url=endpoint.base_url, api_key=self.openai_api_key.get_secret_value(), timeout=endpoint.timeout
         )

@@ -3,12 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
 from support.command_line import CommandLine
 from support.gguf_model import write_tiny_gguf
 from support.packets import FILES
 from support.prompts import review
 from support.scripted_openai import ScriptedOpenAI
-from support.scripted_replies import Thinks
+from support.scripted_replies import HttpError, Raw, Reply, Thinks
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
@@ -96,6 +97,43 @@ def test_reflexes_are_no_model_to_examine(cli: CommandLine) -> None:
     done = cli.run("doctor", "--models")
     assert done.status == 0
     assert "there is no model to examine" in _rows(done.out)["lite, prime"]
+
+
+def probable(probability: float, call: str = "call_1") -> Raw:
+    answer = {"name": call, "type": "predicate", "probability": probability}
+    return Raw(json.dumps({"model": "d", "answers": [answer], "usage": {"input_tokens": 7}}))
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "verdict", "told"),
+    [
+        (probable(0.93), 0, "ok", "0.93 that ai.read should run"),
+        (probable(0.6), 0, "note", "0.60 that ai.read should run"),
+        (probable(0.2), 0, "note", "0.20 that ai.read should run"),
+        (probable(0.9, call="other"), 2, "bad", "d answered none of the questions, or with no probability"),
+        (Raw("{}"), 2, "bad", "(calls count 0.0 until it answers)"),
+        (HttpError(404), 2, "bad", "HTTP 404"),
+        (HttpError(401), 2, "bad", "check PACKETGATE_PRIME_API_KEY"),
+    ],
+)
+def test_an_endpoint_that_reviews(
+    reply: Reply,
+    status: int,
+    verdict: str,
+    told: str,
+    cli: CommandLine,
+    scripted_openai: ScriptedOpenAI,
+) -> None:
+    scripted_openai.script(reply)
+    reviewing = {"PACKETGATE_PRIME_BASE_URL": scripted_openai.base_url, "PACKETGATE_PRIME_API_KEY": "sk-for-decisions"}
+    done = cli.run("doctor", "--models", "--prime", "decisions:d", **reviewing)
+    assert done.status == status, done.out + done.err
+    rows = _rows(done.out)
+    assert rows["question" if status == 0 else "reviewer"].startswith(f"{verdict}: ")
+    assert told in rows["question" if status == 0 else "reviewer"]
+    assert ("so it would run" in done.out) == (verdict == "ok")
+    (asked,) = scripted_openai.requests
+    assert "Read the file README.md" in json.dumps(asked)
 
 
 def _rows(out: str) -> dict[str, str]:
