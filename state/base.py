@@ -17,6 +17,8 @@ class ConfidenceSource(StrEnum):
 
     MEASURED = "token_probability"
     """Read from the probabilities of the tokens that made the choice."""
+    ENDPOINT = "decision_probability"
+    """The probability that a decision endpoint gave."""
     CALIBRATED = "calibrated"
     """A probability that was fitted to what came of such decisions."""
     STATED = "stated"

@@ -48,12 +48,12 @@ async def review_by_decisions(
             call_id=numbered[name].call_id,
             approved=probability >= APPROVED,
             confidence=max(probability, 1 - probability),
-            confidence_source=ConfidenceSource.MEASURED,
+            confidence_source=ConfidenceSource.ENDPOINT,
             reasoning=f"{endpoint.name}: {probability:.2f} that it should run",
         )
         for name, probability in found.of.items()
     )
-    return Review(reviews=reviews, confidence_source=ConfidenceSource.MEASURED, decided_by="model", usage=found.usage)
+    return Review(reviews=reviews, confidence_source=ConfidenceSource.ENDPOINT, decided_by="model", usage=found.usage)
 
 
 @dataclass(frozen=True)

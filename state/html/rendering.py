@@ -25,6 +25,7 @@ _JOINERS = "\u200c\u200d"
 """Invisible, but scripts and emoji are spelt with them."""
 _SOURCES = {
     ConfidenceSource.MEASURED: "measured from the model's token probabilities",
+    ConfidenceSource.ENDPOINT: "the probability that a decision endpoint gave",
     ConfidenceSource.CALIBRATED: "a probability fitted to what came of such decisions",
     ConfidenceSource.STATED: "a number that the model stated",
     ConfidenceSource.RULE: "a score that a rule gave: nobody measured it",

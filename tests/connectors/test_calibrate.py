@@ -4,6 +4,8 @@ import asyncio
 import json
 
 from support.command_line import CommandLine
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import Raw
 from support.usage import turn, used
 
 from graph.settings import Settings
@@ -52,3 +54,21 @@ def test_options_that_do_not_go_together(cli: CommandLine) -> None:
         done = cli.run("calibrate", *options)
         assert done.status == 2
         assert options[0] in done.err
+
+
+def test_a_decision_endpoint_is_calibrated_by_answers_about_its_own_reviews(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI
+) -> None:
+    (cli.folder / "plan.txt").write_text("dig")
+    reviewed = {"name": "call_1", "type": "predicate", "probability": 0.93}
+    body = json.dumps({"model": "d", "answers": [reviewed], "usage": {"input_tokens": 7}})
+    statuses = []
+    for kind in ("model, token_probability", "model, decision_probability"):
+        answer(cli, kind, 0.93, approvals=5, denials=45)
+        assert "kept" in cli.run("calibrate").out
+        scripted_openai.script(Raw(body))
+        done = cli.run(
+            "ask", "Read plan.txt", "--prime", "decisions:d", PACKETGATE_PRIME_BASE_URL=scripted_openai.base_url
+        )
+        statuses.append(done.status)
+    assert statuses == [0, 3]

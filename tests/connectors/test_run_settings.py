@@ -5,7 +5,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from support.command_line import CommandLine
@@ -206,20 +206,64 @@ def test_no_variable_means_two_things():
     assert not RoutingContext.model_fields.keys() & Settings.model_fields.keys()
 
 
+def other_than_default(name: str) -> Any:
+    """Return a value that the setting takes, and does not have by itself; a turn runs under all of them together."""
+    default = RoutingContext.model_fields[name].default
+    match default:
+        case bool():
+            return not default
+        case int() | float():
+            return default + (0.05 if default < 1 else 1)
+        case tuple():
+            return ["ai.*", "notes.*"]
+    return next(one for one in get_args(RoutingContext.model_fields[name].annotation) if one != default)
+
+
+WANTED = {name: other_than_default(name) for name in RoutingContext.model_fields}
+
+
+def written(value: Any) -> str:
+    """Return a value as options and variables have it."""
+    return ",".join(value) if isinstance(value, list) else json.dumps(value).strip('"')
+
+
+@pytest.mark.parametrize("place", ["options", "variables", "file"])
+def test_every_setting_reaches_the_turn_from_each_place(place: str, cli: CommandLine):
+    options, variables = [], {}
+    for name, value in WANTED.items():
+        if place == "options":
+            options += ["--set", f"{name}={written(value)}"]
+        elif place == "variables":
+            variables[f"{PREFIX}{name.upper()}"] = written(value)
+    if place == "file":
+        lines = (f"{name} = {json.dumps(value)}" for name, value in WANTED.items())
+        table(cli.folder, "\n".join(["[settings]", *lines]))
+    done = cli.run("ask", "--json", *options, "Read plan.txt", **variables)
+    assert done.err == ""
+    held = json.loads(done.out)["governance"]["settings"]
+    assert held == pytest.approx(held | WANTED)
+    assert not [name for name in WANTED if held[name] == RoutingContext.model_fields[name].default]
+
+
 @pytest.mark.parametrize("name", RoutingContext.model_fields)
 def test_every_setting_is_read_from_each_place(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    default = RoutingContext.model_fields[name].default
-    text = ",".join(default) or "a.*,b" if isinstance(default, tuple) else json.dumps(default).strip('"')
+    text, variable = written(WANTED[name]), f"{PREFIX}{name.upper()}"
     assert takes(RoutingContext, name)
     by_option = run_settings(None, [f"{name}={text}"])
-    assert by_option.sources == {name: f"--set {name}"}
-    monkeypatch.setenv(f"{PREFIX}{name.upper()}", text)
-    assert run_settings(None).context == by_option.context
-    monkeypatch.delenv(f"{PREFIX}{name.upper()}")
-    written = json.dumps(["a.*", "b"] if isinstance(default, tuple) else default)
-    by_file = run_settings(table(tmp_path, f"[settings]\n{name} = {written}\n"))
-    assert by_file.context == by_option.context
-    assert by_file.context.model_fields_set == {name}
+    monkeypatch.setenv(variable, text)
+    by_variable = run_settings(None)
+    monkeypatch.delenv(variable)
+    file = table(tmp_path, f"[settings]\n{name} = {json.dumps(WANTED[name])}\n")
+    by_file = run_settings(file)
+    for found, where in (
+        (by_option, f"--set {name}"),
+        (by_variable, variable),
+        (by_file, f"{file}: settings.{name}"),
+    ):
+        assert found.context == RoutingContext.model_validate({name: WANTED[name]})
+        assert found.context != RoutingContext()
+        assert found.sources == {name: where}
+        assert found.context.model_fields_set == {name}
 
 
 @pytest.mark.parametrize("text", ['["ai.read", "b"]', "ai.read,b", " ai.read , b "])

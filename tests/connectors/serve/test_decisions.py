@@ -155,7 +155,7 @@ async def test_a_gguf_decides_over_http(cli: CommandLine, tiny_gguf: Path) -> No
         reviewing = {"PACKETGATE_PRIME_BASE_URL": served.url, "NO_PROXY": "*"}
         outcome = cli.run("ask", "Read plan.txt", "--prime", "decisions:packetgate", "--json", **reviewing)
         (call,) = (routing := json.loads(outcome.out)["tool_routing"])["past_calls"] or routing["calls"]
-        assert call["review_confidence_source"] == "token_probability"
+        assert call["review_confidence_source"] == "decision_probability"
         assert call["review_reasoning"].startswith("packetgate: ")
         assert 0 < call["review_confidence"] < 1
         shown = cli.run("doctor", "--prime", "decisions:packetgate", **reviewing).out
