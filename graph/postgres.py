@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from select import POLLIN, poll
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -89,9 +90,13 @@ async def _make(url: str, set_up: SetUp) -> None:
 
 
 async def _still_open(connection: "AsyncConnection[Any]") -> None:
-    """Raise where the database has closed a connection meanwhile. To ask it every time would take a round trip."""
-    for _ in range(2):  # its last words, and then the end
-        connection.pgconn.consume_input()
+    """Raise where the database has closed a connection: it has said so then. To ask it every time is a round trip."""
+    from psycopg_pool import AsyncConnectionPool
+
+    heard = poll()
+    heard.register(connection.fileno(), POLLIN)
+    if heard.poll(0):
+        await AsyncConnectionPool.check_connection(connection)
 
 
 def _options() -> dict[str, Any]:

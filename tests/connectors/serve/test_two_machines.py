@@ -158,7 +158,7 @@ async def test_one_of_two_machines_dies(
     assert all(answers)
     assert done == {guest.room: 1 for guest in guests if guest.decides}
     assert in_calls >= IN_CALLS
-    assert 1 <= moved <= 2 * AT_ONCE
+    assert moved >= IN_CALLS
     assert again >= 1, "an unfinished write is asked about"
 
 
