@@ -5,11 +5,9 @@ from langgraph.runtime import Runtime
 from state.base import new_id
 from state.context import RoutingContext, routing_context
 from state.packet import OpeningPacket, PacketUpdate, request_in
-from state.redaction import redacted
 from state.request import TurnRequest
 from state.sections import (
     DROPPED,
-    Attachment,
     AuditEntry,
     Content,
     Context,
@@ -64,7 +62,7 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
         ),
         "content": Content(
             original_prompt=prompt,
-            attachments=tuple(Attachment(name=name, text=redacted(text)) for name, text in request.attachments),
+            attachments=tuple(one.without_secrets() for one in request.attachments),
         ),
         "reasoning": Reasoning().noted(Reflection(step="open_packet", summary=f"{len(prompt):,} characters")),
         "response": Response(),

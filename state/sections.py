@@ -10,6 +10,8 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from state.base import Confidence, ConfidenceSource, Section, TokenUsage, new_id, now
 from state.context import RoutingContext
 from state.errors import PacketVersionError
+from state.printing import byte_size
+from state.redaction import redacted
 from state.routing import Risk
 
 PACKET_VERSION = 6
@@ -226,11 +228,32 @@ class DataField(Section):
 
 
 class Attachment(Section):
-    """Something the user handed over with the request."""
+    """Something the user handed over with the request: data, and none of it their own words."""
 
     name: str
     mime_type: str = "text/plain"
+    """By its content, not by its name."""
     text: str = ""
+    """Of a text; of a picture there is only where it is kept, never its bytes."""
+    size: int = Field(default=0, ge=0)
+    """In bytes."""
+    sha256: str = ""
+    handle: str = Field(default="", pattern=r"^(kept:[0-9a-z]{1,64})?$")
+    """Under which the session keeps a picture."""
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether a model that sees can be shown it."""
+        return bool(self.handle)
+
+    @property
+    def told(self) -> str:
+        """What it is, in words."""
+        return f"{self.name}, {self.mime_type}, {byte_size(self.size)}"
+
+    def without_secrets(self) -> "Attachment":
+        """Return it as it may be kept."""
+        return self._changed(text=redacted(self.text))
 
 
 class Content(Section):

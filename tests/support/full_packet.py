@@ -111,7 +111,9 @@ CONTENT = s.Content(
     original_prompt="write it",
     clarifications=("to a.txt",),
     data_fields=(s.DataField(key="k", value=PARAMS, type="json", source="tool"),),
-    attachments=(s.Attachment(name="a.txt", mime_type="text/x-odd", text="inside"),),
+    attachments=(
+        s.Attachment(name="a.txt", mime_type="text/x-odd", text="inside", size=6, sha256="b" * 64, handle="kept:a1"),
+    ),
 )
 REFLECTION = s.Reflection(
     step="select",
