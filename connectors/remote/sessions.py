@@ -123,6 +123,10 @@ class RemoteSessions(Sessions):
                 async for one in told:
                     yield one
 
+    async def _taken(self, given: TurnInput, session: str) -> TurnInput:
+        """Return it as it is: the server keeps what is attached."""
+        return given
+
     def _parts(
         self, given: object, session: str, context: RoutingContext | dict[str, Any], **options: Any
     ) -> AsyncGenerator[Any]:
