@@ -82,6 +82,16 @@ def take_files(
     return texts, tuple(found)
 
 
+def check_files(messages: Sequence[BaseMessage]) -> None:
+    """Make sure that what comes with the last message can be used, wherever it will be kept. Blocking.
+
+    Raises:
+        RequestError: it cannot.
+    """
+    if messages and isinstance(messages[-1], HumanMessage):
+        _read(messages[-1])
+
+
 def _in_text(message: BaseMessage) -> BaseMessage:
     if isinstance(message.content, str) or not isinstance(message, HumanMessage):
         return message
@@ -90,7 +100,11 @@ def _in_text(message: BaseMessage) -> BaseMessage:
 
 
 def _read(message: HumanMessage) -> tuple[str, list[tuple[str, bytes]]]:
-    """Return a message's words, and what else it holds, by name."""
+    """Return a message's words, and what else it holds, by name.
+
+    Raises:
+        RequestError: it cannot be used.
+    """
     words: list[str] = []
     files: list[tuple[str, bytes]] = []
     blocks: Iterable[Any] = [] if isinstance(message.content, str) else message.content_blocks
@@ -109,6 +123,9 @@ def _read(message: HumanMessage) -> tuple[str, list[tuple[str, bytes]]]:
             f"{len(files)} files are attached, {len(pictures)} of them pictures: "
             f"{MAX_FILES} are the most, and {MAX_PICTURES} pictures"
         )
+    for name, data in files:
+        if problem := problem_with(data):
+            raise RequestError(f"{name} cannot be attached: {problem}")
     return "\n".join(words), files
 
 
@@ -154,9 +171,6 @@ _NAMES = ("name", "filename", "title")
 
 
 def _attachment(name: str, data: bytes, kept: KeptResults | None, session: str) -> Attachment:
-    problem = problem_with(data)
-    if problem:
-        raise RequestError(f"{name} cannot be attached: {problem}")
     known = {"name": name, "size": len(data), "sha256": sha256(data).hexdigest()}
     kind = picture_type(data)
     if not kind:
