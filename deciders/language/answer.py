@@ -1,6 +1,6 @@
 """The answer, by a language model."""
 
-from deciders.language.pictures import attached_pictures, returned_pictures
+from deciders.language.pictures import attached_pictures, earlier_pictures, returned_pictures
 from deciders.language.prompting import conversation, harmless, results
 from deciders.protocols import Answer
 from models.completion import complete
@@ -31,7 +31,11 @@ async def respond_by_model(
     user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet))
     persona = f"{context.persona.strip()}\n\n" if context.persona.strip() else ""
     system = persona + render("answer_system", ledger=harmless(catalogue.ledger))
-    pictures = [*await attached_pictures(packet, kept), *await returned_pictures(packet, kept, sees=model.sees)]
+    pictures = [
+        *await earlier_pictures(packet, kept, sees=model.sees),
+        *await attached_pictures(packet, kept),
+        *await returned_pictures(packet, kept, sees=model.sees),
+    ]
     answer = await complete(
         model,
         await conversation(model, packet, [system], user, context.answer_max_tokens, pictures=pictures),

@@ -18,6 +18,15 @@ async def attached_pictures(packet: CognitionPacket, kept: KeptResults | None) -
     return [await _read(one, f"attached: {one.told}, {one.handle}", packet, kept, one.name) for one in attached]
 
 
+async def earlier_pictures(packet: CognitionPacket, kept: KeptResults | None, *, sees: bool | None) -> list[Picture]:
+    """Return the pictures that the user attached a few turns ago, which the request may still be about."""
+    known = None if sees is False else kept
+    return [
+        await _read(one, f"attached earlier: {one.told}, {one.handle}", packet, known)
+        for one in packet.context.earlier_pictures
+    ]
+
+
 async def returned_pictures(packet: CognitionPacket, kept: KeptResults | None, *, sees: bool | None) -> list[Picture]:
     """Return the pictures that tools returned, the last few; to a model that is not known to see in words alone."""
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()

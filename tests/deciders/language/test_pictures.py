@@ -161,3 +161,21 @@ async def test_a_picture_that_is_kept_no_more_is_told_of(scripted_openai: Script
     await respond_by_model(of(await seeing(scripted_openai)), packet, FILES, CONTEXT, kept)
     assert shown(scripted_openai) == []
     assert "it is not shown to you" in told(scripted_openai)
+
+
+async def test_an_earlier_picture_is_shown_with_the_answer_alone(
+    scripted_openai: ScriptedOpenAI, kept: KeptResults
+) -> None:
+    packet = with_cat(kept)
+    context = packet.context.model_copy(update={"earlier_pictures": packet.content.attachments})
+    later = packet.model_copy(update={"context": context, "content": asking("And its tail?").content})
+    model = of(await seeing(scripted_openai))
+    scripted_openai.script("It has none.", selection("none"), "Not that I see.")
+    await respond_by_model(model, later, FILES, CONTEXT, kept)
+    assert shown(scripted_openai) == [CAT]
+    assert "attached earlier: cat.png" in told(scripted_openai)
+    await select_by_model(model, later.model_copy(update={"tool_routing": ToolRouting()}), FILES, CONTEXT, kept)
+    assert shown(scripted_openai) == []
+    answer = await respond_by_model(of(await seeing(scripted_openai, vision=False)), later, FILES, CONTEXT, kept)
+    assert (shown(scripted_openai), answer.text) == ([], "Not that I see.")
+    assert "do not guess" in told(scripted_openai)
