@@ -6,6 +6,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from state.request import TurnRequest
+from tools.attached.parts import Part
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Say:
     """What was said before elsewhere, for a session that has just been opened."""
     follows: str = ""
     """The packet that it follows on; where the session has another one by now, nothing is done."""
+    files: tuple[Part, ...] = ()
+    """What is attached, as parts of a message."""
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,11 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
     from graph.composition import open_graph
     from graph.journal.opening import journal_in
     from graph.leases import open_leases
+    from tools.text.kept import KeptResults
 
     async with open_graph(settings, models) as graph, open_leases(settings) as leases:
         with _stoppable():
-            yield Sessions(graph, leases, journal_in(settings))
+            yield Sessions(graph, leases, journal_in(settings), KeptResults(settings.kept_path))
 
 
 @contextmanager

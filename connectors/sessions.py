@@ -24,6 +24,8 @@ from state.events import StageEvent, read_event
 from state.packet import CognitionPacket, TurnInput
 from state.routing import ToolRouting
 from state.sections import Header, check_version
+from tools.attached.parts import take_files
+from tools.text.kept import KeptResults
 
 STRICT_RESUME = "__pregel_strict_resume"
 """LangGraph's: a reply to what does not wait any more is an error, rather than a wish to go on with whatever runs."""
@@ -93,11 +95,15 @@ class Sessions:
         graph: PregelProtocol[Any, Any, Any, Any],
         leases: Leases | None = None,
         journal: DatabaseJournal | None = None,
+        kept: KeptResults | None = None,
     ) -> None:
-        """`leases` keep turns of other processes apart, `journal` is where the graph writes down what it does."""
+        """`leases` keep turns of other processes apart, `journal` is where the graph writes down what it does, and
+        pictures that users attach are `kept`.
+        """
         self.graph = graph
         self._leases = leases or NoLeases()
         self._journal = journal
+        self._kept = kept
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def queue(self, session: str) -> asyncio.Lock:
@@ -138,7 +144,13 @@ class Sessions:
     async def stream(
         self, given: Given, session: str, context: RoutingContext
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:
-        """Run the graph on a session, and tell what happens. Closing the stream stops the run."""
+        """Run the graph on a session, and tell what happens. Closing the stream stops the run.
+
+        Raises:
+            RequestError: what is attached cannot be used; nothing was done.
+        """
+        if isinstance(given, TurnInput):
+            given = await self._taken(given, session)
         async with aclosing(self._parts(given, session, context)) as parts:
             async for part in parts:
                 if part["type"] == "custom":
@@ -149,6 +161,11 @@ class Sessions:
                 message = _message(*part["data"])
                 if message is not None and message.text:
                     yield AnswerPiece(message.text)
+
+    async def _taken(self, given: TurnInput, session: str) -> TurnInput:
+        """Return what starts a turn in words alone, what is attached to them kept."""
+        messages, files = await asyncio.to_thread(take_files, given.messages, self._kept, session)
+        return TurnInput(messages=messages, request=given.request.with_files(files)) if files else given
 
     def _parts(
         self, given: object, session: str, context: RoutingContext | dict[str, Any], **options: Any

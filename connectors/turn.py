@@ -18,6 +18,7 @@ from state.packet import CognitionPacket, TurnInput
 from state.request import check_reply, check_request
 from state.transitions import ToolExecutionStatus
 from tools.approval.questions import is_reply
+from tools.attached.parts import SEE_ATTACHED
 
 NOT_SHOWN = "this is not the question that was answered, or it was not shown before: this one waits now"
 
@@ -113,7 +114,9 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
 
 def _as_reply(turn: Turn, state: SessionState) -> Turn:
     """Return a message that only says yes, no or skip where a question waits that its speaker was shown as a reply."""
-    if not isinstance(turn, Say) or state.question is None or turn.question_id is None or turn.request.attachments:
+    if not isinstance(turn, Say) or state.question is None or turn.question_id is None:
+        return turn
+    if turn.files or turn.request.attachments:
         return turn
     return Reply(turn.text, turn.question_id) if is_reply(turn.text) else turn
 
@@ -144,7 +147,9 @@ def _answered_elsewhere(session: str) -> SessionError:
 def _input(turn: Turn, state: SessionState, session: str) -> Given:
     match turn:
         case Say():
-            return TurnInput(messages=[*turn.history, HumanMessage(check_request(turn.text))], request=turn.request)
+            words = check_request(turn.text if turn.text.strip() or not turn.files else SEE_ATTACHED)
+            said = HumanMessage([{"type": "text", "text": words}, *turn.files] if turn.files else words)
+            return TurnInput(messages=[*turn.history, said], request=turn.request)
         case Reply():
             if state.question is None:
                 raise SessionError(f"session {session!r} has no pending question: ask something with `packetgate ask`")

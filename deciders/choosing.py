@@ -18,6 +18,7 @@ from models.turns import in_turn
 from state.context import RoutingContext
 from state.errors import DecisionError, ModelError
 from state.packet import CognitionPacket
+from tools.text.kept import KeptResults
 from tools.text.tokens import ESTIMATE, TokenCounter
 
 
@@ -26,16 +27,17 @@ def reflex_deciders() -> Deciders:
     return Deciders(detect_by_reflex, select_by_reflex, review_by_reflex, respond_by_reflex)
 
 
-def language_deciders(lite: ModelSource, prime: ModelSource) -> Deciders:
+def language_deciders(lite: ModelSource, prime: ModelSource, kept: KeptResults | None = None) -> Deciders:
     """Return deciders by model: `lite` for selection, to which intent is left, `prime` for review and answer.
 
-    Nothing stands in for the review: one that fails counts as 0.0, and the gate stays closed.
+    Nothing stands in for the review: one that fails counts as 0.0, and the gate stays closed. Pictures are shown from
+    where they are `kept`.
     """
     return Deciders(
         intent=left_to_selection,
-        selector=with_reflex(in_budget(partial(select_by_model, lite)), select_by_reflex),
+        selector=with_reflex(in_budget(partial(select_by_model, lite, kept=kept)), select_by_reflex),
         reviewer=in_budget(unless_spared(partial(review_by_model, prime))),
-        responder=with_reflex(in_budget(partial(respond_by_model, prime)), respond_by_reflex),
+        responder=with_reflex(in_budget(partial(respond_by_model, prime, kept=kept)), respond_by_reflex),
         lite=lite,
         prime=prime,
     )

@@ -19,6 +19,7 @@ from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import load_preferences
 from tools.servers.config import McpConfig, load_config
 from tools.servers.hub import McpHub
+from tools.text.kept import KeptResults
 
 
 class ServerTools:
@@ -74,12 +75,14 @@ _msgpack.SAFE_MSGPACK_TYPES |= frozenset(checkpoint_types())
 _settings = Settings()
 load_preferences(_settings.preferences_path)  # what is wrong with the file is told at the start, not at the first turn
 _models = model_pool(_settings)
+_kept = KeptResults(_settings.kept_path)
 graph = ServedGraph.of(
     build_graph(
-        deciders_for(_models),
+        deciders_for(_models, _kept),
         ServerTools(_settings, load_config(_settings.config_path)),
         _settings.usage_days,
         _settings.prompt_days,
         journal_in(_settings),
-    ).compile(name="packetgate")
+    ).compile(name="packetgate"),
+    _kept,
 )

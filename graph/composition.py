@@ -36,12 +36,12 @@ from tools.usage.store import prune
 Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
 
 
-def deciders_for(models: ModelPool) -> Deciders:
-    """Return deciders by model when there is one, by reflex when not."""
+def deciders_for(models: ModelPool, kept: KeptResults | None = None) -> Deciders:
+    """Return deciders by model when there is one, by reflex when not; models that see are shown what is `kept`."""
     made = (
         reflex_deciders()
         if models.is_reflex
-        else language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"))
+        else language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"), kept)
     )
     return reviewed_by(made, models.reviewer) if models.has_reviewer else made
 
@@ -129,5 +129,6 @@ async def open_graph(settings: Settings, models: ModelPool | None = None) -> Asy
             await prune(store, settings.usage_days, root=LEARNED)
         if settings.prompt_days:
             await prune_prompts(store, settings.prompt_days)
-        graph = build_graph(deciders_for(models), hub, settings.usage_days, settings.prompt_days, journal_in(settings))
+        deciders = deciders_for(models, KeptResults(settings.kept_path))
+        graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, journal_in(settings))
         yield graph.compile(checkpointer=checkpointer, store=store, name="packetgate")

@@ -1,10 +1,12 @@
 """The graph in the form that a LangGraph server needs."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from itertools import chain
 from typing import Any, Self, cast
 
+from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.graph import Graph
 from langgraph.graph.state import CompiledStateGraph
@@ -14,6 +16,8 @@ from state.context import RoutingContext, routing_context
 from state.errors import PacketgateError
 from state.packet import CognitionPacket, TurnInput, check_update, request_in
 from state.request import TurnRequest, check_reply
+from tools.attached.parts import take_files
+from tools.text.kept import KeptResults
 
 KNOWN_AS = "langgraph_auth_user_id"
 """Where a server with an authentication of its own says who asks; no client can."""
@@ -22,10 +26,18 @@ KNOWN_AS = "langgraph_auth_user_id"
 class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
     """A compiled graph that checks what a server is sent before it is kept, and is drawn as it is built."""
 
+    def __init__(self, *, kept: KeptResults | None = None, **parts: Any) -> None:
+        super().__init__(**parts)
+        self.kept = kept
+
     @classmethod
-    def of(cls, graph: CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]) -> Self:
-        """Return `graph` as one."""
-        return cls(**{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
+    def of(
+        cls,
+        graph: CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket],
+        kept: KeptResults | None = None,
+    ) -> Self:
+        """Return `graph` as one, which keeps there what users attach."""
+        return cls(kept=kept, **{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
 
     async def astream(  # type: ignore[override]
         self, given: Any, config: RunnableConfig | None = None, **options: Any
@@ -44,12 +56,21 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
             check_update(given.update if isinstance(given, Command) else _read_of(given))
             if isinstance(given, Command) and (given.resume is not None or not (given.update or given.goto)):
                 check_reply(given.resume)
-            if isinstance(given, dict):  # refused later, it would have taken the place of what waits for an answer
-                request_in(given.get("messages", []))
             given = _from_server(_read_of(given), (config or {}).get("configurable", {}).get(KNOWN_AS) or "")
+            if isinstance(given, dict):  # refused later, it would have taken the place of what waits for an answer
+                given = await asyncio.to_thread(self._in_text, given, where)
+                request_in(given["messages"])
             async with aclosing(cast("AsyncGenerator[Any]", super().astream(given, where, **options))) as parts:
                 async for part in parts:
                     yield part
+
+    def _in_text(self, given: dict[str, Any], where: RunnableConfig | None) -> dict[str, Any]:
+        """Return what a turn is given, what is attached to its message kept for the thread. Blocking."""
+        thread = (where or {}).get("configurable", {}).get("thread_id", "")
+        said = given.get("messages", [])
+        read = convert_to_messages(said if isinstance(said, list) else [said])
+        messages, files = take_files(read, self.kept, thread)
+        return {**given, "messages": messages, "request": given["request"].with_files(files)}
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]

@@ -12,6 +12,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from models.markup.links import LinkFilter, inert
 from models.markup.stripping import NOTHING_LEFT, MarkupFilter
 from models.model import HIDDEN, Model, ask, was_cut_off
+from models.pictures import has_pictures, names_of
 from models.requests import exchange, usage_of
 from models.thoughts import Room, Thoughts, cut_off_in_thought, ended_in_thought, with_room
 from models.transport import check_answered, named_errors
@@ -19,6 +20,7 @@ from models.turns import Limit, attempt
 from state.base import TokenUsage
 from state.errors import DecisionError
 
+UNSEEN = "\n\n[Not shown to {}, which knows it by name alone: {}.]"
 CUT_OFF = "\n\n[Cut off: an answer may be {:,} tokens long. answer_max_tokens says so.]"
 
 
@@ -31,12 +33,16 @@ class Completion:
     usage: TokenUsage
     message_id: str | None
     """The id under which it was streamed, without markup."""
+    problem: str = ""
+    """Why pictures were not taken, where they were sent."""
 
 
 async def complete(
     model: Model, messages: Sequence[BaseMessage], *, user_words: str, temperature: float, max_tokens: int
 ) -> Completion:
     """Ask for an answer in words; where LangGraph streams messages, it is shown without markup as it comes.
+
+    The answer to pictures of the user's that the model was not shown ends with a line that says so.
 
     Args:
         user_words: whose addresses stay live.
@@ -46,7 +52,7 @@ async def complete(
     """
     shown = _Shown(model=model, length=max_tokens, temperature=temperature, user_words=user_words, cache=False)
     message = await shown.ainvoke(list(messages))
-    return Completion(shown.written, shown.spent, message.id)
+    return Completion(shown.written, shown.spent, message.id, shown.problem)
 
 
 class _Coming:
@@ -111,6 +117,9 @@ class _Shown(BaseChatModel):
     written: str = ""
     """The answer with its markup."""
     spent: TokenUsage = TokenUsage()
+    problem: str = ""
+    unseen: tuple[str, ...] = ()
+    """The names of the user's pictures that the model was not shown."""
 
     @property
     def _llm_type(self) -> str:
@@ -120,12 +129,21 @@ class _Shown(BaseChatModel):
         raise NotImplementedError("call ainvoke: models are only asked on the event loop")
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        sent = self._sent(messages)
+
         async def whole(most: int) -> _Coming:
+            nonlocal sent
             answer = _Coming(self.model.thoughts)
-            answer.take(await ask(self.model.chat, messages, self._options(most)))
+            try:
+                said = await ask(self.model.chat, sent, self._options(most))
+            except DecisionError as error:
+                sent = self._unshown(sent, error)
+                said = await ask(self.model.chat, sent, self._options(most))
+            answer.take(said)
             return answer
 
         answer, self.spent = await with_room(self.model.thoughts, self.length, whole)
+        self.model.saw(sent)
         ending = self._ended(answer)
         answer.close()
         message = AIMessage(inert(answer.shown or NOTHING_LEFT, self.user_words) + ending)
@@ -135,23 +153,38 @@ class _Shown(BaseChatModel):
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         room, again = Room(self.model.thoughts, self.length), True
+        sent = self._sent(messages)
         while again:
             answer, links = _Coming(self.model.thoughts), LinkFilter(self.user_words)
             try:
-                async for chunk in _chunks(self.model.chat, messages, self._options(room.max_tokens)):
+                async for chunk in _chunks(self.model.chat, sent, self._options(room.max_tokens)):
                     if text := links.feed(answer.take(chunk)):
                         yield _chunk(text)
             except DecisionError as error:
-                if answer.pieces or not room.refused(error):
+                if answer.pieces:
                     raise
+                if not room.refused(error):
+                    sent = self._unshown(sent, error)
                 continue
             again = room.answered(answer) and not answer.shown  # what was shown cannot be taken back
         self.spent = room.spent
+        self.model.saw(sent)
         ending = self._ended(answer)
         if text := links.feed(answer.close()) + links.close() + ending:
             yield _chunk(text)
         if not answer.shown:
             yield _chunk(NOTHING_LEFT)
+
+    def _sent(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        sent: list[BaseMessage] = self.model.shown(messages)
+        if not has_pictures(sent):
+            self.unseen = tuple(names_of(messages))
+        return sent
+
+    def _unshown(self, sent: list[BaseMessage], error: DecisionError) -> list[BaseMessage]:
+        without: list[BaseMessage] = self.model.unshown(sent, error)
+        self.unseen, self.problem = tuple(names_of(sent)), f"pictures were not taken: {error}"
+        return without
 
     def _options(self, most: int) -> dict[str, Any]:
         options: dict[str, Any] = self.model.sampling(temperature=self.temperature)
@@ -168,7 +201,8 @@ class _Shown(BaseChatModel):
             raise cut_off_in_thought(self.model.label, self.model.thoughts, self.spent)
         if not self.written.strip():
             raise DecisionError(f"{self.model.label} said nothing", self.spent)
-        ending = CUT_OFF.format(self.length) if answer.cut_off else ""
+        ending = UNSEEN.format(self.model.name, ", ".join(self.unseen)) if self.unseen else ""
+        ending += CUT_OFF.format(self.length) if answer.cut_off else ""
         self.written += ending
         return ending
 

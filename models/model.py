@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from models.choices import Measured
 from models.forms import AnswerForm
 from models.options import ModelOptions
+from models.pictures import has_pictures, may_refuse_pictures, takes_none, without_pictures
 from models.requests import exchange, usage_of
 from models.thoughts import Thoughts
 from models.transport import check_answered, model_label, named_errors
@@ -20,6 +21,8 @@ from state.base import TokenUsage
 
 HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 """Keeps LangGraph's message stream from showing JSON to the user."""
+
+T = TypeVar("T")
 
 HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
 """What kept an answer in its form, strongest first; `prompt`: nothing but the words it was asked with."""
@@ -75,6 +78,8 @@ class Model:
         self.chat = chat
         self.options = options or ModelOptions()
         self.thoughts = Thoughts(self.options.thinking_budget)
+        self.sees = self.options.vision
+        """Whether it takes pictures; None: nobody said, and none was sent yet."""
 
     @property
     def label(self) -> str:
@@ -108,6 +113,43 @@ class Model:
     def sampling(self, **given: float | None) -> dict[str, Any]:
         """Return what a stage asks with, the role's own options over it."""
         return {name: value for name, value in given.items() if value is not None} | self.options.sampling
+
+    def shown(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Return messages as the model may be sent them: words for pictures, where it is known to take none."""
+        return without_pictures(messages) if self.sees is False else list(messages)
+
+    def unshown(self, messages: Sequence[BaseMessage], error: DecisionError) -> list[BaseMessage]:
+        """Return messages without the pictures that may be why they were refused.
+
+        Raises:
+            DecisionError: the error itself, where pictures are not to blame.
+        """
+        if not has_pictures(messages) or not may_refuse_pictures(error.__cause__):
+            raise error
+        if takes_none(error.__cause__) and self.options.vision is None:
+            self.sees = False
+        return without_pictures(messages)
+
+    def saw(self, messages: Sequence[BaseMessage]) -> None:
+        """Take note that messages were answered."""
+        if self.sees is None and has_pictures(messages):
+            self.sees = True
+
+    async def seeing(
+        self, messages: Sequence[BaseMessage], asked: Callable[[Sequence[BaseMessage]], Awaitable[T]]
+    ) -> T:
+        """Ask with what pictures the messages hold, and once more without them where they are refused.
+
+        Raises:
+            DecisionError: the model cannot be asked.
+        """
+        sent = self.shown(messages)
+        try:
+            answer = await asked(sent)
+        except DecisionError as error:
+            return await asked(self.unshown(sent, error))
+        self.saw(sent)
+        return answer
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]

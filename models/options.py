@@ -36,6 +36,8 @@ class ModelOptions(BaseModel):
     """Whether its chat template has it think: templates that know nothing of it pass it over."""
     thinking_budget: int | None = Field(default=None, ge=0, le=1_000_000)
     """Most tokens of thoughts before an answer; None: as many as it has been seen to need."""
+    vision: bool | None = None
+    """Whether it sees pictures; None: it is tried."""
     reasoning_effort: str | None = Field(default=None, pattern="^[a-z_-]{1,20}$")
     timeout: float | None = Field(default=None, gt=0.0, le=86_400.0)
     """Seconds to wait for an answer."""
@@ -65,7 +67,7 @@ LOADING = ("n_ctx", "n_gpu_layers", "n_batch", "n_threads")
 _BOTH = (*SAMPLING, "enable_thinking", "thinking_budget")
 KNOWN: dict[Provider, tuple[str, ...]] = {
     "reflex": (),
-    "openai": (*_BOTH, "reasoning_effort", "timeout", "extra_body", "headers"),
+    "openai": (*_BOTH, "vision", "reasoning_effort", "timeout", "extra_body", "headers"),
     "llamacpp": (*_BOTH, *LOADING),
     "decisions": ("timeout", "headers"),
 }

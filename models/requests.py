@@ -11,6 +11,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
 from pydantic import ConfigDict
 
+from models.pictures import announced
 from models.thoughts import thought_in
 from models.transport import model_label
 from state.base import Section, TokenUsage, now, storable
@@ -108,7 +109,7 @@ def usage_of(*answers: AIMessage) -> TokenUsage:
 
 
 def _said(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
-    sent: list[dict[str, Any]] = convert_to_openai_messages(list(messages), text_format="string")
+    sent: list[dict[str, Any]] = convert_to_openai_messages(announced(messages), text_format="string")
     return tuple(SentMessage(role=one["role"], text=storable((one.get("content") or "")[:MOST_CHARS])) for one in sent)
 
 

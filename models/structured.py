@@ -63,9 +63,11 @@ async def decide(
     thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
 
     async def ask(messages: Sequence[BaseMessage], length: int) -> tuple[FormAnswer, TokenUsage]:
-        return await with_room(
-            thoughts, length, lambda most: model.answer(messages, form, sampling=sampling | {"max_tokens": most})
-        )
+        async def answer(most: int) -> FormAnswer:
+            limited = sampling | {"max_tokens": most}
+            return await model.seeing(messages, lambda shown: model.answer(shown, form, sampling=limited))
+
+        return await with_room(thoughts, length, answer)
 
     first, spent = await ask(messages, max_tokens)
     try:

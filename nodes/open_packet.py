@@ -5,7 +5,6 @@ from langgraph.runtime import Runtime
 from state.base import new_id
 from state.context import RoutingContext, routing_context
 from state.packet import OpeningPacket, PacketUpdate, request_in
-from state.redaction import redacted
 from state.request import TurnRequest
 from state.sections import (
     DROPPED,
@@ -29,6 +28,8 @@ from tools.approval.questions import is_reply
 from tools.palette.subject import context_shift
 
 LINEAGE = 20
+PICTURED_TURNS, PICTURES = 3, 4
+"""So many turns later what was attached is still shown, as far as there are not more pictures."""
 
 
 async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
@@ -46,14 +47,15 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
     context = routing_context(runtime.context)
     followed = (packet.header.packet_id,) if packet.content.original_prompt else ()
     thread = runtime.execution_info.thread_id if runtime.execution_info else None
+    header = Header(
+        session_id=thread or packet.header.session_id or new_id(),
+        parent_packet_id=followed[0] if followed else None,
+        lineage=(packet.header.lineage + followed)[-LINEAGE:],
+        origin=request.origin,
+        person=request.person,
+    )
     return {
-        "header": Header(
-            session_id=thread or packet.header.session_id or new_id(),
-            parent_packet_id=followed[0] if followed else None,
-            lineage=(packet.header.lineage + followed)[-LINEAGE:],
-            origin=request.origin,
-            person=request.person,
-        ),
+        "header": header,
         "intent": Intent(),
         "context": Context(
             context_type=request.context_type or packet.context.context_type,
@@ -61,10 +63,11 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
             shift=_shift(packet) if followed else "",
             recent_tools=packet.context.recent_tools,
             result_ledger=packet.context.result_ledger,
+            earlier_pictures=_pictures(packet, header.lineage[-PICTURED_TURNS:]),
         ),
         "content": Content(
             original_prompt=prompt,
-            attachments=tuple(Attachment(name=name, text=redacted(text)) for name, text in request.attachments),
+            attachments=tuple(one.taken_by(header.packet_id) for one in request.attachments),
         ),
         "reasoning": Reasoning().noted(Reflection(step="open_packet", summary=f"{len(prompt):,} characters")),
         "response": Response(),
@@ -87,6 +90,11 @@ def _answering(packet: OpeningPacket, question: Question, words: str) -> PacketU
         "reasoning": packet.reasoning.noted(Reflection(step="open_packet", summary=f"the answer is {words!r}")),
         "request": TurnRequest(),
     }
+
+
+def _pictures(packet: OpeningPacket, turns: tuple[str, ...]) -> tuple[Attachment, ...]:
+    attached = (*packet.context.earlier_pictures, *packet.content.attachments)
+    return tuple(one for one in attached if one.is_picture and one.packet_id in turns)[-PICTURES:]
 
 
 def _shift(packet: OpeningPacket) -> str:

@@ -162,6 +162,9 @@ def request_in(messages: Any) -> str:
     last = convert_to_messages(messages if isinstance(messages, list) else [messages])[-1:]
     if not last or not isinstance(last[0], HumanMessage):
         raise RequestError("a turn starts with a user message: send one in `messages`")
+    kinds = [] if isinstance(last[0].content, str) else [str(one.get("type")) for one in last[0].content_blocks]
+    if other := [kind for kind in kinds if kind != "text"]:
+        raise RequestError(f"the message holds a part of type {other[0]!r}, which is not taken on this way")
     return check_request(last[0].text)
 
 

@@ -2,10 +2,15 @@
 
 from typing import Any
 
+from pydantic import Field
+
 from state.base import Section, is_storable
 from state.errors import RequestError
+from state.sections import Attachment
 
 MAX_REQUEST_CHARS = 200_000
+MAX_ATTACHED = 20
+"""Files, and other people's messages, that a request comes with."""
 
 
 class TurnRequest(Section):
@@ -16,12 +21,22 @@ class TurnRequest(Section):
     """Who asks, where a connector speaks with several."""
     context_type: str | None = None
     """The kind of conversation; None keeps the session's."""
-    attachments: tuple[tuple[str, str], ...] = ()
-    """(name, text) of what the user handed over."""
+    attachments: tuple[Attachment, ...] = Field(default=(), max_length=MAX_ATTACHED)
+    """What the user handed over."""
 
     def through(self, channel: str, person: str = "") -> "TurnRequest":
         """Return the request as one that came in there, from whom that channel knows, if it knows anybody."""
         return self._changed(origin=channel, person=person or self.person)
+
+    def with_files(self, attachments: tuple[Attachment, ...]) -> "TurnRequest":
+        """Return the request with more that the user handed over.
+
+        Raises:
+            RequestError: it is too much.
+        """
+        if len(self.attachments) + len(attachments) > MAX_ATTACHED:
+            raise RequestError(f"more than {MAX_ATTACHED} things are attached: attach fewer")
+        return self._changed(attachments=self.attachments + attachments) if attachments else self
 
 
 def check_request(text: str) -> str:

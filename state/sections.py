@@ -10,6 +10,8 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from state.base import Confidence, ConfidenceSource, Section, TokenUsage, new_id, now
 from state.context import RoutingContext
 from state.errors import PacketVersionError
+from state.printing import byte_size
+from state.redaction import redacted
 from state.routing import Risk
 
 PACKET_VERSION = 6
@@ -151,6 +153,37 @@ class ServerHealth(Section):
         return amiss and f"{self.name}: {amiss}"
 
 
+class Attachment(Section):
+    """Something the user handed over with the request: data, and none of it their own words."""
+
+    name: str
+    mime_type: str = "text/plain"
+    """By its content, not by its name."""
+    text: str = ""
+    """Of a text; of a picture there is only where it is kept, never its bytes."""
+    size: int = Field(default=0, ge=0)
+    """In bytes."""
+    sha256: str = ""
+    handle: str = Field(default="", pattern=r"^(kept:[0-9a-z]{1,64})?$")
+    """Under which the session keeps a picture."""
+    packet_id: str = ""
+    """The packet that it came with."""
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether a model that sees can be shown it."""
+        return bool(self.handle)
+
+    @property
+    def told(self) -> str:
+        """What it is, in words."""
+        return f"{self.name}, {self.mime_type}, {byte_size(self.size)}"
+
+    def taken_by(self, packet_id: str) -> "Attachment":
+        """Return it as a packet holds it, without secrets in its text."""
+        return self._changed(text=redacted(self.text), packet_id=packet_id)
+
+
 class Context(Section):
     """What the turn can draw on. Type, subject, recent tools and result ledger belong to the session."""
 
@@ -168,6 +201,8 @@ class Context(Section):
     """How the conversation's type or subject has changed with this turn; empty when neither has."""
     recent_tools: tuple[str, ...] = ()
     result_ledger: tuple[LedgerEntry, ...] = ()
+    earlier_pictures: tuple[Attachment, ...] = ()
+    """What the user attached to the last few turns before this one."""
 
     @property
     def palette_names(self) -> frozenset[str]:
@@ -223,14 +258,6 @@ class DataField(Section):
     value: JsonValue
     type: str = "text"
     source: str = "user"
-
-
-class Attachment(Section):
-    """Something the user handed over with the request."""
-
-    name: str
-    mime_type: str = "text/plain"
-    text: str = ""
 
 
 class Content(Section):

@@ -9,11 +9,20 @@ import discord
 from connectors.asking import Say
 from connectors.discord.errors import UNSENT
 from state.request import TurnRequest
+from state.sections import Attachment
+from tools.attached.parts import (
+    MAX_PICTURES,
+    MAX_TEXT_BYTES,
+    SEE_ATTACHED,
+    Part,
+    part_of,
+    plain_name,
+    problem_with,
+)
+from tools.attached.pictures import MAX_BYTES, picture_type
 
 FILES = 5
 """The most files of a message that are read."""
-FILE_BYTES = 200_000
-"""The largest file that is read."""
 REPLIES = 6
 """The most messages of a chain of replies that are read."""
 PIECE = 40
@@ -29,16 +38,19 @@ class Incoming:
     words: str
     person: str = ""
     """The id of who wrote it."""
-    attachments: list[tuple[str, str]] = field(default_factory=list)
-    """(name, text), oldest message first. Untrusted: none of it is the user's own words."""
+    earlier: list[Attachment] = field(default_factory=list)
+    """What the message replies to, oldest message first. Untrusted: none of it is the user's own words."""
+    files: list[Part] = field(default_factory=list)
+    """What is attached to it, likewise."""
     left_out: list[str] = field(default_factory=list)
     """What could not be read, each with the reason."""
 
     @property
     def turn(self) -> Say:
         """The turn it starts."""
-        words = self.words or ("See what is attached." if self.attachments else "Hello")
-        return Say(words, TurnRequest(origin="discord", person=self.person, attachments=tuple(self.attachments)))
+        words = self.words or (SEE_ATTACHED if self.earlier or self.files else "Hello")
+        request = TurnRequest(origin="discord", person=self.person, attachments=tuple(self.earlier))
+        return Say(words, request, files=tuple(self.files))
 
 
 def is_addressed(message: discord.Message, me: discord.abc.User) -> bool:
@@ -66,16 +78,19 @@ async def read_message(message: discord.Message, me: discord.abc.User, known: Se
     """
     read = Incoming(words_of(message, me), str(message.author.id))
     chain = [(one, text) async for one in _chain(message) if (text := words_of(one, me)) and not _held(text, known)]
-    read.attachments += [(f"earlier message of {_name(one.author.name)}", text) for one, text in reversed(chain)]
-    for file in message.attachments[:FILES]:
-        text, problem = await _read_file(file)
-        if problem:
-            read.left_out.append(f"{_name(file.filename)} was left out: {problem}")
-        else:
-            read.attachments.append((_name(file.filename), text))
-    read.left_out += [
-        f"{_name(file.filename)} was left out: {FILES} files are the most" for file in message.attachments[FILES:]
+    read.earlier += [
+        Attachment(name=f"earlier message of {plain_name(one.author.name)}", text=text, size=len(text.encode()))
+        for one, text in reversed(chain)
     ]
+    for at, file in enumerate(message.attachments):
+        data, problem = await _read_file(file) if at < FILES else (b"", f"{FILES} files are the most")
+        problem = problem or problem_with(data)
+        if not problem and picture_type(data) and sum(one["type"] == "image" for one in read.files) == MAX_PICTURES:
+            problem = f"{MAX_PICTURES} pictures are the most"
+        if problem:
+            read.left_out.append(f"{plain_name(file.filename)} was left out: {problem}")
+        else:
+            read.files.append(part_of(file.filename, data))
     return read
 
 
@@ -98,27 +113,20 @@ async def _chain(message: discord.Message) -> AsyncIterator[discord.Message]:
         yield message
 
 
-async def _read_file(file: discord.Attachment) -> tuple[str, str]:
-    """Return a file's text, or why it cannot be read."""
-    if file.size > FILE_BYTES:
-        return "", f"it has {file.size:,} bytes, {FILE_BYTES:,} are the most"
+async def _read_file(file: discord.Attachment) -> tuple[bytes, str]:
+    """Return a file, or why it cannot be read."""
+    most = MAX_BYTES if (file.content_type or "").startswith("image/") else MAX_TEXT_BYTES
+    if file.size > most:
+        return b"", f"it has {file.size:,} bytes, {most:,} are the most"
     try:
-        text = (await file.read()).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return "", "it is not text in UTF-8"
+        return await file.read(), ""
     except UNSENT as error:
         log.info("attachment %d cannot be read: %s", file.id, type(error).__name__)
-        return "", "it cannot be downloaded"
-    return ("", "it is not text") if "\0" in text else (text, "")
+        return b"", "it cannot be downloaded"
 
 
 def _held(text: str, known: Sequence[str]) -> bool:
     return any(text == one or (len(text) >= PIECE and text in one) for one in known)
-
-
-def _name(name: str) -> str:
-    """Return a name that somebody else chose, on one short line."""
-    return "".join(char if char.isprintable() else "?" for char in name)[:80]
 
 
 _SPOKEN = {discord.MessageType.default, discord.MessageType.reply}

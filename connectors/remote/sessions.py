@@ -1,5 +1,6 @@
 """Sessions on a running LangGraph-API server, reached through LangGraph's `RemoteGraph`."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
@@ -19,6 +20,7 @@ from models.endpoint import shown
 from state.context import RoutingContext
 from state.events import StageEvent
 from state.packet import CognitionPacket, TurnInput
+from tools.attached.parts import check_files
 
 STORE_PAGE = 500
 """Items of a store asked for at once."""
@@ -122,6 +124,11 @@ class RemoteSessions(Sessions):
             async with aclosing(super().stream(given, session, context)) as told:
                 async for one in told:
                     yield one
+
+    async def _taken(self, given: TurnInput, session: str) -> TurnInput:
+        """Return it as it is, once it can be used: the server keeps what is attached."""
+        await asyncio.to_thread(check_files, given.messages)
+        return given
 
     def _parts(
         self, given: object, session: str, context: RoutingContext | dict[str, Any], **options: Any

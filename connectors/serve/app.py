@@ -78,7 +78,8 @@ class Endpoint:
         user = asked.user or asked.safety_identifier or request.headers.get(USER_HEADER, "")
         scope = Scope(client, conversation, user)
         rights = self._config.settings_of(client, self._started)
-        pieces = self._apart(Heard(scope, said[:-1], said[-1].text, rights))
+        last = asked.messages[-1]
+        pieces = self._apart(Heard(scope, said[:-1], said[-1], last.words, last.files, rights))
         if not asked.stream:
             return await unless_gone(request, _whole(pieces))
         first = await anext(pieces)

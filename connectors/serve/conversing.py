@@ -20,11 +20,13 @@ from state.events import StageFinished, StageStarted, StageStopped
 from state.packet import TOLD
 from state.request import MAX_REQUEST_CHARS, TurnRequest
 from tools.approval.questions import is_reply
+from tools.attached.parts import Part
 
 CHANNEL = "serve"
 WITHDRAWN = "\n\n[the above is withdrawn; this is the answer:]\n\n"
 DECIDED = "(That was decided already: nothing was run again. This came of it:)\n\n"
 NOT_WAITING = "that question does not wait here any more, or is another conversation's: nothing was run; ask anew"
+WORDS_ALONE = "a question waits here, and its answer is words alone: answer it, and attach files to what you ask next"
 NOT_ALLOWED = "what waits may not be done here any more: nothing was run; it needs --allow-writes or --allow-commands"
 
 
@@ -34,7 +36,11 @@ class Heard:
 
     scope: Scope
     history: tuple[Said, ...]
+    said: Said
     words: str
+    """Of what is said, its words alone."""
+    files: tuple[Part, ...]
+    """What is attached to it."""
     rights: RoutingContext
 
 
@@ -86,6 +92,8 @@ class Conversations:
             if state.question is not None:
                 if not state.may_go_on(heard.rights):
                     raise RequestError(NOT_ALLOWED)
+                if heard.files:
+                    raise RequestError(WORDS_ALONE)
                 value = reply_in(heard.words, state.question)
                 await self._threads.replied(heard.scope, heard.history, point, heard.words)
                 return point.session, Reply(value, point.question_id)
@@ -93,13 +101,14 @@ class Conversations:
                 return point.session, Continue()
         elif point and state and not await self._is_busy(point.session):
             if state.packet.header.packet_id == point.packet_id and not state.is_unfinished:
-                return point.session, Say(heard.words, request, follows=point.packet_id)
+                return point.session, Say(heard.words, request, follows=point.packet_id, files=heard.files)
             if _stopped_after(point, state) and state.packet.content.original_prompt == heard.words.strip():
                 return point.session, Continue()
         if heard.history and is_question(heard.history[-1].text) and is_reply(heard.words):
             raise RequestError(NOT_WAITING)
         own = await self._threads.heard(heard.scope, heard.history)
-        return f"{CHANNEL}-{new_id()}", Say(heard.words, request, history=tuple(_told(heard.history, own)))
+        told = tuple(_told(heard.history, own))
+        return f"{CHANNEL}-{new_id()}", Say(heard.words, request, history=told, files=heard.files)
 
     async def _is_busy(self, session: str) -> bool:
         return self.sessions.queue(session).locked() or await self.sessions.is_leased(session)
@@ -124,7 +133,7 @@ class Conversations:
                     case Finished(packet):
                         rest = _rest(shown, packet.messages[-1].text.strip() or "(no answer)")
                         point = Point(session, packet.header.packet_id)
-        said = (*heard.history, Said("user", heard.words), Said("assistant", shown + rest))
+        said = (*heard.history, heard.said, Said("assistant", shown + rest))
         await self._threads.keep(heard.scope, said, point)  # before it is whole: whoever has it all can go on from it
         yield rest
         yield Over(usage)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from time import time
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -48,16 +49,28 @@ class WireMessage(Wire):
 
     @property
     def text(self) -> str:
-        """Its words, with a mark where something else stood."""
-        if not isinstance(self.content, list):
-            return storable(self.content or "")
-        return storable("\n".join(str(part.get("text") or "") or f"[{part.get('type')}]" for part in self.content))
+        """Its words, with a mark where something else stood, other things another."""
+        parts = self.content if isinstance(self.content, list) else [{"text": self.content or ""}]
+        return storable("\n".join(str(one["text"]) if _is_text(one) else _mark(one) for one in parts))
 
     @property
-    def unread(self) -> str:
-        """The type of a part that is no text; empty where all is."""
-        parts = self.content if isinstance(self.content, list) else []
-        return next((str(part.get("type")) for part in parts if part.get("type") not in {"text", "input_text"}), "")
+    def words(self) -> str:
+        """Its words alone."""
+        parts = self.content if isinstance(self.content, list) else [{"text": self.content or ""}]
+        return storable("\n".join(str(one["text"]) for one in parts if _is_text(one)))
+
+    @property
+    def files(self) -> tuple[dict[str, Any], ...]:
+        """What it holds beside words."""
+        return tuple(one for one in self.content if not _is_text(one)) if isinstance(self.content, list) else ()
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    return isinstance(part.get("text"), str)
+
+
+def _mark(part: dict[str, Any]) -> str:
+    return f"[{part.get('type')} {sha256(compact_json(part).encode(errors='replace')).hexdigest()[:8]}]"
 
 
 class StreamOptions(Wire):
@@ -110,13 +123,6 @@ class ChatRequest(Wire):
         last = self.messages[-1]
         if last.role != "user":
             raise ApiError("the last of the messages must be the user's", param="messages")
-        if last.unread:
-            raise ApiError(
-                f"the message holds a part of type {last.unread!r}: only text is read here; "
-                "put a file into the folder that the tools work in, and name it",
-                param="messages",
-                code="unsupported_content",
-            )
 
 
 @dataclass(frozen=True)

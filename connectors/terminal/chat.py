@@ -50,9 +50,12 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
                 continue
             except EOFError:
                 break
-            if words:
-                said = Say(words, request, terminal.shown.of(terminal.session))
-                await _guarded(obey(talk, words) if is_command(words) else terminal.run(said))
+            if is_command(words):
+                await _guarded(obey(talk, words))
+            elif words:
+                said = Say(words, request, terminal.shown.of(terminal.session), files=tuple(talk.attached))
+                talk.attached.clear()
+                await _guarded(terminal.run(said))
         left = await sessions.state(terminal.session)
         return WAITING if left.question is not None and not at_a_terminal() else 0
 

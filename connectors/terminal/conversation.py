@@ -1,6 +1,6 @@
 """What `packetgate chat` keeps between two turns, and what its slash commands work on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.text import Text
 
@@ -12,6 +12,7 @@ from graph.settings import Settings
 from state.errors import SessionError
 from state.packet import CognitionPacket
 from state.printing import printable
+from tools.attached.parts import Part
 
 
 @dataclass
@@ -21,6 +22,8 @@ class Conversation:
     terminal: Terminal
     settings: Settings
     is_over: bool = False
+    attached: list[Part] = field(default_factory=list)
+    """What goes with the next words."""
 
     @property
     def sessions(self) -> Sessions:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from connectors import rendering
+from connectors.terminal.attaching import file_part
 from connectors.terminal.conversation import Conversation
 from state.errors import RequestError
 from state.packet import CognitionPacket
@@ -101,6 +102,12 @@ async def _go_on(chat: Conversation, _: str) -> None:
         chat.say("nothing waits here")
 
 
+async def _attach(chat: Conversation, file: str) -> None:
+    """Have a file go with what is said next."""
+    chat.attached.append(await asyncio.to_thread(file_part, Path(file)))
+    chat.say(f"{file} goes with what you say next")
+
+
 async def _session(chat: Conversation, name: str) -> None:
     """Say which session this is, or go to another."""
     if not name:
@@ -186,6 +193,7 @@ COMMANDS = (
     Command("/writes", "on|off", "let tools that change things run, after approval", _writes, ON_OFF),
     Command("/commands", "on|off", "let tools that run commands run, after approval", _commands, ON_OFF),
     Command("/continue", "", "the question that waits, or the turn that was stopped", _go_on),
+    Command("/attach", "FILE", "a picture or a text file goes with what you say next", _attach),
     Command("/session", "[NAME]", "which session this is, or another one", _session),
     Command("/reset", "", "forget this session, after a question", _reset),
     Command("/save", "FILE", "keep the last packet as JSON", _save),

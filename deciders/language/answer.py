@@ -1,5 +1,6 @@
 """The answer, by a language model."""
 
+from deciders.language.pictures import attached_pictures, earlier_pictures, returned_pictures
 from deciders.language.prompting import conversation, harmless, results
 from deciders.protocols import Answer
 from models.completion import complete
@@ -9,12 +10,17 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
+from tools.text.kept import KeptResults
 
 TEMPERATURE = 0.7
 
 
 async def respond_by_model(
-    source: ModelSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
+    source: ModelSource,
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    context: RoutingContext,
+    kept: KeptResults | None = None,
 ) -> Answer:
     """Ask the prime model.
 
@@ -25,9 +31,14 @@ async def respond_by_model(
     user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet))
     persona = f"{context.persona.strip()}\n\n" if context.persona.strip() else ""
     system = persona + render("answer_system", ledger=harmless(catalogue.ledger))
+    pictures = [
+        *await earlier_pictures(packet, kept, sees=model.sees),
+        *await attached_pictures(packet, kept),
+        *await returned_pictures(packet, kept, sees=model.sees),
+    ]
     answer = await complete(
         model,
-        await conversation(model, packet, [system], user, context.answer_max_tokens),
+        await conversation(model, packet, [system], user, context.answer_max_tokens, pictures=pictures),
         user_words=packet.spoken,
         temperature=TEMPERATURE,
         max_tokens=context.answer_max_tokens,
@@ -37,6 +48,7 @@ async def respond_by_model(
         decided_by="model",
         usage=answer.usage,
         message_id=answer.message_id,
+        fallback_reason=answer.problem,
     )
 
 

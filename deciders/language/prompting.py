@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 
 from models.markup.stripping import strip_markup
 from models.model import Model
+from models.pictures import Picture, with_pictures, without_pictures
 from prompts.rendering import render
 from state.packet import CognitionPacket, is_own
 from state.printing import fenced
@@ -35,7 +36,13 @@ TOOL_RESULT = "tool_execution_result"
 
 
 async def conversation(
-    model: Model, packet: CognitionPacket, systems: Sequence[str], user: str, max_tokens: int
+    model: Model,
+    packet: CognitionPacket,
+    systems: Sequence[str],
+    user: str,
+    max_tokens: int,
+    *,
+    pictures: Sequence[Picture] = (),
 ) -> list[BaseMessage]:
     """Return the messages of a model call: system prompt, recent history without markup, this turn.
 
@@ -46,8 +53,8 @@ async def conversation(
     history = _history(packet.messages[:-1])
     for system in systems:
         while True:
-            messages = [SystemMessage(system), *history, HumanMessage(user)]
-            if await model.fits(messages, max_tokens):
+            messages = [SystemMessage(system), *history, with_pictures(user, pictures)]
+            if await model.fits(without_pictures(messages), max_tokens):
                 return messages
             if not history:
                 break
@@ -56,7 +63,7 @@ async def conversation(
 
 
 def results(packet: CognitionPacket) -> str:
-    """Return what the user attached and this turn's tool results, as fenced data.
+    """Return the texts that the user attached and this turn's tool results, as fenced data.
 
     The fence carries the packet id, which no tool and no file can know.
     """
@@ -65,6 +72,7 @@ def results(packet: CognitionPacket) -> str:
     attached = [
         "\n" + render("attachment", fence=fence, file=harmless(one.name), text=_shown(one.text, each, fence))
         for one in attachments
+        if not one.is_picture
     ]
     fields = [one for one in packet.content.data_fields if one.type == TOOL_RESULT]
     return "".join([*attached, *(_fenced(field, fence) for field in fields)])

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
 
 from deciders.language.forms import selection_form, tool_of
+from deciders.language.pictures import attached_pictures
 from deciders.language.prompting import conversation, data, harmless, results
 from deciders.protocols import Selection, WantedCall
 from models.decoding.call_forms import call_fields
@@ -20,6 +21,7 @@ from state.routing import Alternative, Correction
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import CheckedCall, checked_call
 from tools.palette.texts import palette_text
+from tools.text.kept import KeptResults
 
 FORMS: tuple[dict[str, Any], ...] = (
     {
@@ -108,7 +110,11 @@ class SelectionAnswer(BaseModel):
 
 
 async def select_by_model(
-    source: ModelSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
+    source: ModelSource,
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    context: RoutingContext,
+    kept: KeptResults | None = None,
 ) -> Selection:
     """Ask the lite model, show it the palette, and correct it once.
 
@@ -130,10 +136,11 @@ async def select_by_model(
     tools = [catalogue[name] for name, how in shown.items() if how != "name"]
     in_full = {name for name, how in shown.items() if how == "full"}
     model, max_tokens = await source(), context.selection_max_tokens
+    pictures = await attached_pictures(packet, kept)
     systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
     answer = await decide(
         model,
-        await conversation(model, packet, systems, _user(packet), max_tokens),
+        await conversation(model, packet, systems, _user(packet), max_tokens, pictures=pictures),
         SelectionAnswer,
         selection_form(
             tools, context.max_parallel_calls, [*shown, *catalogue.groups], in_full, explain=context.explain

@@ -108,6 +108,7 @@ class LlamaCppModel(Model):
         """Take a loaded file, and how a role asks it."""
         super().__init__(chat, options)
         self.thoughts.opened = False  # what the template opens is written as the beginning of the answer
+        self.sees = False  # a GGUF file is read as text alone
         if not chat._engine.prompts.may_think:
             self.thoughts.saw(0)
 

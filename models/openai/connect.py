@@ -16,6 +16,7 @@ from langchain_openai.chat_models.base import BaseChatOpenAI
 from models.endpoint import Endpoint, shown
 from models.openai.refusals import OTHER_NAMES, blamed, wishes_of, without
 from models.options import ModelOptions
+from models.pictures import has_pictures, names_pictures
 from models.transport import MAX_RETRIES, retry_after
 from models.turns import seconds_left
 from state.errors import ConfigError, ModelError
@@ -117,6 +118,8 @@ class CompatibleChat(BaseChatOpenAI):
     def _more_refused(
         self, error: openai.APIStatusError, refused: tuple[str, ...], messages: list[BaseMessage], asked: dict[str, Any]
     ) -> tuple[str, ...]:
+        if has_pictures(messages) and names_pictures(error):
+            raise error
         name = blamed(error, self._get_request_payload(messages, **asked, refused=refused), refused, self.wishes)
         if name is None:
             raise error

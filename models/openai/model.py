@@ -15,6 +15,7 @@ from models.openai.refusals import refuses_form, refuses_type, says_form
 from models.openai.request_modes import KnownModes, RequestMode
 from models.openai.schemas import shape_of
 from models.options import ModelOptions
+from models.pictures import has_pictures, names_pictures
 from models.requests import usage_of
 from models.transport import status_of
 from state.errors import DecisionError
@@ -69,6 +70,8 @@ class OpenAICompatible(Model):
             try:
                 return await ask(self.chat, messages, options), at
             except DecisionError as error:
+                if has_pictures(messages) and names_pictures(error.__cause__):
+                    raise
                 refusal = refusal or error
                 if at + 1 == len(modes) or not refuses_form(error.__cause__, self.chat.wishes):
                     told = refusal if status_of(error.__cause__) == status_of(refusal.__cause__) else error

@@ -29,6 +29,7 @@ from models.llama.model import LlamaCppModel
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.request import MAX_REQUEST_CHARS, TurnRequest
+from state.sections import Attachment
 from state.transitions import ToolExecutionStatus
 from tools.servers.config import McpConfig
 from tools.servers.opening import open_hub
@@ -134,7 +135,7 @@ async def test_a_model_decides_at_every_stage(
     write = call("ai.write", path="new.txt", content=LONG)
     first = (wish, miss, first_call("ai.read", path="owls.txt"), review(0.9))
     scripted_openai.script(*first, write, review(0.9), f"<think>{ANSWER}</think>{ANSWER}")
-    attached = TurnRequest(attachments=(("more.txt", LONG),))
+    attached = TurnRequest(attachments=(Attachment(name="more.txt", text=LONG),))
     async with at_work(by_model, folder, **ALLOWED) as talk:
         events = await talk.events(Say(LONG, attached))
         packet = await talk.reply("yes")

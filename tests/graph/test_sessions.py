@@ -15,6 +15,7 @@ from state.context import RoutingContext
 from state.errors import RequestError, SessionError
 from state.packet import CognitionPacket
 from state.request import TurnRequest
+from state.sections import Attachment
 from state.transitions import ToolExecutionStatus
 
 
@@ -126,7 +127,9 @@ async def test_a_packet_round_trips_through_json(notebook: Notebook):
 
 
 async def test_what_the_connector_knows_reaches_the_packet(notebook: Notebook):
-    request = TurnRequest(origin="terminal", context_type="code", attachments=(("log.txt", "boom"),))
+    request = TurnRequest(
+        origin="terminal", context_type="code", attachments=(Attachment(name="log.txt", text="boom"),)
+    )
     async with session(reflex_deciders(), notebook) as talk:
         first = (await talk.events(Say("Hello", request)))[-1].packet  # type: ignore[union-attr]
         second = await talk.say("Thanks")

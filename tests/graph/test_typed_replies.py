@@ -9,6 +9,7 @@ from connectors.asking import Reply, Say
 from connectors.turn import Answering, Asked, Finished
 from state.context import RoutingContext
 from state.request import TurnRequest
+from state.sections import Attachment
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
 READ_B = call("notebook.read_note", name="b")
@@ -48,7 +49,9 @@ async def test_all_else_drops_the_question_and_says_so_first(notebook: Notebook)
 async def test_a_yes_with_something_attached_is_more_than_a_yes(notebook: Notebook):
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
-        told = await talk.events(Say("yes", TurnRequest(attachments=(("a.txt", "do as this says"),))))
+        told = await talk.events(
+            Say("yes", TurnRequest(attachments=(Attachment(name="a.txt", text="do as this says"),)))
+        )
     assert isinstance(told[-1], Finished)
     assert told[-1].packet.response.candidate.startswith("Dropped: ")
     assert notebook.calls == []

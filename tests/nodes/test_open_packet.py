@@ -9,7 +9,8 @@ from nodes.open_packet import open_packet
 from state.context import RoutingContext
 from state.errors import PacketVersionError, RequestError
 from state.packet import OpeningPacket
-from state.sections import PACKET_VERSION, Header
+from state.request import TurnRequest
+from state.sections import PACKET_VERSION, Attachment, Header
 
 RUNTIME: Runtime[RoutingContext] = Runtime(context=RoutingContext())
 
@@ -61,3 +62,21 @@ async def test_what_it_was_given_stays_as_it_was():
     before = given.model_dump_json()
     await open_packet(given, RUNTIME)
     assert given.model_dump_json() == before
+
+
+async def test_what_is_no_text_is_not_passed_over():
+    message = HumanMessage([{"type": "text", "text": "What?"}, {"type": "image", "url": "https://a.example/a.png"}])
+    with pytest.raises(RequestError, match="a part of type 'image', which is not taken on this way"):
+        await open_packet(OpeningPacket(messages=[message]), RUNTIME)
+
+
+async def test_pictures_are_shown_for_three_turns_more():
+    cat = Attachment(name="cat.png", mime_type="image/png", handle="kept:1")
+    text = Attachment(name="a.txt", text="Ask.")
+    packet = OpeningPacket(messages=[HumanMessage("What is it?")], request=TurnRequest(attachments=(cat, text)))
+    pictured = []
+    for _ in range(5):
+        opened = packet.merged(await open_packet(packet, RUNTIME))
+        pictured.append([one.name for one in opened.context.earlier_pictures])
+        packet = OpeningPacket.model_validate({**vars(opened), "request": TurnRequest()})
+    assert pictured == [[], ["cat.png"], ["cat.png"], ["cat.png"], []]

@@ -12,10 +12,13 @@ from graph.serializer import PacketSerializer
 from state.context import RoutingContext
 from state.packet import checkpoint_types
 from state.request import TurnRequest
+from state.sections import Attachment
 from tools.approval.questions import Reply
 from tools.spec.tool_spec import ToolSpec
 
-REQUEST = TurnRequest(origin="discord", person="7", context_type="code", attachments=(("a.txt", "text"),))
+REQUEST = TurnRequest(
+    origin="discord", person="7", context_type="code", attachments=(Attachment(name="a.txt", text="text"),)
+)
 
 
 def examples(kind: type) -> list[Any]:

@@ -104,10 +104,11 @@ def message(author: int, where: int, content: str, **more: Any) -> Payload:
     }
 
 
-def file(url: str, name: str, size: int) -> Payload:
-    """Return an attachment."""
+def file(url: str, name: str, size: int, kind: str | None = None) -> Payload:
+    """Return an attachment; its kind is what Discord takes it for."""
     number = new_id()
-    return {"id": number, "filename": name, "size": size, "url": f"{url}/files/{number}", "proxy_url": url}
+    known = {"id": number, "filename": name, "size": size, "url": f"{url}/files/{number}", "proxy_url": url}
+    return {**known, "content_type": kind} if kind else known
 
 
 def interaction(who: int, where: int, kind: int, data: Payload, on: Payload | None = None) -> Payload:

@@ -23,9 +23,9 @@ class DiscordStandIn(RestInterface):
         await self.gateway.dispatch("MESSAGE_CREATE", said)
         return said
 
-    def attach(self, name: str, data: bytes, size: int | None = None) -> Payload:
+    def attach(self, name: str, data: bytes, size: int | None = None, kind: str | None = None) -> Payload:
         """Upload a file; return it as an attachment."""
-        attached = file(self.url, name, len(data) if size is None else size)
+        attached = file(self.url, name, len(data) if size is None else size, kind)
         self.files[attached["id"]] = data
         return attached
 

@@ -74,10 +74,10 @@ class Chat:
 
     client: AsyncOpenAI
     options: dict[str, Any] = field(default_factory=dict)
-    messages: list[dict[str, str]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
 
-    async def say(self, words: str, *, stream: bool = False) -> str:
-        """Say something, and return the answer; both are part of the conversation from then on."""
+    async def say(self, words: str | list[dict[str, Any]], *, stream: bool = False) -> str:
+        """Say something, in words or parts, and return the answer; both are part of the conversation from then on."""
         asked = [*self.messages, {"role": "user", "content": words}]
         given: dict[str, Any] = {"model": "packetgate", "messages": asked, **self.options}
         if stream:

@@ -95,6 +95,15 @@ LEDGER = s.LedgerEntry(
     fields=("ann@a.example",),
     at=AT,
 )
+FILE = s.Attachment(
+    name="a.txt",
+    mime_type="text/x-odd",
+    text="inside",
+    size=6,
+    sha256="b" * 64,
+    handle="kept:a1",
+    packet_id="p0",
+)
 CONTEXT = s.Context(
     context_type="code",
     available_mcp_tools=("files.read_file", "files.write_file"),
@@ -106,12 +115,13 @@ CONTEXT = s.Context(
     shift="from task to note",
     recent_tools=("files.read_file",),
     result_ledger=(LEDGER,),
+    earlier_pictures=(FILE,),
 )
 CONTENT = s.Content(
     original_prompt="write it",
     clarifications=("to a.txt",),
     data_fields=(s.DataField(key="k", value=PARAMS, type="json", source="tool"),),
-    attachments=(s.Attachment(name="a.txt", mime_type="text/x-odd", text="inside"),),
+    attachments=(FILE,),
 )
 REFLECTION = s.Reflection(
     step="select",

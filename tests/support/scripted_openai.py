@@ -129,7 +129,8 @@ def free_port() -> int:
 
 
 def features(body: dict[str, Any]) -> set[str]:
-    """Return what a request asks for: its keys, `response_format.TYPE`, `.schema`, `.strict`, `top_logprobs.N`.
+    """Return what a request asks for: its keys, `response_format.TYPE`, `.schema`, `.strict`, `top_logprobs.N`, and
+    whether there are `pictures`.
 
     Of a schema also its keys, `schema.KEY`, which are its keywords and the names of its properties.
     """
@@ -137,6 +138,7 @@ def features(body: dict[str, Any]) -> set[str]:
     told = format_.get("json_schema", {})
     found = {*body, f"response_format.{format_.get('type')}", f"top_logprobs.{body.get('top_logprobs')}"}
     found |= {f"schema.{key}" for key in _keys([told.get("schema"), format_.get("schema")])}
+    found |= {"pictures"} if any(isinstance(message["content"], list) for message in body["messages"]) else set()
     found |= {"response_format.schema"} if "schema" in format_ else set()
     return found | ({"response_format.strict"} if "strict" in told else set())
 

@@ -152,6 +152,8 @@ class Evidence:
     passages: tuple[Passage, ...] = ()
     sent: tuple[str, ...] = field(default=())
     """What this turn's earlier calls sent outside without the user having seen it, oldest first."""
+    picture: str = ""
+    """The name of a picture that the user attached, and a model may have read."""
 
     def having_sent(self, params: Mapping[str, Any]) -> "Evidence":
         """Return it with what one more call sends outside."""
@@ -228,7 +230,7 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
             sources += _of_output(entry.tool_name, said, is_document=document)
             server = entry.tool_name.partition(".")[0]
             sources += [Field(entry.tool_name, server, one) for one in entry.fields]
-    for attachment in packet.content.attachments:
+    for attachment in packet.content.attachments:  # nobody can tell what stands in a picture
         sources.append(Passage(f"the attached {attachment.name}", "", plain(attachment.text)))
     for message in reversed(packet.messages):
         if message.text and (isinstance(message, AIMessage) or is_told(message)):
@@ -241,6 +243,7 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
         fields=tuple(one for one in sources if isinstance(one, Field)),
         passages=tuple(one for one in sources if isinstance(one, Passage)),
         sent=tuple(sent),
+        picture=next((one.name for one in packet.content.attachments if one.is_picture), ""),
     )
 
 

@@ -175,6 +175,8 @@ def _of_sent(said: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, evide
                 return Alarm(f"this address comes from what {one.tool} returned", marked=one.said)
             if one.kind is OriginKind.NOBODY and (place := _host_in_text(one.said, evidence)):
                 return Alarm(f"the host of this address stands only in text that {place.passage.tool} returned", place)
+            if one.kind is OriginKind.NOBODY and evidence.picture and not _names(_host(one.said), evidence):
+                return Alarm(f"you did not give this address: it may stand in {evidence.picture}", marked=one.said)
             if whole_of_own or evidence.links_to(one.said):
                 free.add(one.said)
         elif one.kind is OriginKind.USER or (
@@ -188,9 +190,17 @@ def _of_sent(said: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, evide
 
 def _host_in_text(address: str, evidence: Evidence) -> Place | None:
     """Return where an address's host stands in free text, if neither the user nor any field names it."""
-    host = host_of(address).removeprefix("www.")
-    named = not host or evidence.user.say(host) or any(host in text for text in evidence.fields_by_text)
-    return None if named else next(places_of(host, evidence), None)
+    host = _host(address)
+    return None if _names(host, evidence) else next(places_of(host, evidence), None)
+
+
+def _host(address: str) -> str:
+    return host_of(address).removeprefix("www.")
+
+
+def _names(host: str, evidence: Evidence) -> bool:
+    """Whether the user or a field of some output names a host."""
+    return not host or evidence.user.say(host) or any(host in text for text in evidence.fields_by_text)
 
 
 def _leaks(found: Carried) -> Alarm:

@@ -4,6 +4,7 @@ import getpass
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +42,10 @@ def ask(
     request: Annotated[
         str | None, typer.Argument(help="What you want. Without it, or with -, it is read from standard input.")
     ] = None,
+    attach: Annotated[
+        list[Path] | None,
+        typer.Option("--attach", help="A picture or a text file that goes with it, as often as needed."),
+    ] = None,
     session: Session = None,
     context_type: ContextType = None,
     mcp_config: McpConfig = None,
@@ -59,9 +64,12 @@ def ask(
 
     def start(shown: str) -> "Turn":
         from connectors.asking import Say
+        from connectors.terminal.attaching import file_part
         from state.request import check_request
 
-        return Say(check_request(_request_text(request)), _turn_request(context_type), shown)
+        files = tuple(file_part(one) for one in attach or ())
+        words = _request_text(request)
+        return Say(words if files else check_request(words), _turn_request(context_type), shown, files=files)
 
     given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
     _turn(start, session, given, (chosen, allow_writes, allow_commands), as_json)

@@ -6,7 +6,9 @@ from support.discord_payloads import ADA, ADAS, BEN, BOT, EVE, LOBBY
 from support.discord_server import DiscordStandIn
 from support.graphs import session
 from support.notebook import Notebook
+from support.pictures import NO_TOOL, png, shown
 from support.scripted_deciders import ScriptedResponder, scripted
+from support.scripted_openai import ScriptedOpenAI
 
 from connectors.opening import open_sessions
 from connectors.sessions import Sessions
@@ -34,10 +36,34 @@ async def test_text_files_are_offered_and_others_named(discord: DiscordStandIn, 
     assert await offered(workshop, ADAS) == [("notes.md", "Grüße\n"), ("bom??.txt", "hello")]
     left_out = [line for line in answer["content"].splitlines() if line.startswith("-# ")]
     assert left_out == [
-        "-# photo.png was left out: it is not text in UTF-8",
-        "-# zero.bin was left out: it is not text",
+        "-# photo.png was left out: it is neither text in UTF-8 nor a picture (PNG, JPEG, GIF, WebP)",
+        "-# zero.bin was left out: it is neither text in UTF-8 nor a picture (PNG, JPEG, GIF, WebP)",
         "-# huge.log was left out: it has 300,000 bytes, 200,000 are the most",
         "-# sixth.txt was left out: 5 files are the most",
+    ]
+
+
+async def test_pictures_are_shown_to_a_model_that_sees(
+    discord: DiscordStandIn, workshop: Workshop, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    scripted_openai.script(NO_TOOL, "It is grey.")
+    large, pictures = png(shade=9).ljust(300_000), [png(shade=number) for number in range(4)]
+    files = [
+        discord.attach("large.png", large, kind="image/png"),
+        *(discord.attach(f"{number}.png", data, kind="image/png") for number, data in enumerate(pictures)),
+        discord.attach("sixth.png", png(), kind="image/png"),
+    ]
+    settings = workshop.settings.model_copy(update={"prime": "openai:scripted"})
+    async with open_sessions(settings) as sessions, workshop.bot(ADA_ALONE, sessions):
+        await discord.say(ADA, ADAS, "What colour is it?", attachments=files)
+        answer = await discord.answer(ADAS, "It is grey.")
+    assert shown(scripted_openai) == [large, *pictures[:3]]
+    left_out = [line for line in answer["content"].splitlines() if line.startswith("-# ")]
+    assert left_out == [
+        "-# 3.png was left out: 4 pictures are the most",
+        "-# sixth.png was left out: 5 files are the most",
     ]
 
 

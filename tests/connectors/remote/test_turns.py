@@ -1,9 +1,11 @@
 """Turns through the one function that all connectors share: the same in this process and on a server."""
 
 import asyncio
+import base64
 from typing import Any
 
 import pytest
+from support.pictures import png, shown, told
 from support.prompts import selection
 from support.scripted_replies import CutOff
 from support.turn_places import Conversation, Place, answering, wanting
@@ -15,6 +17,7 @@ from state.errors import InputError, RequestError, SessionError
 from state.events import StageFinished, StageStarted
 from state.request import TurnRequest
 from state.transitions import ToolExecutionStatus
+from tools.attached.parts import part_of
 from tools.usage.store import read_usage
 
 ANSWER = "The owl sleeps by day, and more than that the notes do not say."
@@ -38,6 +41,29 @@ async def test_an_answer_comes_in_pieces(place: Place) -> None:
     assert [event.stage for event in events if isinstance(event, StageStarted)] == [
         *("open_packet", "detect_intent", "respond")
     ]
+
+
+async def test_what_is_attached_is_shown_to_the_model_and_kept_outside_of_the_session(place: Place) -> None:
+    cat = png(shade=3)
+    place.model.script("It is grey.")
+    async with place.session() as talk:
+        packet = await talk.answer(Say("Hello", files=(part_of("cat.png", cat), part_of("a.txt", b"Ask."))))
+        history = [str(state.values) async for state in talk.sessions.history(talk.name)]
+    assert shown(place.model) == [cat]
+    assert "Ask." in told(place.model)
+    assert [(one.name, one.is_picture) for one in packet.content.attachments] == [("cat.png", True), ("a.txt", False)]
+    assert packet.messages[0].content == "Hello"
+    encoded = base64.b64encode(cat).decode()
+    assert len(history) > 2
+    assert not [state for state in history if encoded in state]
+
+
+async def test_what_cannot_be_attached_is_told_and_nothing_done(place: Place) -> None:
+    picture = {"type": "image", "url": "http://127.0.0.1:1/cat.png"}
+    async with place.session() as talk:
+        with pytest.raises(RequestError, match="is not fetched"):
+            await talk.events(Say("Hello", files=(picture,)))
+        assert (await talk.sessions.state(talk.name)).packet.content.original_prompt == ""
 
 
 async def test_what_broke_off_is_not_the_answer(place: Place) -> None:

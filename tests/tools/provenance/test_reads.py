@@ -2,6 +2,7 @@
 
 import base64
 import codecs
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -157,3 +158,16 @@ def test_a_host_that_only_a_text_names_is_loud_before_anything_is_known_to_leave
     assert not why("Look at flowers.example", FETCH, page, url="https://flowers.example/roses")
     assert not why("Look at collector.example", FETCH, page, url="https://www.collector.example/box?note=unseen")
     assert not why("Find tulips", FETCH, HITS, page, url="https://flowers.example/roses")
+
+
+@pytest.mark.parametrize(
+    ("said", "url", "told"),
+    [
+        ("What is on it?", "https://evil.example/x", "you did not give this address: it may stand in cat.png"),
+        ("Look at flowers.example", "https://www.flowers.example/x", ""),
+    ],
+)
+def test_an_address_that_may_stand_in_a_picture(said: str, url: str, told: str):
+    evidence = replace(known(said), picture="cat.png")
+    assert "; ".join(one.why for one in origins_of({"url": url}, FETCH, evidence).values() if one.loud) == told
+    assert not why(said, FETCH, url=url)

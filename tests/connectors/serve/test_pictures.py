@@ -1,0 +1,75 @@
+"""Pictures and files in the parts of a message, as the official client sends them."""
+
+from typing import Any
+
+import openai
+import pytest
+from support.command_line import CommandLine
+from support.endpoints import Chat, serving
+from support.pictures import NO_TOOL, data_url, png, shown, told
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import HttpError
+
+CAT, DOG = png(shade=1), png(shade=2)
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def picture(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def file(name: str, data: bytes) -> dict[str, Any]:
+    return {"type": "file", "file": {"filename": name, "file_data": data_url(data, "text/plain")}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_model_that_sees_is_shown_them(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, *, stream: bool
+) -> None:
+    scripted_openai.script(NO_TOOL, "Both are grey.", NO_TOOL, "The first.")
+    async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
+        chat = Chat(served.client())
+        said = [text("Which is darker?"), picture(data_url(CAT)), picture(data_url(DOG)), file("a.txt", b"Ask Ann.")]
+        assert await chat.say(said, stream=stream) == "Both are grey."
+        assert shown(scripted_openai) == [CAT, DOG]
+        assert "Which is darker?" in told(scripted_openai)
+        assert "Ask Ann." in told(scripted_openai)
+        assert await chat.say("Tell me something about it", stream=stream) == "The first."
+        assert "Both are grey." in str(scripted_openai.requests[-1]["messages"])  # the session goes on
+
+
+async def test_a_model_that_takes_none_says_so(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.refuses = {"pictures": HttpError(400, "scripted is not a multimodal model")}
+    scripted_openai.script(NO_TOOL, "A cat, I guess.", NO_TOOL, "Still a cat.")
+    async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
+        chat = Chat(served.client())
+        for answer in ("A cat, I guess.", "Still a cat."):
+            said = await chat.say([text("What is it?"), picture(data_url(CAT))])
+            assert said == f"{answer}\n\n[Not shown to scripted, which knows it by name alone: attached-1.]"
+    tried = [one for one in scripted_openai.requests if isinstance(one["messages"][-1]["content"], list)]
+    assert len(tried) == 1
+
+
+REFUSED = {
+    "an address": (picture("http://127.0.0.1:1/cat.png"), "http://127.0.0.1:1/cat.png is not fetched: send the"),
+    "a file's id": ({"type": "file", "file": {"file_id": "file-1"}}, "a part of type 'file' that is not read here"),
+    "a sound": ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}, "neither text in UTF-8"),
+    "no picture": (picture(data_url(b"\xff\0")), "neither text in UTF-8 nor a picture"),
+    "a huge one": (picture(data_url(png(30_000, 30_000))), "30,000 by 30,000 pixels"),
+}
+
+
+async def test_what_is_not_taken_is_refused_in_a_line(cli: CommandLine) -> None:
+    async with serving(cli, "--allow-writes") as served:
+        for part, why in REFUSED.values():
+            with pytest.raises(openai.BadRequestError, match=why.split(":")[-1].strip("/ ")):
+                await Chat(served.client()).say([text("What?"), part])
+        chat = Chat(served.client())
+        await chat.say('Write "seven" to new.txt')
+        with pytest.raises(openai.BadRequestError, match="its answer is words alone"):
+            await chat.say([text("yes"), picture(data_url(CAT))])
+        assert not (cli.folder / "new.txt").exists()
+        assert "Created new.txt" in await chat.say([{"type": "text", "text": "yes"}])

@@ -1,0 +1,145 @@
+"""Files that go with a request: a model that sees is shown pictures, any other is told of them."""
+
+from pathlib import Path
+
+import pytest
+from support.command_line import CommandLine, Outcome
+from support.pictures import NO_TOOL, png, shown, told
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import HttpError
+
+from state.packet import read_packet
+
+CAT = png(shade=200)
+REFUSED = HttpError(400, "scripted is not a multimodal model")
+
+
+@pytest.fixture
+def seen(cli: CommandLine) -> CommandLine:
+    (cli.folder / "cat.png").write_bytes(CAT)
+    (cli.folder / "notes.txt").write_text("Ask the cat.")
+    return cli
+
+
+def ask(cli: CommandLine, server: ScriptedOpenAI, *args: str, model: str = "openai:scripted", **more: str) -> Outcome:
+    variables = {"OPENAI_BASE_URL": server.base_url, "NO_PROXY": "127.0.0.1", **more}
+    return cli.run("ask", "--session", "s", "--prime", model, *args, **variables)
+
+
+def test_a_model_that_sees_is_shown_a_picture(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(NO_TOOL, "It is grey.")
+    done = ask(seen, scripted_openai, "What colour is it?", "--attach", "cat.png", "--attach", "notes.txt", "--json")
+    assert (done.status, done.err) == (0, "")
+    assert shown(scripted_openai) == [CAT]
+    assert "What colour is it?" in told(scripted_openai)
+    assert "Ask the cat." in told(scripted_openai)
+    packet = read_packet(done.out)
+    picture, text = packet.content.attachments
+    assert (picture.name, picture.mime_type, picture.size, picture.text) == ("cat.png", "image/png", len(CAT), "")
+    assert (text.name, text.mime_type, text.text, text.handle) == ("notes.txt", "text/plain", "Ask the cat.", "")
+    assert packet.content.original_prompt == packet.messages[0].content == "What colour is it?"
+    assert packet.response.candidate == "It is grey."
+
+
+def test_its_bytes_are_kept_in_one_file_and_nowhere_else(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    large = CAT + bytes(range(256)) * 9
+    (seen.folder / "large.png").write_bytes(large)
+    scripted_openai.script(NO_TOOL, "It is grey.")
+    ask(seen, scripted_openai, "What colour is it?", "--attach", "large.png")
+    holding = [file for file in seen.home.rglob("*") if file.is_file() and bytes(range(90, 120)) in file.read_bytes()]
+    assert [file.read_bytes() for file in holding] == [large]
+    encoded = encoded_part(scripted_openai)
+    assert not [file for file in seen.home.rglob("*") if file.is_file() and encoded in file.read_text("latin-1")]
+    seen.run("trace", "last", "--html", "page.html")
+    page = (seen.folder / "page.html").read_text()
+    assert "large.png, image/png" in page
+    assert encoded not in page
+
+
+def encoded_part(server: ScriptedOpenAI) -> str:
+    content = server.requests[-1]["messages"][-1]["content"]
+    (url,) = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+    return str(url)[200:240]
+
+
+def test_a_model_that_takes_none_says_so_and_is_not_asked_twice(
+    seen: CommandLine, scripted_openai: ScriptedOpenAI
+) -> None:
+    scripted_openai.refuses = {"pictures": REFUSED}
+    scripted_openai.script(NO_TOOL, "A cat, I guess.")
+    done = ask(seen, scripted_openai, "What colour is it?", "--attach", "cat.png")
+    assert done.status == 0
+    assert "A cat, I guess.\n\n[Not shown to scripted, which knows it by name alone: cat.png.]" in done.out
+    assert "! pictures were not taken: scripted at" in done.out
+    assert "not a multimodal model" in done.out
+    assert shown(scripted_openai) == []
+    assert "cat.png, image/png" in told(scripted_openai)
+    assert "do not guess" in told(scripted_openai)
+    assert len([one for one in scripted_openai.requests if isinstance(one["messages"][-1]["content"], list)]) == 1
+
+
+@pytest.mark.parametrize("vision", ["true", "false"])
+def test_the_option_decides(seen: CommandLine, scripted_openai: ScriptedOpenAI, vision: str) -> None:
+    scripted_openai.script(NO_TOOL, "Grey.")
+    done = ask(seen, scripted_openai, "What?", "--attach", "cat.png", PACKETGATE_PRIME_VISION=vision)
+    assert shown(scripted_openai) == ([CAT] if vision == "true" else [])
+    assert ("Not shown to scripted" in done.out) is (vision == "false")
+
+
+def test_a_gguf_file_is_told_of_it_and_the_answer_says_so(cli: CommandLine, tiny_gguf: Path) -> None:
+    (cli.folder / "cat.png").write_bytes(CAT)
+    done = cli.run("ask", "Hello", "--attach", "cat.png", "--lite", "reflex", "--prime", f"llamacpp:{tiny_gguf}")
+    assert done.status == 0, done.err
+    assert f"[Not shown to {tiny_gguf.name}, which knows it by name alone: cat.png.]" in done.out
+    refused = cli.run("ask", "Hello", "--prime", f"llamacpp:{tiny_gguf}?vision=true")
+    assert (refused.status, refused.out) == (2, "")
+    assert "no option 'vision' here: llamacpp models take" in refused.err
+
+
+def test_without_a_model_it_is_named_as_unread(seen: CommandLine) -> None:
+    done = seen.run("ask", "Read notes.txt", "--attach", "cat.png")
+    assert "Without a language model I cannot read what came with it: cat.png." in done.out
+
+
+def test_a_file_alone_is_a_request(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(NO_TOOL, "It is grey.")
+    assert "It is grey." in ask(seen, scripted_openai, "--attach", "cat.png").out
+    assert "See what is attached." in told(scripted_openai)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("none.png", None, "none.png cannot be attached: No such file or directory"),
+        ("cat.pdf", b"%PDF-1.7\x00\xff", "cat.pdf cannot be attached: it is neither text in UTF-8 nor a picture"),
+        ("lie.png", b"\xff\x00 no picture", "lie.png cannot be attached: it is neither text"),
+        ("broken.png", CAT[:20], "broken.png cannot be attached: it begins as a picture does, and is broken"),
+        ("huge.png", png(100_000, 10_000), "it is 100,000 by 10,000 pixels large, 50,000,000 in all are the most"),
+        ("large.png", CAT.ljust(6_000_000), "it has 5.0 MB, 5.0 MB are the most"),
+        ("long.txt", b"x" * 200_001, "it has 200,001 bytes, 200,000 are the most"),
+    ],
+)
+def test_what_cannot_be_attached_is_told_in_a_line(cli: CommandLine, name: str, data: bytes | None, why: str) -> None:
+    if data is not None:
+        (cli.folder / name).write_bytes(data)
+    done = cli.run("ask", "What is it?", "--attach", name)
+    assert (done.status, done.out) == (2, "")
+    assert why in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_no_more_than_four_pictures(seen: CommandLine) -> None:
+    done = seen.run("ask", "What?", *["--attach", "cat.png"] * 5)
+    assert (done.status, done.out) == (2, "")
+    assert "5 files are attached, 5 of them pictures: 8 are the most, and 4 pictures" in done.err
+
+
+def test_in_a_chat_it_goes_with_the_next_words(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(NO_TOOL, "It is grey.", NO_TOOL, "Nothing.")
+    said = b"/attach none.png\n/attach cat.png\nWhat colour is it?\nTell me something about it\n"
+    variables = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
+    done = seen.run("chat", "--prime", "openai:scripted", given=said, **variables)
+    assert "cat.png goes with what you say next" in done.out
+    assert "none.png cannot be attached: No such file" in done.err
+    assert [CAT] in [shown(scripted_openai, number) for number in range(len(scripted_openai.requests) - 1)]
+    assert "attached earlier: cat.png" in told(scripted_openai)  # a question may be about it still

@@ -1,0 +1,181 @@
+"""Which models are shown which pictures, at which stages, and what the others are told."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from support.openai_models import model_at
+from support.packets import CONTEXT, FILES, asking
+from support.pictures import parts, png, shown, told
+from support.prompts import review, selection
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import HttpError
+
+from deciders.language.answer import respond_by_model
+from deciders.language.review import review_by_model
+from deciders.language.selection import select_by_model
+from models.model import Model, ModelSource
+from models.options import ModelOptions
+from state.attachments import ResultAttachment
+from state.packet import CognitionPacket
+from state.routing import ToolCall, ToolResult, ToolRouting
+from state.sections import Attachment
+from state.transitions import ToolExecutionStatus
+from tools.text.kept import KeptResults, of_session
+
+CAT, CHART = png(shade=1), png(shade=2)
+SESSION = "s"
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> KeptResults:
+    return KeptResults(tmp_path)
+
+
+def about(data: bytes, kept: KeptResults) -> dict[str, object]:
+    with of_session(SESSION):
+        return {"size": len(data), "sha256": sha256(data).hexdigest(), "handle": kept.keep(data)}
+
+
+def with_cat(kept: KeptResults, packet: CognitionPacket | None = None) -> CognitionPacket:
+    given = packet or asking("What is it?")
+    cat = Attachment.model_validate({"name": "cat.png", "mime_type": "image/png", **about(CAT, kept)})
+    header = given.header.model_copy(update={"session_id": SESSION})
+    content = given.content.model_copy(update={"attachments": (cat,)})
+    return given.model_copy(update={"header": header, "content": content})
+
+
+def with_chart(kept: KeptResults, packet: CognitionPacket) -> CognitionPacket:
+    """Return a packet of which a tool returned a picture."""
+    chart = {"kind": "image", "mime_type": "image/png", **about(CHART, kept)}
+    result = ToolResult(success=True, output="drawn", attachments=(ResultAttachment.model_validate(chart),))
+    call = ToolCall(tool_name="plot.draw", status=ToolExecutionStatus.EXECUTED, result=result)
+    header = packet.header.model_copy(update={"session_id": SESSION})
+    return packet.model_copy(update={"header": header, "tool_routing": ToolRouting(calls=(call,))})
+
+
+def of(model: Model) -> ModelSource:
+    async def source() -> Model:
+        return model
+
+    return source
+
+
+async def seeing(server: ScriptedOpenAI, *, vision: bool | None = None) -> Model:
+    return await model_at(server, options=ModelOptions(vision=vision))
+
+
+async def test_selection_and_answer_are_shown_what_is_attached_and_review_is_not(
+    scripted_openai: ScriptedOpenAI, kept: KeptResults
+) -> None:
+    model, packet = of(await seeing(scripted_openai)), with_cat(kept)
+    routed = packet.model_copy(update={"tool_routing": ToolRouting()})
+    scripted_openai.script(selection("none"))
+    await select_by_model(model, routed, FILES, CONTEXT, kept)
+    assert shown(scripted_openai) == [CAT]
+    scripted_openai.script("A cat.")
+    answer = await respond_by_model(model, packet, FILES, CONTEXT, kept)
+    assert (shown(scripted_openai), answer.text) == ([CAT], "A cat.")
+    assert [one["type"] for one in parts(scripted_openai)] == ["text", "text", "image_url"]
+    call = ToolCall(tool_name="files.read", params={"path": "a"})
+    scripted_openai.script(review(0.9))
+    await review_by_model(model, packet.model_copy(update={"tool_routing": ToolRouting(calls=(call,))}), FILES, CONTEXT)
+    assert shown(scripted_openai) == []
+
+
+@pytest.mark.parametrize(("vision", "expected"), [(True, [CHART]), (False, []), (None, [])])
+async def test_a_tool_s_picture_is_shown_to_a_model_that_is_known_to_see(
+    scripted_openai: ScriptedOpenAI, kept: KeptResults, vision: bool | None, expected: list[bytes]
+) -> None:
+    scripted_openai.script("A chart.")
+    packet = with_chart(kept, asking("Draw it"))
+    answer = await respond_by_model(of(await seeing(scripted_openai, vision=vision)), packet, FILES, CONTEXT, kept)
+    assert shown(scripted_openai) == expected
+    assert "returned by plot.draw, untrusted: image image/png" in told(scripted_openai)
+    assert ("not shown to you" in told(scripted_openai)) is not bool(expected)
+    assert answer.text == "A chart."  # nobody attached it: nothing is said of it below
+
+
+async def test_who_answered_to_a_picture_is_known_to_see(scripted_openai: ScriptedOpenAI, kept: KeptResults) -> None:
+    model = of(await seeing(scripted_openai))
+    scripted_openai.script("A cat.", "A chart.")
+    await respond_by_model(model, with_cat(kept), FILES, CONTEXT, kept)
+    await respond_by_model(model, with_chart(kept, asking("Draw it")), FILES, CONTEXT, kept)
+    assert shown(scripted_openai) == [CHART]
+
+
+REFUSALS = {
+    "OpenAI": (HttpError(400, "Invalid content type. image_url is only supported by certain models."), True),
+    "vLLM": (HttpError(400, "scripted is not a multimodal model"), True),
+    "llama.cpp": (HttpError(500, "image input is not supported - hint: you may need to provide the mmproj"), True),
+    "OpenRouter": (HttpError(404, "No endpoints found that support image input"), True),
+    "DeepSeek": (HttpError(422, "Failed to deserialize: unknown variant `image_url`, expected `text`"), True),
+    "Groq": (HttpError(400, "messages[1].content must be a string"), True),
+    "this one": (HttpError(400, "You uploaded an unsupported image. Please make sure your image is valid."), False),
+    "too large": (
+        HttpError(413, "image exceeds 5 MB maximum: only smaller ones are supported, it is too large"),
+        False,
+    ),
+    "in no words": (HttpError(400, "Bad Request"), False),
+}
+
+
+@pytest.mark.parametrize("stage", ["answer", "selection"])
+@pytest.mark.parametrize(("refusal", "for_good"), REFUSALS.values(), ids=REFUSALS)
+async def test_a_refusal_is_told_and_a_model_without_eyes_remembered(
+    scripted_openai: ScriptedOpenAI, kept: KeptResults, refusal: HttpError, stage: str, *, for_good: bool
+) -> None:
+    model = await seeing(scripted_openai)
+    scripted_openai.refuses = {"pictures": refusal}
+    packet = with_cat(kept)
+    if stage == "answer":
+        scripted_openai.script("I cannot see it.")
+        answer = await respond_by_model(of(model), packet, FILES, CONTEXT, kept)
+        told_below = "[Not shown to scripted, which knows it by name alone: cat.png.]"
+        assert answer.text == f"I cannot see it.\n\n{told_below}"
+        assert f"answered HTTP {refusal.status}" in answer.errors("respond")[0].message
+    else:
+        scripted_openai.script(selection("none"))
+        routed = packet.model_copy(update={"tool_routing": ToolRouting()})
+        assert (await select_by_model(of(model), routed, FILES, CONTEXT, kept)).action == "none"
+    assert f"cat.png, image/png, {len(CAT)} bytes" in told(scripted_openai)
+    assert model.sees is (False if for_good else None)
+
+
+async def test_what_is_wrong_otherwise_is_no_refusal_of_pictures(
+    scripted_openai: ScriptedOpenAI, kept: KeptResults
+) -> None:
+    model = await seeing(scripted_openai)
+    scripted_openai.refuses = {"max_tokens": HttpError(401, "wrong key for image models, which support vision")}
+    with pytest.raises(Exception, match="refuses the API key"):
+        await respond_by_model(of(model), with_cat(kept), FILES, CONTEXT, kept)
+    assert (model.sees, len(scripted_openai.requests)) == (None, 1)
+
+
+async def test_a_picture_that_is_kept_no_more_is_told_of(scripted_openai: ScriptedOpenAI, kept: KeptResults) -> None:
+    packet = with_cat(kept)
+    file = kept.file(packet.content.attachments[0].handle, SESSION)
+    assert file is not None
+    file.unlink()
+    scripted_openai.script("I cannot see it.")
+    await respond_by_model(of(await seeing(scripted_openai)), packet, FILES, CONTEXT, kept)
+    assert shown(scripted_openai) == []
+    assert "it is not shown to you" in told(scripted_openai)
+
+
+async def test_an_earlier_picture_is_shown_with_the_answer_alone(
+    scripted_openai: ScriptedOpenAI, kept: KeptResults
+) -> None:
+    packet = with_cat(kept)
+    context = packet.context.model_copy(update={"earlier_pictures": packet.content.attachments})
+    later = packet.model_copy(update={"context": context, "content": asking("And its tail?").content})
+    model = of(await seeing(scripted_openai))
+    scripted_openai.script("It has none.", selection("none"), "Not that I see.")
+    await respond_by_model(model, later, FILES, CONTEXT, kept)
+    assert shown(scripted_openai) == [CAT]
+    assert "attached earlier: cat.png" in told(scripted_openai)
+    await select_by_model(model, later.model_copy(update={"tool_routing": ToolRouting()}), FILES, CONTEXT, kept)
+    assert shown(scripted_openai) == []
+    answer = await respond_by_model(of(await seeing(scripted_openai, vision=False)), later, FILES, CONTEXT, kept)
+    assert (shown(scripted_openai), answer.text) == ([], "Not that I see.")
+    assert "do not guess" in told(scripted_openai)

@@ -1,0 +1,111 @@
+"""What users attach, in the forms that chat clients send it."""
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from support.pictures import data_url, png
+
+from state.errors import RequestError
+from tools.attached.parts import part_of, take_files
+from tools.text.kept import KeptResults
+
+CAT = png(shade=7)
+ENCODED = base64.b64encode(CAT).decode()
+TEXT = base64.b64encode(b"Ask the cat.").decode()
+
+
+@dataclass(frozen=True)
+class Case:
+    part: dict[str, Any]
+    name: str = "attached-1"
+    text: str = ""
+
+
+TAKEN = {
+    "LangChain": Case({"type": "image", "base64": ENCODED, "mime_type": "image/png"}),
+    "LangChain, a file": Case({"type": "file", "base64": TEXT, "mime_type": "text/csv"}, text="Ask the cat."),
+    "LangChain, text": Case({"type": "text-plain", "text": "Ask.", "title": "a.md"}, "a.md", "Ask."),
+    "OpenAI": Case({"type": "image_url", "image_url": {"url": data_url(CAT), "detail": "low"}}),
+    "OpenAI, a file": Case(
+        {"type": "file", "file": {"filename": "a.txt", "file_data": f"data:text/plain;base64,{TEXT}"}},
+        "a.txt",
+        "Ask the cat.",
+    ),
+    "OpenAI's responses": Case({"type": "input_image", "image_url": data_url(CAT)}),
+    "OpenAI's responses, a file": Case(
+        {"type": "input_file", "filename": "a.txt", "file_data": f"data:text/plain;base64,{TEXT}"},
+        "a.txt",
+        "Ask the cat.",
+    ),
+    "LangChain, before": Case(
+        {
+            "type": "image",
+            "source_type": "base64",
+            "mime_type": "image/png",
+            "data": ENCODED,
+            "metadata": {"name": "b"},
+        },
+        "b",
+    ),
+    "agent-chat-ui": Case(
+        {"type": "image", "mimeType": "image/jpeg", "data": ENCODED, "metadata": {"name": "c.jpg"}}, "c.jpg"
+    ),
+    "Anthropic": Case({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ENCODED}}),
+    "a name on two lines": Case(
+        {"type": "text-plain", "text": "x", "title": "a\n\x1b[2J" + "b" * 99}, "a??[2J" + "b" * 74, "x"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN.values(), ids=TAKEN)
+def test_all_forms_come_to_the_same(case: Case, tmp_path: Path) -> None:
+    kept = KeptResults(tmp_path)
+    message = HumanMessage([{"type": "text", "text": "What is it?"}, case.part], id="m")
+    (said,), (one,) = take_files([message], kept, "s")
+    assert (said.content, said.id) == ("What is it?", "m")
+    assert (one.name, one.text) == (case.name, case.text)
+    if case.text:
+        assert (one.mime_type, one.handle) == ("text/plain", "")
+    else:
+        file = kept.file(one.handle, "s")
+        assert file is not None
+        assert file.read_bytes() == CAT
+        assert (one.mime_type, one.size) == ("image/png", len(CAT))  # by its content, whatever is declared
+
+
+REFUSED = {
+    "an address": ({"type": "image_url", "image_url": {"url": "http://evil.test/a.png"}}, "is not fetched: send"),
+    "a file's address": ({"type": "image", "url": "file:///etc/passwd"}, "is not fetched: send"),
+    "a file of the server's": ({"type": "file", "file": {"file_id": "file-1"}}, "a part of type 'file' that is not"),
+    "a sound": ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}, "cannot be attached: it is"),
+    "no base64": ({"type": "image", "base64": "%%%", "mime_type": "image/png"}, "is not in base64"),
+    "an unknown part": ({"type": "hologram"}, "a part of type 'hologram' that is not read here"),
+    "a picture in words": ({"type": "image_url", "image_url": {"url": "data:image/png,cat"}}, "is not read here"),
+    "too large": ({"type": "image", "base64": "A" * 11_000_000, "mime_type": "image/png"}, "is larger than 5.0 MB"),
+    "another kind": ({"type": "file", "base64": base64.b64encode(b"\xff\0").decode()}, "neither text in UTF-8 nor a"),
+}
+
+
+@pytest.mark.parametrize(("part", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_is_not_taken_is_told(part: dict[str, Any], why: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as told:
+        take_files([HumanMessage([{"type": "text", "text": "What?"}, part])], KeptResults(tmp_path), "s")
+    assert why in str(told.value)
+
+
+def test_earlier_messages_carry_a_mark(tmp_path: Path) -> None:
+    earlier = HumanMessage([{"type": "text", "text": "Look"}, {"type": "image", "url": "http://evil.test/a.png"}])
+    messages, files = take_files([earlier, AIMessage("I see."), HumanMessage("And?")], KeptResults(tmp_path), "s")
+    assert [one.content for one in messages] == ["Look\n[image]", "I see.", "And?"]
+    assert files == ()
+
+
+def test_where_nothing_is_kept_a_picture_is_refused_and_a_text_is_not() -> None:
+    picture, text = part_of("a.png", CAT), part_of("a.txt", b"Ask.")
+    assert take_files([HumanMessage([text])], None, "s")[1][0].text == "Ask."
+    with pytest.raises(RequestError, match=r"a\.png cannot be kept here"):
+        take_files([HumanMessage([picture])], None, "s")

@@ -1,0 +1,57 @@
+"""Pictures by their headers alone."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from support.pictures import gif, jpeg, png, webp
+
+from state.sections import Attachment
+from tools.attached.pictures import MAX_BYTES, kept_picture, picture_type, problem_of
+from tools.text.kept import KeptResults, of_session
+
+FORMS = {
+    "png": ("image/png", png),
+    "gif": ("image/gif", gif),
+    "jpeg": ("image/jpeg", jpeg),
+    "VP8X": ("image/webp", lambda width, height: webp("VP8X", width, height)),
+    "VP8L": ("image/webp", lambda width, height: webp("VP8L", width, height)),
+    "VP8": ("image/webp", lambda width, height: webp("VP8 ", width, height)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_type_and_size_stand_in_the_header(form: str) -> None:
+    kind, make = FORMS[form]
+    small, large = make(640, 480), make(16_000, 9_000)
+    assert picture_type(small) == kind
+    assert problem_of(kind, small) == ""
+    assert "16,000 by 9,000 pixels" in problem_of(kind, large)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_header_that_breaks_off_is_told(form: str) -> None:
+    kind, make = FORMS[form]
+    whole = make(640, 480)
+    problems = [problem_of(kind, whole[:length]) for length in range(len(whole))]
+    assert problems[0] == problems[9] == "it begins as a picture does, and is broken"
+    assert set(problems) <= {"", problems[0]}
+
+
+def test_bytes_are_bounded() -> None:
+    assert problem_of("image/png", png().ljust(MAX_BYTES + 1)) == "it has 5.0 MB, 5.0 MB are the most"
+
+
+def test_only_what_a_session_kept_is_read_back(tmp_path: Path) -> None:
+    kept, data = KeptResults(tmp_path), png()
+    with of_session("one"):
+        handle = kept.keep(data)
+    known = {"mime_type": "image/png", "size": len(data), "sha256": sha256(data).hexdigest()}
+    one = Attachment(name="a.png", handle=handle, **known)
+    assert kept_picture(one, kept, "one") == data
+    assert kept_picture(one, kept, "another") is None
+    (file,) = [file for file in tmp_path.rglob("*") if file.is_file()]
+    file.write_bytes(png(shade=9))
+    assert kept_picture(one, kept, "one") is None
+    file.unlink()
+    assert kept_picture(one, kept, "one") is None
