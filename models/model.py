@@ -18,6 +18,7 @@ from models.thoughts import Thoughts
 from models.transport import check_answered, model_label, named_errors
 from models.turns import attempt
 from state.base import TokenUsage
+from state.errors import DecisionError
 
 HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 """Keeps LangGraph's message stream from showing JSON to the user."""
