@@ -22,7 +22,9 @@ def by_model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
     async def model():
-        return await model_at(scripted_openai)
+        made = await model_at(scripted_openai)
+        made.thoughts.opened = False  # so that its first answer comes in pieces
+        return made
 
     return language_deciders(model, model)
 
