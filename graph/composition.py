@@ -30,6 +30,7 @@ from tools.ranking.ranking import Meaning
 from tools.servers.config import McpConfig, load_config
 from tools.servers.hub import McpHub
 from tools.servers.opening import open_hub
+from tools.text.kept import KeptResults
 from tools.usage.learned_store import ROOT as LEARNED
 from tools.usage.store import prune
 

@@ -77,7 +77,7 @@ def take_files(
         return texts, ()
     words, files = _read(messages[-1])
     if files:
-        texts[-1] = HumanMessage(words.strip() or SEE_ATTACHED, id=messages[-1].id)
+        texts[-1] = _saying(messages[-1], words.strip() or SEE_ATTACHED)
     found = [_attachment(name, data, kept, session) for name, data in files]
     return texts, tuple(found)
 
@@ -96,7 +96,12 @@ def _in_text(message: BaseMessage) -> BaseMessage:
     if isinstance(message.content, str) or not isinstance(message, HumanMessage):
         return message
     parts = [part.get("text") or f"[{part.get('type')}]" for part in message.content_blocks]
-    return HumanMessage("\n".join(map(str, parts)), id=message.id)
+    return _saying(message, "\n".join(map(str, parts)))
+
+
+def _saying(message: HumanMessage, text: str) -> HumanMessage:
+    """Return a message with other words; who heard it stays with it."""
+    return HumanMessage(text, id=message.id, additional_kwargs=message.additional_kwargs)
 
 
 def _read(message: HumanMessage) -> tuple[str, list[tuple[str, bytes]]]:
