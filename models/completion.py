@@ -179,11 +179,12 @@ class _Shown(BaseChatModel):
         sent: list[BaseMessage] = self.model.shown(messages)
         if not has_pictures(sent):
             self.unseen = tuple(names_of(messages))
+            self.problem = self.model.pictures_refused if self.unseen else ""
         return sent
 
     def _unshown(self, sent: list[BaseMessage], error: DecisionError) -> list[BaseMessage]:
         without: list[BaseMessage] = self.model.unshown(sent, error)
-        self.unseen, self.problem = tuple(names_of(sent)), f"pictures were not taken: {error}"
+        self.unseen, self.problem = tuple(names_of(sent)), self.model.pictures_refused
         return without
 
     def _options(self, most: int) -> dict[str, Any]:

@@ -81,6 +81,8 @@ class Model:
         self.thoughts = Thoughts(self.options.thinking_budget)
         self.sees = self.options.vision
         """Whether it takes pictures; None: nobody said, and none was sent yet."""
+        self.pictures_refused = ""
+        """How it last refused pictures."""
 
     @property
     def label(self) -> str:
@@ -127,6 +129,7 @@ class Model:
         """
         if not has_pictures(messages) or not may_refuse_pictures(error.__cause__):
             raise error
+        self.pictures_refused = f"pictures were not taken: {error}"
         if takes_none(error.__cause__) and self.options.vision is None:
             self.sees = False
         return without_pictures(messages)
