@@ -39,11 +39,11 @@ def test_the_vocabulary_is_a_real_one():
 def test_the_full_catalogue_is_the_hand_count_of_its_text():
     one = Catalogue([MAIL])
     schema = '{"type":"object","properties":{"to":{"type":"string","description":"Who gets it."}},"required":["to"]}'
-    own = f"- post.send_mail: Send a mail.\n  arguments (JSON Schema): {schema}"
+    own = f"- post.send_mail (write): Send a mail.\n  arguments (JSON Schema): {schema}"
     function = f'{{"name":"post.send_mail","description":"Send a mail.","parameters":{schema}}}'
     assert in_full(one) == own
     assert openai_tools([MAIL]) == f'[{{"type":"function","function":{function}}}]'
-    assert (count(in_full(one)), count(openai_tools([MAIL]))) == (42, 50)
+    assert (count(in_full(one)), count(openai_tools([MAIL]))) == (44, 50)
     assert in_full(Catalogue([MAIL, *FILES.values()])).count("arguments (JSON Schema)") == 1 + len(FILES)
 
 
@@ -58,7 +58,7 @@ async def test_what_packetgate_sends_is_counted_where_it_stands():
     assert "files.search_files: Search the files for words." in asked.tool_part
     assert REQUEST in asked.messages
     assert count(asked.tool_part) < count(asked.messages)
-    shown = [name for name in MANY if f"- {name}:" in asked.tool_part]
+    shown = [name for name, spec in MANY.items() if spec.in_brief.split(":")[0] + ":" in asked.tool_part]
     assert 0 < len(shown) < len(MANY)
     form = json.loads(asked.form)
     assert form["type"] == "json_schema"
