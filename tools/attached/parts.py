@@ -43,6 +43,8 @@ def part_of(name: str, data: bytes) -> Part:
 
 def problem_with(data: bytes) -> str:
     """Return why this cannot be attached; empty where it can."""
+    if not data:
+        return "it is empty"
     kind = picture_type(data)
     if kind:
         return problem_of(kind, data)

@@ -278,8 +278,12 @@ async def test_fifty_conversations_at_once(cli: CommandLine) -> None:
 
 
 async def test_a_model_s_answer_streams_with_its_usage(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script('{"action": "none", "needs_tool": false}', "Good morning to you.")
+    none = '{"action": "none", "needs_tool": false}'
+    scripted_openai.script(none, "Good morning.", none, "Good morning to you.")
     async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
+        await served.client().chat.completions.create(
+            model="packetgate", messages=[{"role": "user", "content": "What is new?"}]
+        )
         chunks = await served.client().chat.completions.create(
             model="packetgate",
             messages=[{"role": "user", "content": "Tell me something"}],
