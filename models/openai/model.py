@@ -31,8 +31,8 @@ class OpenAICompatible(Model):
         """Take a chat model, and whether its endpoint is OpenAI itself."""
         super().__init__(chat, options)
         self._is_openai = is_openai
-        if is_openai:
-            self.thoughts.opened = False  # it shows none
+        if is_openai or self.options.enable_thinking is False:
+            self.thoughts.opened = False  # OpenAI shows none, and elsewhere the template is told to have none
         self._known = KnownModes(is_openai=is_openai)
 
     @property

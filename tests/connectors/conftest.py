@@ -30,6 +30,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def _here(model: ScriptedOpenAI, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+    for role in ("LITE", "PRIME"):
+        monkeypatch.setenv(f"PACKETGATE_{role}_ENABLE_THINKING", "false")  # so that answers come in pieces
     (root := folder / "root").mkdir()
     clock = Clock(folder)
     config = clock.configure(folder / "mcp.json")

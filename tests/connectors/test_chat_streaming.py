@@ -12,7 +12,8 @@ MODELS = ("--lite", "openai:scripted")
 
 @pytest.fixture
 def endpoint(scripted_openai: ScriptedOpenAI) -> dict[str, str]:
-    return {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
+    streaming = {"PACKETGATE_PRIME_ENABLE_THINKING": "false"}  # else its first words wait until it is known
+    return {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1", **streaming}
 
 
 def ask(child: Terminal) -> None:

@@ -121,6 +121,7 @@ def test_a_question_may_be_left_without_a_traceback(cli: CommandLine, key: str, 
 def test_a_turn_that_is_stopped_says_how_to_go_on(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script(NO_TOOL, Stall("The keeper opens it, "), "The keeper does.")
     models = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
+    models |= {"PACKETGATE_PRIME_ENABLE_THINKING": "false"}
     with terminal(cli, "ask", "--session", "s", "--lite", "openai:scripted", "Who opens?", **models) as child:
         child.expect("The keeper opens")
         child.send(KEYS["Ctrl-C"])

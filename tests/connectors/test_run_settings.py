@@ -216,6 +216,8 @@ def other_than_default(name: str) -> Any:
             return default + (0.05 if default < 1 else 1)
         case tuple():
             return ["ai.*", "notes.*"]
+        case "":
+            return "You are a pirate."
     return next(one for one in get_args(RoutingContext.model_fields[name].annotation) if one != default)
 
 
