@@ -59,7 +59,7 @@ def langgraph_server_with_model(
     from support.langgraph_server import serve_langgraph
 
     with serve_scripted_openai() as scripted:
-        model = {"PACKETGATE_LITE": "openai:scripted", "PACKETGATE_PRIME": "openai:scripted"}
+        model = dict.fromkeys(("PACKETGATE_LITE", "PACKETGATE_PRIME"), "openai:scripted?enable_thinking=false")
         folder = tmp_path_factory.mktemp("langgraph_with_model")
         with serve_langgraph(folder, isolated=False, OPENAI_BASE_URL=scripted.base_url, **model) as server:
             yield server, scripted
