@@ -9,12 +9,15 @@ from state.sections import Access
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.toolbox import Toolbox
 
+_WRONG = (ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN)
+"""After which another call may be wanted. A dry run has done what it could."""
+
 
 async def left_to_selection(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
     """Say what is certain, and leave the rest to selection.
 
-    Certain is small talk, that nothing is connected, and that the calls have succeeded which the selection said were
-    all. Where it did not say, the words of the request tell whether a step of it is still open.
+    Certain is small talk, that nothing is connected, and that the selection said its calls were all, where none of them
+    went wrong. Where it did not say, the words of the request tell whether a step of it is still open.
     """
     request, routing = packet.content.user_words, packet.tool_routing
     if routing is None:
@@ -25,10 +28,10 @@ async def left_to_selection(packet: CognitionPacket, toolbox: Toolbox, context: 
         return _decided(True, request, access_of(request), "selection decides, which may choose none")
     if routing.complete is None:
         return await detect_by_reflex(packet, toolbox, context)
-    executed = all(call.status is ToolExecutionStatus.EXECUTED for call in routing.calls)
-    if routing.complete and executed:
+    wrong = any(call.status in _WRONG for call in routing.calls)
+    if routing.complete and not wrong:
         return _decided(False, request, packet.intent.access, "the selection said that these calls are all it takes")
-    open_ = "the selection said that more is to be done" if executed else "a call did not succeed"
+    open_ = "a call did not succeed" if wrong else "the selection said that more is to be done"
     return _decided(True, request, packet.intent.access, open_)
 
 

@@ -10,6 +10,8 @@ from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 
 EXECUTED = with_output(done("files.read_file", path="a.txt"), "apples")
+REHEARSED = done("files.write_file", ToolExecutionStatus.SKIPPED, path="a.txt", content="x")
+UNKNOWN = done("files.write_file", ToolExecutionStatus.UNKNOWN, path="a.txt", content="x")
 FAILED = done("files.read_file", ToolExecutionStatus.FAILED, path="a.txt")
 
 
@@ -42,8 +44,11 @@ async def test_nothing_connected_needs_no_tool():
         (ToolRouting(calls=(EXECUTED,), complete=False), True),
         (ToolRouting(calls=(FAILED,), complete=True), True),
         (ToolRouting(calls=(EXECUTED, FAILED), complete=True), True),
+        (ToolRouting(calls=(UNKNOWN,), complete=True), True),
+        (ToolRouting(calls=(EXECUTED, REHEARSED), complete=True), False),
+        (ToolRouting(calls=(REHEARSED,), complete=False), True),
     ],
-    ids=["all done", "more to do", "failed", "one failed"],
+    ids=["all done", "more to do", "failed", "one failed", "unknown", "one a dry run", "a dry run, and more to do"],
 )
 async def test_a_later_pass_follows_what_the_selection_said(routing: ToolRouting, needs_tool: bool):
     later = packet("Read a.txt and mail it").model_copy(update={"tool_routing": routing})
