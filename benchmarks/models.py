@@ -23,16 +23,14 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
 from langchain_core.tools import StructuredTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
 from benchmarks.stand_ins import Shelf
 from benchmarks.tokens.counting import VOCABULARY, count, tokens
+from benchmarks.tokens.others import RecordingChat
 from benchmarks.tokens.sets import filesystem, livemcpbench
 from deciders.choosing import language_deciders
 from graph.building import build_graph
@@ -108,18 +106,11 @@ class Side:
         return total
 
 
-class _Chat(BaseChatModel):
+class _Chat(RecordingChat):
     """Calls the task's tool once, then answers; keeps what it is asked."""
 
     _task: Task = PrivateAttr(default=TASKS[0])
     _asked: list[Asked] = PrivateAttr(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "right"
-
-    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, AIMessage]:
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
 
     def _generate(
         self,
