@@ -9,6 +9,7 @@ from state.printing import compact_json
 
 CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 ANY_OBJECT: Schema = {"type": "object"}
+ANY_TEXT: Schema = {"type": "string"}
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,25 @@ class AnswerForm:
     choices: tuple[Choice, ...] = ()
     untold: frozenset[str] = frozenset()
     """Parts that the prompt says nothing of: a server that puts the schema into the prompt is spared them."""
+    listed: frozenset[str] = frozenset()
+    """Texts that the prompt lists, such as names: a server that is not held to them is spared the second telling."""
 
-    def schema(self, widened: Collection[str] = ()) -> Schema:
-        """Return the whole schema in one piece, with the `widened` parts open to any object."""
-        if not self.parts:
-            return self.body
+    def schema(self, widened: Collection[str] = (), *, listed: bool = True) -> Schema:
+        """Return the whole schema in one piece.
+
+        Args:
+            widened: parts that are open to any object.
+            listed: whether it says which of the listed texts may stand where; any text may otherwise.
+        """
         open_to_any = [{"$ref": f"#/$defs/{name}"} for name in widened]
-        body = map_schema(self.body, lambda one: ANY_OBJECT if one in open_to_any else one) if widened else self.body
+
+        def change(one: Schema) -> Schema:
+            values = one.get("enum", [one["const"]] if "const" in one else [])
+            if not listed and values and self.listed.issuperset(values):
+                return ANY_TEXT
+            return ANY_OBJECT if one in open_to_any else one
+
+        body = map_schema(self.body, change)
         parts = {name: rebased(part, f"#/$defs/{name}") for name, part in self.parts.items() if name not in widened}
         return {**body, "$defs": parts} if parts else dict(body)
 

@@ -19,7 +19,7 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket, TurnInput
 from state.printing import compact_json
 from tools.catalogue.catalogue import Catalogue
-from tools.palette.texts import describe, palette_text
+from tools.palette.texts import palette_text
 
 NOTHING = '{"action": "none", "reasoning": "", "confidence": 1}'
 
@@ -37,8 +37,11 @@ class Asked:
 
 
 def in_full(catalogue: Catalogue) -> str:
-    """Return every tool as a palette shows it in full."""
-    return "\n".join(describe(spec, "full") for spec in catalogue.values())
+    """Return every tool's name, description and schema."""
+    return "\n".join(
+        f"- {spec.name}: {spec.full.strip()}\n  arguments (JSON Schema): {compact_json(spec.input_schema)}"
+        for spec in catalogue.values()
+    )
 
 
 async def selections(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIterator[Asked]:
@@ -71,7 +74,7 @@ def asked_for(
         RuntimeError: the ledger or the palette is not what was sent.
     """
     sent = "\n".join(message.text for message in messages)
-    parts = [catalogue.ledger, palette_text(packet.context.palette, catalogue)]
+    parts = [catalogue.long_ledger, palette_text(packet.context.palette, catalogue)]
     if not all(parts) or any(sent.count(part) != 1 for part in parts):
         raise RuntimeError("the ledger and the palette do not stand once each in the selection prompt")
     options = modes_for(form, is_openai=True)[0].options(form, {}, is_openai=True)

@@ -6,6 +6,7 @@ from typing import Any
 import mcp_types
 from fastmcp.tools.base import Tool, ToolResult
 
+from state.printing import compact_json
 from state.routing import Risk
 from state.sections import PaletteEntry, Shown
 from tools.catalogue.catalogue import Catalogue
@@ -62,7 +63,7 @@ def is_small(catalogue: Catalogue, most: int) -> bool:
         return False
     spent = 0
     for spec in catalogue.values():
-        spent += ESTIMATE.count(spec.in_full)
+        spent += ESTIMATE.count(compact_json([spec.name, spec.full, spec.input_schema]))
         if spent > WHOLE_TOKENS:
             return False
     return True

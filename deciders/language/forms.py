@@ -32,6 +32,7 @@ def selection_form(
         explain: whether reasons, alternatives and a confidence are written as well.
     """
     names = [tool.name for tool in tools]
+    asked = list(dict.fromkeys([*names, *_groups(tools, groups), ALL]))
     why: Schema = {"reasoning": text(REASON_CHARS), "confidence": CONFIDENCE} if explain else {}
     ways = {
         "none": _way("none", needs_tool={"type": "boolean"}, **why),
@@ -43,8 +44,11 @@ def selection_form(
         others = _list(obj(tool=named, reason=text(REASON_CHARS)), 0, MAX_ALTERNATIVES)
         more = {**why, "alternatives": others} if explain else {}
         call = _way("call", calls=_list({"anyOf": calls}, 1, max_calls), complete={"type": "boolean"}, **more)
-        asked = {"enum": list(dict.fromkeys([*names, *_groups(tools, groups), ALL]))}
-        ways = {"call": call, **ways, "describe": _way("describe", tools=_list(asked, 1, MAX_DESCRIBED), **why)}
+        ways = {
+            "call": call,
+            **ways,
+            "describe": _way("describe", tools=_list({"enum": asked}, 1, MAX_DESCRIBED), **why),
+        }
     return AnswerForm(
         "selection",
         {"anyOf": list(ways.values())},
@@ -55,6 +59,7 @@ def selection_form(
             Choice.among("needs_tool", values=[True, False]),
         ),
         untold=frozenset(_part(at) for at, name in enumerate(names) if in_full is not None and name not in in_full),
+        listed=frozenset(asked),
     )
 
 

@@ -23,6 +23,9 @@ HISTORY_CHARS = 1_500
 ATTACHED_CHARS = 12_000
 """Of all attachments together."""
 
+FENCE_DIGITS = 12
+"""Of the packet's id: few for a prompt, too many to guess."""
+
 EARLIER_REQUESTS = 4
 EARLIER_CHARS = 500
 
@@ -65,9 +68,9 @@ async def conversation(
 def results(packet: CognitionPacket) -> str:
     """Return the texts that the user attached and this turn's tool results, as fenced data.
 
-    The fence carries the packet id, which no tool and no file can know.
+    The fence carries what the packet's id begins with, which no tool and no file can know.
     """
-    fence, attachments = packet.header.packet_id, packet.content.attachments
+    fence, attachments = packet.header.packet_id[:FENCE_DIGITS], packet.content.attachments
     each = ATTACHED_CHARS // max(1, len(attachments))
     attached = [
         "\n" + render("attachment", fence=fence, file=harmless(one.name), text=_shown(one.text, each, fence))

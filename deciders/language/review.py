@@ -1,7 +1,5 @@
 """Review by a language model. It raises when it fails: the gate then counts 0.0."""
 
-import json
-
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict
 
@@ -140,13 +138,14 @@ def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     )
     return (
         f"{number}. {call.tool_name} ({call.risk}): {spec.brief[:BRIEF_CHARS] if spec else 'the tool is gone'}\n"
-        f"   arguments: {json.dumps(call.params, ensure_ascii=False)}\n"
-        f"   its schema: {_schema(spec)}\n"
+        f"   arguments: {compact_json(call.params)}\n"
+        f"   it takes: {_takes(spec)}\n"
         f"   where the arguments come from: {origins}"
     )
 
 
-def _schema(spec: ToolSpec | None) -> str:
-    """Return what a tool takes: its parameters' schemas, or their names and types where those are long."""
-    whole = json.dumps(spec.parameters, ensure_ascii=False) if spec else "unknown"
-    return whole if spec is None or len(whole) <= SCHEMA_CHARS else spec.signature()
+def _takes(spec: ToolSpec | None) -> str:
+    """Return what a tool takes, or only its parameters' names and types where that is long."""
+    if spec is None:
+        return "unknown"
+    return spec.takes if len(spec.takes) <= SCHEMA_CHARS else spec.signature()

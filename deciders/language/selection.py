@@ -206,7 +206,7 @@ def _examples(*, explain: bool) -> Iterator[str]:
 def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:
     return render(
         "selection_system",
-        ledger=harmless(catalogue.ledger),
+        ledger=harmless(catalogue.long_ledger),
         palette=data(palette_text(packet.context.palette, catalogue, briefs=briefs)),
         max_calls=str(context.max_parallel_calls),
         forms="\n".join(_examples(explain=context.explain)),

@@ -92,7 +92,9 @@ def _read(message: AIMessage, mode: RequestMode, form: AnswerForm, *, is_openai:
     if mode.held_by == "tool_call":
         ignored = called is None
     else:
-        ignored = mode.shows_schema and not cut_off and not _has_shape(text, form)
+        ignored = (
+            mode.shows_schema and not cut_off and not _has_shape(text, form, listed=mode.tells_all(is_openai=is_openai))
+        )
     answer = FormAnswer(
         text,
         usage_of(message),
@@ -104,10 +106,10 @@ def _read(message: AIMessage, mode: RequestMode, form: AnswerForm, *, is_openai:
     return answer, ignored and not cut_off
 
 
-def _has_shape(text: str, form: AnswerForm) -> bool:
+def _has_shape(text: str, form: AnswerForm, *, listed: bool) -> bool:
     """Whether the text is an object as the form has it, but for limits and parts: few servers keep to all of those."""
     value = whole_object(text)
-    return value is not None and validator_for(shape_of(form.schema(form.parts))).is_valid(value)
+    return value is not None and validator_for(shape_of(form.schema(form.parts, listed=listed))).is_valid(value)
 
 
 def _called(message: AIMessage, form_name: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from models.forms import AnswerForm
 from models.model import HeldBy
 from models.openai.refusals import TOP_LOGPROBS
-from models.openai.schemas import grouped, modest, one_object, strict_schema
+from models.openai.schemas import grouped, modest, one_object, shape_of, strict_schema
 from state.printing import compact_json
 
 Format = Literal["json_schema", "json_object+schema", "tool_call", "json_object", "prompt"]
@@ -44,12 +44,15 @@ class RequestMode:
         """Whether the server is told what keeps the answer's text in its form."""
         return self.format in {"json_schema", "json_object+schema"}
 
-    def open_parts(self, form: AnswerForm, *, is_openai: bool) -> tuple[str, ...]:
-        """Return the form's parts that are left to validation.
+    def tells_all(self, *, is_openai: bool) -> bool:
+        """Whether the schema says what the prompt says too.
 
-        OpenAI puts the schema into the prompt, and bills it: of parts that it is not held to, and which the prompt
-        describes where it is to use them, it is spared the second telling.
+        OpenAI puts the schema into the prompt, and bills it: what it is not held to, it is spared.
         """
+        return bool(self.strict) or not is_openai
+
+    def open_parts(self, form: AnswerForm, *, is_openai: bool) -> tuple[str, ...]:
+        """Return the form's parts that are left to validation, and that the prompt describes where they are used."""
         spared = (form.untold if self.strict else form.parts.keys()) if is_openai else frozenset[str]()
         return tuple(part for part in form.parts if self.widened or part in spared)
 
@@ -81,10 +84,11 @@ class RequestMode:
 
     def schema(self, form: AnswerForm, *, is_openai: bool) -> dict[str, Any]:
         """Return the form's schema as it is sent."""
-        schema: dict[str, Any] = modest(form.schema(self.open_parts(form, is_openai=is_openai)))
+        parts = self.open_parts(form, is_openai=is_openai)
+        schema: dict[str, Any] = modest(form.schema(parts, listed=self.tells_all(is_openai=is_openai)))
         if is_openai or self.widened:
             schema = grouped(one_object(schema))
-        return (strict_schema(schema) or schema) if self.strict == "shape" else schema
+        return shape_of(schema) if is_openai or self.strict == "shape" else schema
 
 
 def modes_for(form: AnswerForm, *, is_openai: bool) -> tuple[RequestMode, ...]:

@@ -48,7 +48,7 @@ def strict_schema(schema: Schema) -> Schema | None:
 
 
 def grouped(schema: Schema) -> Schema:
-    """Return the schema with alternatives that differ in one constant as one alternative that takes any of them.
+    """Return the schema with alternatives that differ in one constant, or not at all, as one that takes any of them.
 
     What fits the one fits the other.
     """
@@ -59,7 +59,10 @@ def grouped(schema: Schema) -> Schema:
         groups: dict[str, list[Schema]] = {}
         for way in one["anyOf"]:
             groups.setdefault(compact_json(_without_constant(way)), []).append(way)
-        return {**one, "anyOf": [_merged(group) for group in groups.values()]}
+        ways = [_merged(group) for group in groups.values()]
+        if all(way.keys() == {"const"} for way in ways):
+            ways = [{"enum": [way["const"] for way in ways]}]
+        return ways[0] if len(ways) == 1 and one.keys() == {"anyOf"} else {**one, "anyOf": ways}
 
     changed: Schema = map_schema(schema, change)
     return changed
@@ -100,9 +103,9 @@ def _without_constant(way: Schema) -> Any:
 
 
 def _merged(group: list[Schema]) -> Schema:
-    if len(group) == 1:
-        return group[0]
     values = [value for way in group for value in _constants(way).values()]
+    if len(group) == 1 or not values:
+        return group[0]
     return {**group[0], "properties": {**group[0]["properties"], next(iter(_constants(group[0]))): {"enum": values}}}
 
 

@@ -39,11 +39,11 @@ def test_the_vocabulary_is_a_real_one():
 def test_the_full_catalogue_is_the_hand_count_of_its_text():
     one = Catalogue([MAIL])
     schema = '{"type":"object","properties":{"to":{"type":"string","description":"Who gets it."}},"required":["to"]}'
-    own = f"- post.send_mail (write): Send a mail.\n  arguments (JSON Schema): {schema}"
+    own = f"- post.send_mail: Send a mail.\n  arguments (JSON Schema): {schema}"
     function = f'{{"name":"post.send_mail","description":"Send a mail.","parameters":{schema}}}'
     assert in_full(one) == own
     assert openai_tools([MAIL]) == f'[{{"type":"function","function":{function}}}]'
-    assert (count(in_full(one)), count(openai_tools([MAIL]))) == (44, 50)
+    assert (count(in_full(one)), count(openai_tools([MAIL]))) == (42, 50)
     assert in_full(Catalogue([MAIL, *FILES.values()])).count("arguments (JSON Schema)") == 1 + len(FILES)
 
 
@@ -54,7 +54,7 @@ async def only(texts: Any) -> Any:
 
 async def test_what_packetgate_sends_is_counted_where_it_stands():
     asked: Asked = await only(selections(MANY, [REQUEST]))
-    assert MANY.ledger in asked.tool_part
+    assert MANY.long_ledger in asked.tool_part
     assert "files.search_files: Search the files for words." in asked.tool_part
     assert REQUEST in asked.messages
     assert count(asked.tool_part) < count(asked.messages)
@@ -62,13 +62,12 @@ async def test_what_packetgate_sends_is_counted_where_it_stands():
     assert 0 < len(shown) < len(MANY)
     form = json.loads(asked.form)
     assert form["type"] == "json_schema"
-    calls = json.dumps(form["json_schema"]["schema"]["properties"]["calls"])
-    assert [name for name in MANY if json.dumps(name) in calls] == shown
+    assert not [name for name in MANY if name in asked.form]  # the prompt says them
 
 
 def test_what_was_not_sent_is_not_counted():
     turn, form = packet(REQUEST), selection_form(list(FILES.values()), 1)
-    ledger, palette = FILES.ledger, palette_text(turn.context.palette, FILES)
+    ledger, palette = FILES.long_ledger, palette_text(turn.context.palette, FILES)
     sent = asked_for(turn, FILES, [SystemMessage(f"{ledger}\n\n{palette}"), HumanMessage(REQUEST)], form)
     assert sent.tool_part == f"{ledger}\n{palette}"
     for text in (ledger, palette, f"{ledger} {palette} {palette}"):

@@ -89,7 +89,7 @@ async def test_describe_shows_the_full_text_next(
     scripted_openai.script(wish, call("notebook.check_weather", city="Bern"), review(0.9), "It failed.")
     packet = await run_once(by_model, "Do something", notebook, palette_token_budget=150)
     brief, full = system(scripted_openai, 0), system(scripted_openai, 1)
-    of_weather = "- notebook.check_weather: Check the weather in a city.\n  arguments (JSON Schema):"
+    of_weather = "- notebook.check_weather: Check the weather in a city.\n  arguments: "
     assert of_weather not in brief
     assert "- notebook.check_weather: Check the weather in a city." in brief
     assert of_weather in full
@@ -106,7 +106,7 @@ async def test_poison_in_a_result_stays_inside_the_fence_everywhere(
         first_call("notebook.read_note", name="a"), review(0.9), selection("none"), "It says something odd."
     )
     packet = await run_once(by_model, "Read note a", notebook)
-    fence = packet.header.packet_id
+    fence = packet.header.packet_id[:12]
     inside = f"<<<tool output {fence}: notebook.read_note succeeded>>>\n{poison}\n<<<end of tool output {fence}>>>"
     shown = 0
     for number in range(len(scripted_openai.requests)):

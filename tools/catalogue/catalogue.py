@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import chain, zip_longest
 
-from tools.catalogue.ledger import capabilities_ledger, primary_tools
+from tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, primary_tools, whole_ledger
 from tools.catalogue.preferences import Preferences, matching
 from tools.policy.rules import denied_outright
 from tools.ranking.ranking import SHIPPED, Meaning, Ranking
@@ -49,7 +49,7 @@ class Catalogue(Mapping[str, ToolSpec]):
     def updated(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of `specs` under the same preferences; what is in both is not read again. Blocking."""
         new = Catalogue(specs, earlier=self, preferences=self.preferences, meaning=self._meaning)
-        _ = new.ledger  # here, where it holds up nobody
+        _ = new.ledger, new.long_ledger, new.names_all  # here, where it holds up nobody
         return new
 
     def limited(self, patterns: tuple[str, ...], channel: str) -> "Catalogue":
@@ -66,7 +66,7 @@ class Catalogue(Mapping[str, ToolSpec]):
             return self
         fewer = Catalogue((self[name] for name in names), earlier=self, meaning=self._meaning)
         fewer.preferences = self.preferences  # what stands in it is as the user prefers it already
-        _ = fewer.ledger
+        _ = fewer.ledger, fewer.long_ledger, fewer.names_all
         return fewer
 
     def __getitem__(self, name: str) -> ToolSpec:
@@ -141,8 +141,18 @@ class Catalogue(Mapping[str, ToolSpec]):
 
     @cached_property
     def ledger(self) -> str:
-        """The capabilities ledger that stands in every prompt."""
+        """The capabilities ledger that an answer is given."""
         return capabilities_ledger(self.servers, self.permanent)
+
+    @cached_property
+    def names_all(self) -> bool:
+        """Whether the ledger that tools are chosen by names every tool."""
+        return bool(whole_ledger(self.servers))
+
+    @cached_property
+    def long_ledger(self) -> str:
+        """The ledger that tools are chosen by: it says more, of a small catalogue every tool's name."""
+        return whole_ledger(self.servers) or capabilities_ledger(self.servers, self.permanent, LONG_TOKENS)
 
     def canonical(self, name: str) -> str | None:
         """Return the one tool that `name` can only mean: itself, another spelling, or its name without the server."""

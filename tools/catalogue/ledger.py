@@ -8,8 +8,9 @@ from state.printing import counted
 from tools.spec.tool_spec import ToolSpec
 from tools.text.tokens import estimated_tokens
 
-LEDGER_TOKENS = 350
-"""Most tokens of a ledger, as estimated: under four hundred by a real vocabulary."""
+SHORT_TOKENS, LONG_TOKENS, WHOLE_TOKENS = 200, 350, 700
+"""Most tokens, as estimated, of the ledger that an answer is given, of the longer one that tools are chosen by, and of
+one that names every tool."""
 SHORTER = ((5, 4), (4, 4), (3, 4), (2, 4), (1, 4), (0, 4), (0, 2))
 """How many tools and categories a server's line may name: the first pair that makes the ledger short enough counts."""
 MAX_NAMED = 5
@@ -20,18 +21,29 @@ Servers = Mapping[str, Sequence[ToolSpec]]
 """Tools by server, in a fixed order."""
 
 
-def capabilities_ledger(servers: Servers, permanent: Iterable[str] = ()) -> str:
+def whole_ledger(servers: Servers) -> str:
+    """Return one line a server that names all of its tools; empty where that is too long, or there is none."""
+    lines = []
+    for server, specs in servers.items():
+        kinds = [kind for kind, _ in Counter(spec.category for spec in specs if spec.category).most_common()]
+        about = f": {', '.join(kinds)}" if kinds else ""
+        names = ", ".join(spec.name.removeprefix(f"{server}.") for spec in specs)
+        lines.append(f"- {server} ({counted(len(specs), 'tool')}{about}): {names}")
+    return text if _fits(text := "\n".join(lines), WHOLE_TOKENS) else ""
+
+
+def capabilities_ledger(servers: Servers, permanent: Iterable[str] = (), most: int = SHORT_TOKENS) -> str:
     """Return one line a server: how many tools, about what, the primary ones. Blocking, for longer than a turn should.
 
-    Where that is too long, fewer tools are named, then none, then fewer categories; then servers share lines, one a
-    category.
+    Where that is longer than `most` tokens, fewer tools are named, then none, then fewer categories; then servers share
+    lines, one a category.
     """
     ordered = {server: primary_tools(specs, permanent) for server, specs in servers.items()}
     for primary, kinds in SHORTER:
         lines = [_server_line(server, specs, ordered[server][:primary], kinds) for server, specs in servers.items()]
-        if _fits(text := "\n".join(lines)):
+        if _fits(text := "\n".join(lines), most):
             return text or NONE
-    return _by_category(servers)
+    return _by_category(servers, most)
 
 
 def primary_tools(specs: Sequence[ToolSpec], permanent: Iterable[str]) -> list[str]:
@@ -57,7 +69,7 @@ def _server_line(server: str, specs: Sequence[ToolSpec], primary: Sequence[str],
     return f"- {server} ({counted(len(specs), 'tool')}){about}{tools}"
 
 
-def _by_category(servers: Servers) -> str:
+def _by_category(servers: Servers, most: int) -> str:
     """Return one line a category, the largest first, each naming servers while there is room; the rest goes last."""
     groups: dict[str, list[ToolSpec]] = {}
     for spec in chain.from_iterable(servers.values()):
@@ -70,13 +82,13 @@ def _by_category(servers: Servers) -> str:
         shown = [*ordered[:kept], *([("other", rest)] if rest else [])]
         return "\n".join(_category_line(category, specs, named) for category, specs in shown)
 
-    kept = _longest(lambda kept: text(kept, 0), len(ordered))
-    return text(kept, _longest(lambda named: text(kept, named), MAX_NAMED))
+    kept = _longest(lambda kept: _fits(text(kept, 0), most), len(ordered))
+    return text(kept, _longest(lambda named: _fits(text(kept, named), most), MAX_NAMED))
 
 
-def _longest(text: Callable[[int], str], most: int) -> int:
-    """Return how far a number may grow, up to `most`, until the text is too long; 0 if it always is."""
-    return max(takewhile(lambda number: _fits(text(number)), range(1, most + 1)), default=0)
+def _longest(fits: Callable[[int], bool], most: int) -> int:
+    """Return how far a number may grow, up to `most`, while it fits; 0 if it never does."""
+    return max(takewhile(fits, range(1, most + 1)), default=0)
 
 
 def _category_line(category: str, specs: Sequence[ToolSpec], named: int) -> str:
@@ -85,5 +97,5 @@ def _category_line(category: str, specs: Sequence[ToolSpec], named: int) -> str:
     return f"- {category} ({counted(len(specs), 'tool')})" + (f": {', '.join(servers[:named])}{more}" if named else "")
 
 
-def _fits(text: str) -> bool:
-    return estimated_tokens(text) <= LEDGER_TOKENS
+def _fits(text: str, most: int) -> bool:
+    return estimated_tokens(text) <= most

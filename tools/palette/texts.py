@@ -35,13 +35,19 @@ def _counted(count: Callable[[str], int], text: str) -> int:
 def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue, *, briefs: bool = True) -> str:
     """Return the palette as a prompt shows it: what changes least from turn to turn first, then in order of name.
 
+    Names alone stand together, a line a server, where the ledger beside the palette does not name every tool already.
     Without `briefs`, a tool that is not shown in full is only named.
     """
     shown = sorted(
         (entry for entry in entries if entry.tool_name in catalogue),
         key=lambda entry: (entry.reason != "permanent", LEVELS.index(entry.shown), entry.tool_name),
     )
-    return "\n".join(
-        describe(catalogue[entry.tool_name], entry.shown if briefs or entry.shown == "full" else "name")
-        for entry in shown
-    )
+    lines: dict[str, str] = {}
+    for entry in shown:
+        spec = catalogue[entry.tool_name]
+        if entry.shown == "full" or (briefs and entry.shown == "brief"):
+            lines[spec.name] = describe(spec, entry.shown)
+        elif not catalogue.names_all:
+            line, name = f"- {spec.server}, by name: ", spec.name.removeprefix(f"{spec.server}.")
+            lines[line] = f"{lines[line]}, {name}" if line in lines else line + name
+    return "\n".join(lines.values())

@@ -1,8 +1,10 @@
 """Brief descriptions, derived from the full ones."""
 
 import re
+from inspect import cleandoc
 
 BRIEF_WORDS = 100
+_MARGIN = re.compile(r"[^\S\n]+$", re.MULTILINE)
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*\n|\n(?=\s*[-*#])")
 _PARAMETERS = re.compile(
@@ -12,8 +14,8 @@ _PARAMETERS = re.compile(
 )
 
 
-def brief_of(full: str) -> str:
-    """Return whole sentences of `full`, at most 100 words, up to where it turns to its parameters."""
+def brief_of(full: str, most: int = BRIEF_WORDS) -> str:
+    """Return whole sentences of `full`, at most `most` words, up to where it turns to its parameters."""
     kept: list[str] = []
     words = 0
     heading = _PARAMETERS.search(full)
@@ -23,10 +25,15 @@ def brief_of(full: str) -> str:
             break
         sentence = " ".join(raw.split())
         count = len(sentence.split())
-        if words + count > BRIEF_WORDS:
+        if words + count > most:
             break
         kept.append(sentence)
         words += count
     if kept:
         return " ".join(kept).strip()
-    return " ".join(full.split()[:BRIEF_WORDS])
+    return " ".join(full.split()[:most])
+
+
+def without_margins(text: str) -> str:
+    """Return a description without the indentation that all its lines share, and without space at their ends."""
+    return _MARGIN.sub("", cleandoc(text)).strip()

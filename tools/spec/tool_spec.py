@@ -7,16 +7,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from state.printing import compact_json
 from state.routing import Risk
 from tools.policy.rules import Rule
 from tools.spec.categories import EXTERNAL, category_of
+from tools.spec.descriptions import brief_of, without_margins
+from tools.spec.short_schemas import short_schema
 from tools.text.words import words_in
 
 _ELSEWHERE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
 """Where a schema may name parameters beside `properties`."""
 MAX_DEPTH = 8
 """How deep a schema is read; a server may nest it without end."""
+LINE_WORDS = 20
+"""Most words of a tool's line in a prompt."""
+ARGUMENTS = "  arguments: "
+"""How the line of a prompt begins that says what a tool takes."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +84,9 @@ class ToolSpec:
         return self.given_category or category_of({part: words_in(text) for part, text in said.items()})
 
     @cached_property
-    def schema_text(self) -> str:
-        """The schema of the arguments as compact JSON."""
-        return compact_json(self.input_schema)
+    def takes(self) -> str:
+        """What it takes, as models read it: the whole schema of its arguments, in short."""
+        return short_schema(self.input_schema)
 
     @property
     def _named(self) -> str:
@@ -90,12 +95,12 @@ class ToolSpec:
     @cached_property
     def in_brief(self) -> str:
         """Its line in a prompt, without its arguments."""
-        return f"- {self._named}: {self.brief}"
+        return f"- {self._named}: {brief_of(self.brief, LINE_WORDS)}"
 
     @cached_property
     def in_full(self) -> str:
         """Its text in a prompt, with its arguments."""
-        return f"- {self._named}: {self.full.strip()}\n  arguments (JSON Schema): {self.schema_text}"
+        return f"- {self._named}: {without_margins(self.full)}\n{ARGUMENTS}{self.takes}"
 
     @cached_property
     def digest(self) -> str:

@@ -24,7 +24,7 @@ async def test_it_stands_only_inside_its_fence(model: ModelSource, scripted_open
     scripted_openai.script("Something odd.")
     packet = attached("apples", POISON)
     await respond_by_model(model, packet, FILES, CONTEXT)
-    fence = packet.header.packet_id
+    fence = packet.header.packet_id[:12]
     assert f"<<<attachment {fence}: 0.txt>>>\napples\n<<<end of attachment {fence}>>>" in last(scripted_openai)
     assert [role for role, text in sent(scripted_openai) if "Ignore previous" in text] == ["user"]
     assert last(scripted_openai).count(f"<<<end of attachment {fence}>>>") == 2

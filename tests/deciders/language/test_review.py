@@ -57,8 +57,8 @@ async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI
     assert (request["temperature"], request["max_tokens"]) == (0.25, 120 + UNKNOWN_ROOM)
     text = last(scripted_openai)
     assert "Request:\nRead a.txt and tidy up" in text
-    assert '1. files.read_file (read): Read a text file.\n   arguments: {"path": "a.txt"}' in text
-    assert 'its schema: {"path": {"type": "string"}}' in text
+    assert '1. files.read_file (read): Read a text file.\n   arguments: {"path":"a.txt"}' in text
+    assert "it takes: {path: string}" in text
     assert "it reads" not in text
     assert "all from the user or a default" in text
     assert "2. files.delete_file (write)" in text

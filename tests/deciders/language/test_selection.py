@@ -62,7 +62,7 @@ async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI
     request = scripted_openai.requests[0]
     assert (request["temperature"], request["top_p"], request["max_tokens"]) == (0.2, 0.8, 99 + UNKNOWN_ROOM)
     assert "- files.read_file: Read a text file." in system(scripted_openai)
-    assert '"required":["path"]' in system(scripted_openai)
+    assert "\n  arguments: {path: string}" in system(scripted_openai)
     assert "at most 2" in system(scripted_openai)
     assert last(scripted_openai) == "Request:\nRead a.txt"
 

@@ -129,6 +129,21 @@ async def test_openai_is_spared_the_parts_that_the_prompt_says_nothing_of(
     assert answer.widened == (("weather",) if is_openai else ())
 
 
+@pytest.mark.parametrize("is_openai", [True, False])
+async def test_openai_is_spared_the_names_that_the_prompt_lists(scripted_openai: ScriptedOpenAI, is_openai: bool):
+    model = await model_at(scripted_openai, is_openai=is_openai)
+    names = ["sky.forecast", "sky.warnings"]
+    ways = [obj(tool={"const": name}, params={"$ref": "#/$defs/weather"}) for name in names]
+    form = AnswerForm("selection", obj(calls={"anyOf": ways}), {"weather": CITY}, listed=frozenset(names))
+    scripted_openai.script('{"calls":{"tool":"forecast","params":{}}}')
+    answer = await ask(model, form)
+    (sent,) = [request["response_format"]["json_schema"]["schema"] for request in scripted_openai.requests]
+    calls = sent["properties"]["calls"]
+    assert ("sky.warnings" in json.dumps(sent)) is not is_openai
+    assert calls == obj(tool={"type": "string"}, params={"type": "object"}) if is_openai else len(calls["anyOf"]) == 2
+    assert answer.held_by == ("json_schema" if is_openai else "prompt")  # what it was not told, it does not pass over
+
+
 async def test_calls_that_nobody_asked_for_are_read_beside_an_empty_text(scripted_openai: ScriptedOpenAI):
     scripted_openai.script(called(BERN))
     other = AnswerForm("selection", obj(city=text(80)))

@@ -9,7 +9,7 @@ from support.tool_specs import a_tool, files_catalogue
 
 from benchmarks.tokens.counting import count
 from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.ledger import LEDGER_TOKENS, NONE, primary_tools
+from tools.catalogue.ledger import LONG_TOKENS, NONE, SHORT_TOKENS, WHOLE_TOKENS, capabilities_ledger, primary_tools
 from tools.catalogue.preferences import Preferences
 from tools.spec.tool_spec import ToolSpec
 from tools.text.tokens import estimated_tokens
@@ -67,14 +67,34 @@ def test_the_same_bytes_for_the_same_tools_in_any_order(how: int):
 @pytest.mark.parametrize("tools", [5, 50, 500, 6_000])
 @pytest.mark.parametrize("servers", [1, 5, 60, 600])
 def test_it_stays_short_and_tells_of_every_tool(tools: int, servers: int):
-    ledger = Catalogue(many(tools, servers)).ledger
-    assert 0 < estimated_tokens(ledger) <= LEDGER_TOKENS
-    counts = [int(words.split(" tool")[0].split()[-1].lstrip("(").replace(",", "")) for words in ledger.splitlines()]
-    assert sum(counts) == tools
+    catalogue = Catalogue(many(tools, servers))
+    long = WHOLE_TOKENS if catalogue.names_all else LONG_TOKENS
+    for ledger, most in ((catalogue.ledger, SHORT_TOKENS), (catalogue.long_ledger, long)):
+        assert 0 < estimated_tokens(ledger) <= most
+        counts = [int(line.split(" tool")[0].split()[-1].lstrip("(").replace(",", "")) for line in ledger.splitlines()]
+        assert sum(counts) == tools
+
+
+def test_a_small_catalogue_is_named_whole_where_tools_are_chosen():
+    few, lots = Catalogue(many(50, 3)), Catalogue(many(500, 3))
+    assert (few.names_all, lots.names_all) == (True, False)
+    assert all(spec.upstream_name in few.long_ledger for spec in few.values())
+    odd = Catalogue([*files_catalogue().values(), a_tool("odd.frobnicate")]).long_ledger
+    assert odd.splitlines() == [
+        "- files (2 tools: files): read_file, write_file",
+        "- odd (1 tool): frobnicate",
+        "- shell (1 tool: commands): run_command",
+    ]
+
+
+def test_without_tools_both_say_so():
+    assert Catalogue().long_ledger == NONE
 
 
 def test_names_of_tools_give_way_first_then_categories_then_servers_share_lines():
-    small, more, many_servers, crowd = (Catalogue(many(n * 11, n)).ledger for n in (4, 8, 14, 400))
+    small, more, many_servers, crowd = (
+        capabilities_ledger(Catalogue(many(n * 11, n)).servers, most=LONG_TOKENS) for n in (4, 8, 14, 400)
+    )
     assert small.splitlines()[0] == (
         "- server_0000 (11 tools): charts 1, files 1, travel 1, images 1, other 7;"
         " get_chart_28, get_file_40, get_hotel_16, get_image_0, get_invoice_36, ..."
@@ -90,14 +110,15 @@ def test_names_of_tools_give_way_first_then_categories_then_servers_share_lines(
 
 def test_long_names_do_not_make_it_long():
     tools = [a_tool(f"{'s' * 200}{i:03}.{'t' * 300}{i}") for i in range(100)]
-    assert estimated_tokens(Catalogue(tools).ledger) <= LEDGER_TOKENS
+    assert estimated_tokens(Catalogue(tools).ledger) <= SHORT_TOKENS
     kinds = [replace(tool, given_category=f"{'k' * 100}{i}") for i, tool in enumerate(tools)]
-    assert estimated_tokens(Catalogue(kinds).ledger) <= LEDGER_TOKENS
+    assert estimated_tokens(Catalogue(kinds).ledger) <= SHORT_TOKENS
 
 
 @pytest.mark.data_sets
 def test_under_400_tokens_on_real_servers():
     rows = list(read_rows("livemcpbench", "tools.jsonl"))
-    ledger = Catalogue(a_tool(f"{row['server']}.{row['name']}", row["description"]) for row in rows).ledger
-    assert 0 < count(ledger) < 400
-    assert "server" in ledger
+    catalogue = Catalogue(a_tool(f"{row['server']}.{row['name']}", row["description"]) for row in rows)
+    assert not catalogue.names_all
+    assert 0 < count(catalogue.ledger) < count(catalogue.long_ledger) < 400
+    assert "server" in catalogue.long_ledger

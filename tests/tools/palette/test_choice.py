@@ -144,8 +144,17 @@ def test_at_most_half_of_what_all_tools_in_full_would_take():
 
 def test_the_best_are_shown_in_full_the_next_in_brief_the_others_by_name():
     chosen = chosen_by(wanted(token_budget=100_000, size=20))
-    assert [one.shown for one in chosen] == ["full"] * 4 + ["brief"] * 8 + ["name"] * 8
+    assert [one.shown for one in chosen] == ["full"] * 5 + ["brief"] * 7 + ["name"] * 8
     assert all(one.score > 0 for one in chosen)
+
+
+def test_those_whose_score_falls_behind_are_shown_less():
+    others = [a_tool(f"office.{verb}_task", f"{verb.capitalize()} a task.") for verb in ("list", "close", "find")]
+    catalogue = Catalogue([*SPECS, *others])
+    chosen = chosen_by(wanted("run the command", size=20, token_budget=100_000), catalogue)
+    best = max(one.score for one in chosen)
+    assert [one.shown for one in chosen[:5]] == ["full"] * 2 + ["brief"] * 2 + ["name"]
+    assert all(one.score < 0.15 * best for one in chosen[1:])
 
 
 def test_the_order_of_what_is_chosen_from_counts_for_nothing():
