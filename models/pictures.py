@@ -66,13 +66,12 @@ def announced(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 def has_pictures(messages: Sequence[BaseMessage]) -> bool:
     """Whether there is a picture in any of them."""
-    return any(_is_picture(part) for one in messages for part in one.content)
+    return any(True for _ in _pictures(messages))
 
 
 def names_of(messages: Sequence[BaseMessage]) -> list[str]:
     """Return the names of the pictures in messages that the user attached."""
-    parts = [part for one in messages for part in one.content if _is_picture(part)]
-    return [part["extras"]["name"] for part in parts if isinstance(part, dict) and part["extras"]["name"]]
+    return [part["extras"]["name"] for part in _pictures(messages) if part["extras"]["name"]]
 
 
 def may_refuse_pictures(error: BaseException | None) -> bool:
@@ -98,6 +97,12 @@ def _has(error: BaseException | None, words: Sequence[str]) -> bool:
 
 def _has_parts(message: BaseMessage) -> bool:
     return isinstance(message, HumanMessage) and not isinstance(message.content, str)
+
+
+def _pictures(messages: Sequence[BaseMessage]) -> Iterator[dict[str, Any]]:
+    for one in messages:
+        if not isinstance(one.content, str):
+            yield from (part for part in one.content if isinstance(part, dict) and _is_picture(part))
 
 
 def _is_picture(part: object) -> bool:

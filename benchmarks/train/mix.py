@@ -104,25 +104,23 @@ def trees_of(model: Mapping[str, Any]) -> Trees:
     shape = (len(trees), max(map(len, trees)))
     feature, left, right = (np.zeros(shape, np.int16) for _ in range(3))
     threshold, value = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-    depth = 0
     for row, nodes in enumerate(trees):
-        place = {id(node): at for at, (node, _) in enumerate(nodes)}
-        for at, (node, level) in enumerate(nodes):
-            depth = max(depth, level)
+        place = {id(node): at for at, node in enumerate(nodes)}
+        for at, node in enumerate(nodes):
             if "leaf_value" in node:
                 left[row, at] = right[row, at] = at
                 value[row, at] = node["leaf_value"]
             else:
                 feature[row, at], threshold[row, at] = node["split_feature"], node["threshold"]
                 left[row, at], right[row, at] = place[id(node["left_child"])], place[id(node["right_child"])]
-    return Trees(feature, threshold, left, right, value, depth)
+    return Trees(feature, threshold, left, right, value)
 
 
-def _nodes(node: Mapping[str, Any], level: int = 0) -> Iterator[tuple[Mapping[str, Any], int]]:
-    yield node, level
+def _nodes(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield node
     for child in ("left_child", "right_child"):
         if child in node:
-            yield from _nodes(node[child], level + 1)
+            yield from _nodes(node[child])
 
 
 _NO_TREES = trees_of({"tree_info": [{"tree_structure": {"leaf_value": 0.0}}]})

@@ -49,11 +49,10 @@ async def execute(
     knows to have ended is not run again, whatever process or history asks for it: it ends as it did. One that was
     started, and whose end nobody told, runs again if it surely only reads, and waits for the user's word if not.
     """
-    why_not = await asyncio.to_thread(refusal, call, packet, catalogue)
+    why_not, call = await asyncio.to_thread(_looked_at, call, packet, catalogue)
     if why_not:
         return _ended(call, ToolExecutionStatus.FAILED, _unsent(why_not))
     spec = catalogue[call.tool_name]
-    call = await asyncio.to_thread(rated, call, spec)
     switched_on = packet.governance.settings.allows(call.risk)
     if not switched_on and not spec.has_dry_run:
         nothing = f"it was not called, because {call.risk} tools are switched off"
@@ -67,6 +66,12 @@ async def execute(
         return _ended(call, ToolExecutionStatus.FAILED, _unsent(error))
     unread = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
     return await _once(unread, toolbox, packet.header.session_id, approval.grant_id if approval else "")
+
+
+def _looked_at(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[str | None, ToolCall]:
+    """Return why a call may not run, and else the call with the risk that its arguments have. Blocking."""
+    why_not = refusal(call, packet, catalogue)
+    return why_not, call if why_not else rated(call, catalogue[call.tool_name])
 
 
 async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) -> ToolCall:

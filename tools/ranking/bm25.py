@@ -7,7 +7,7 @@ an index takes over what has not changed from an earlier one.
 import heapq
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -163,8 +163,8 @@ class Lexical:
         """Return a tool with its score and the words, by their stems, that it shares with the request."""
         entry = self._entries[name]
 
-        def asked(stems: Iterable[str]) -> frozenset[str]:
-            return frozenset(chain.from_iterable(words[stem] for stem in words.keys() & stems))
+        def asked(stems: Collection[str]) -> frozenset[str]:
+            return frozenset(chain.from_iterable(said for stem, said in words.items() if stem in stems))
 
         return Ranked(name, score, terms=asked(entry.held), name_terms=asked(entry.name | entry.server))
 

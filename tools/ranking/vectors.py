@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
@@ -47,6 +47,7 @@ class Vectors:
         self._jobs: SimpleQueue[Event | None] = SimpleQueue()
         self._worker: Thread | None = None
         self._stopped = Event()
+        self._key = lru_cache(IN_MEMORY)(partial(_key, encoder.name))
         self.of_request = lru_cache(KEPT_REQUESTS)(lambda text: encoder.vectors([text])[0].astype(np.float32))
         """Returns a request's vector."""
         self.failure: WeightsError | None = None
@@ -81,9 +82,6 @@ class Vectors:
         self._start()
         self._jobs.put(done)
         return done.wait(seconds)
-
-    def _key(self, text: str) -> bytes:
-        return hashlib.sha256(f"{self.encoder.name}\n{text}".encode("utf-8", "surrogatepass")).digest()[:16]
 
     def _not_kept(self, missing: dict[bytes, str]) -> dict[bytes, str]:
         """Read what is in the file, and return the rest."""
@@ -179,6 +177,10 @@ class Vectors:
         with closing(sqlite3.connect(path, timeout=5)) as file, file:
             file.execute(_TABLE)
             yield file
+
+
+def _key(encoder: str, text: str) -> bytes:
+    return hashlib.sha256(f"{encoder}\n{text}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 def _stop(stopped: Event, jobs: SimpleQueue[Event | None], worker: Thread) -> None:

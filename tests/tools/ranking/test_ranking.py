@@ -9,9 +9,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from support.tool_specs import a_tool
 
 from state.errors import WeightsError
-from tools.ranking.encoder import SentenceEncoder, StaticEncoder, sentence_encoder
+from tools.ranking.encoder import WEIGHTS, SentenceEncoder, StaticEncoder, sentence_encoder
 from tools.ranking.ranking import Meaning, Ranking
-from tools.ranking.space import Spaces
+from tools.ranking.space import Spaces, mixes
 from tools.ranking.text import text_of
 from tools.ranking.trees import Trees
 from tools.ranking.vectors import Vectors
@@ -140,7 +140,6 @@ def test_a_text_has_the_same_vector_whatever_stands_beside_it():
 @pytest.mark.parametrize("file", ["encoder.onnx", "tokenizer.json", "mix.npz"])
 @pytest.mark.parametrize("content", [None, b"", b"broken"])
 def test_missing_or_broken_weights_are_one_clear_error(file: str, content: bytes | None, tmp_path: Path):
-    from tools.ranking.encoder import WEIGHTS
 
     for path in WEIGHTS.iterdir():
         if path.name != file:
@@ -158,6 +157,20 @@ def test_any_embeddings_may_take_the_encoders_place():
     assert ranked(OFFICE, meaning).rank("send a mail")[0].name == "mail.send_letter"
 
 
+def test_trees_come_to_the_same_leaves_as_when_they_are_walked():
+    trees = mixes(WEIGHTS / "mix.npz")["fine"]
+    rows = np.random.default_rng(1).normal(size=(40, int(trees.feature.max()) + 1)).astype(np.float32)
+
+    def walked(tree: int, row: np.ndarray) -> float:
+        node = 0
+        while (left := trees.left[tree, node]) != node:
+            node = left if row[trees.feature[tree, node]] <= trees.threshold[tree, node] else trees.right[tree, node]
+        return float(trees.value[tree, node])
+
+    sums = [sum(walked(tree, row) for tree in range(len(trees.feature))) for row in rows]
+    assert trees.scores(rows).tolist() == np.array(sums, np.float32).tolist()
+
+
 def test_trees_go_to_the_left_up_to_the_threshold():
     trees = Trees(
         feature=np.array([[1, 0, 0]], np.int16),
@@ -165,7 +178,6 @@ def test_trees_go_to_the_left_up_to_the_threshold():
         left=np.array([[1, 1, 2]], np.int16),
         right=np.array([[2, 1, 2]], np.int16),
         value=np.array([[0, -1, 2]], np.float32),
-        depth=1,
     )
     assert trees.scores(np.array([[9, 0.5], [0, 0.6]], np.float32)).tolist() == [-1, 2]
     assert Trees.from_arrays(trees.arrays("a"), "a").scores(np.array([[0, 1]], np.float32)).tolist() == [2]
