@@ -64,6 +64,12 @@ class ToolSpec:
     """What its server says of itself."""
     server_digest: str = ""
     """Of how its server is started or reached."""
+    listing: str = field(default="", compare=False)
+    """Of its server when it listed it: what was read under another is never used again; empty: nor is anything."""
+    hinted_s: float | None = None
+    """How long what it returns holds, as its server says."""
+    cache_s: float | None = None
+    """The same as the user says."""
     standing: Mapping[str, str] = field(default_factory=dict)
     """Arguments that its server needs and nobody has to give: sent where no other is given."""
     meant: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, compare=False, repr=False)
@@ -102,6 +108,11 @@ class ToolSpec:
         """Of what it says that a call does, and of its server: an approval holds for the tool as it was then."""
         definition = (self.name, self.server_digest, self.upstream_name, self.full, self.input_schema, self.risk)
         return digest_of([*definition, self.has_dry_run])
+
+    @property
+    def lasts_s(self) -> float:
+        """How many seconds the result of a read may be used again: the fewest that anybody says, 0 if nobody does."""
+        return min((said for said in (self.hinted_s, self.cache_s) if said is not None), default=0.0)
 
     @property
     def is_external(self) -> bool:
