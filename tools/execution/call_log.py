@@ -71,12 +71,12 @@ class CallLog:
         Empty where nothing is used again: of what is no read, what the user was asked about, and where nobody says how
         long a result holds.
         """
-        header, spec = self.packet.header, self.spec
-        lasts = spec.lasts_s > 0 and spec.listing and header.session_id
-        if self.call.risk is not Risk.READ or self.approval or not lasts:
+        header, spec, listing = self.packet.header, self.spec, self.spec.listing
+        lasts = spec.lasts_s > 0 and header.session_id
+        if self.call.risk is not Risk.READ or self.approval or not lasts or listing is None or not listing.holds:
             return ""
         who = (header.session_id, header.origin, header.person)
-        return digest_of([*who, spec.listing, spec.digest, self.call.params])
+        return digest_of([*who, listing.id, spec.digest, self.call.params])
 
     async def still_fresh(self) -> ToolCall | None:
         """Return the call as the newest run of the same read ended, while that holds; None where it must be run.

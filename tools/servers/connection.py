@@ -228,9 +228,8 @@ class Connection(Server):
         return self._changes != self._listed
 
     def _mark_stale(self) -> None:
-        if not self.stale:
-            self.listed(self.specs, stale=True)
         self._changes += 1
+        self.listing.holds = False
 
     async def _open(self) -> None:
         """Start or reach the server and list its tools; sets `state`, and `problem` when that fails."""
@@ -272,7 +271,7 @@ class Connection(Server):
             "ground": ground,
         }
         specs = (spec_of(self.name, tool, trusted=self._trusted, **about) for tool in tools)
-        self.listed(specs, stale=changes != self._changes)
+        self.listed(specs, holds=changes == self._changes)
         self.state, self._listed = "ready", changes
         left_out = client.transport.session.left_out if client.transport.session else []
         self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"

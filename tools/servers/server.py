@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from state.base import new_id
 from state.routing import ToolResult
 from state.sections import ServerHealth
-from tools.spec.tool_spec import ToolSpec
+from tools.spec.tool_spec import Listing, ToolSpec
 
 if TYPE_CHECKING:
     from fastmcp import Client
@@ -21,8 +20,7 @@ class Server:
         self.state: Literal["connecting", "ready", "failed"] = "connecting"
         self.problem = ""
         self.specs: tuple[ToolSpec, ...] = ()
-        self.listing = ""
-        """Another whenever the tools were listed; empty while the server says that they have changed."""
+        self.listing = Listing()
         self.session = 0
         """Number of the session, or of the attempt to open one; 0 before the first."""
 
@@ -66,9 +64,9 @@ class Server:
     async def close(self) -> None:
         """End the session; a server that was started here ends with it."""
 
-    def listed(self, specs: Iterable[ToolSpec], *, stale: bool = False) -> None:
-        """Take tools as just listed, or as to be listed again: nothing that was read before is used again."""
-        self.listing = "" if stale else new_id()
+    def listed(self, specs: Iterable[ToolSpec], *, holds: bool = True) -> None:
+        """Take tools as just listed: nothing that was read before is used again."""
+        self.listing = Listing(holds=holds)
         self.specs = tuple(replace(spec, listing=self.listing) for spec in specs)
 
     def fail(self, error: BaseException) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from state.base import new_id
 from state.printing import compact_json
 from state.routing import Risk
 from tools.policy.rules import Rule
@@ -17,6 +18,15 @@ _ELSEWHERE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternPropert
 """Where a schema may name parameters beside `properties`."""
 MAX_DEPTH = 8
 """How deep a schema is read; a server may nest it without end."""
+
+
+@dataclass(eq=False)
+class Listing:
+    """One listing of a server's tools: what was read under another is never used again."""
+
+    id: str = field(default_factory=new_id)
+    holds: bool = True
+    """False as soon as the server says that its tools changed."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +74,7 @@ class ToolSpec:
     """What its server says of itself."""
     server_digest: str = ""
     """Of how its server is started or reached."""
-    listing: str = field(default="", compare=False)
-    """Of its server when it listed it: what was read under another is never used again; empty: nor is anything."""
+    listing: Listing | None = field(default=None, compare=False)
     hinted_s: float | None = None
     """How long what it returns holds, as its server says."""
     cache_s: float | None = None
