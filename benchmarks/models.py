@@ -69,6 +69,19 @@ TASKS = (
     Task("Find every CSV file below data", "files.search_files", {"path": "data", "pattern": "*.csv"}),
     Task("Draw the folder tree of this project", "files.directory_tree", {"path": "."}),
 )
+OTHERS = (
+    Task("What is in config.yaml?", "files.read_text_file", {"path": "config.yaml"}),
+    Task("Compare a.txt with b.txt", "files.read_multiple_files", {"paths": ["a.txt", "b.txt"]}),
+    Task("Which files are in src?", "files.list_directory", {"path": "src"}),
+    Task("List the pictures folder, biggest files first", "files.list_directory_with_sizes", {"path": "pictures"}),
+    Task("When was report.docx modified?", "files.get_file_info", {"path": "report.docx"}),
+    Task("Where are the log files under var?", "files.search_files", {"path": "var", "pattern": "*.log"}),
+    Task("Which directories are you allowed to use?", "files.list_allowed_directories", {}),
+    Task("Show me the structure of the docs folder", "files.directory_tree", {"path": "docs"}),
+    Task("Open logo.png", "files.read_media_file", {"path": "logo.png"}),
+    Task("Summarise the minutes in minutes.md", "files.read_text_file", {"path": "minutes.md"}),
+)
+"""Requests that prompts and palettes were not made by, as the first ones were."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +174,7 @@ class _Files(Shelf):
         return ToolResult(success=True, output=OUTPUT)
 
 
-async def packetgate(catalogue: Catalogue) -> Side:
+async def packetgate(catalogue: Catalogue, tasks: Sequence[Task]) -> Side:
     """Do the tasks by the graph, each in a session of its own, with every setting at its default.
 
     Raises:
@@ -173,7 +186,7 @@ async def packetgate(catalogue: Catalogue) -> Side:
         return model
 
     graph = build_graph(language_deciders(source, source), _Files(catalogue)).compile()
-    for task in TASKS:
+    for task in tasks:
         model.chat._task, model.chat._asked = task, []
         state = await graph.ainvoke(TurnInput(messages=[HumanMessage(task.request)]), context=RoutingContext())
         packet = CognitionPacket.model_validate(state)
@@ -183,7 +196,7 @@ async def packetgate(catalogue: Catalogue) -> Side:
     return side
 
 
-async def plain(catalogue: Catalogue) -> Side:
+async def plain(catalogue: Catalogue, tasks: Sequence[Task]) -> Side:
     """Do them by an agent that is given all tools."""
     side, chat = Side("create_agent, plain tool calling"), _Chat()
     tools = [
@@ -191,7 +204,7 @@ async def plain(catalogue: Catalogue) -> Side:
         for tool in catalogue.values()
     ]
     agent = create_agent(chat, tools)
-    for task in TASKS:
+    for task in tasks:
         chat._task, chat._asked = task, []
         await agent.ainvoke({"messages": [HumanMessage(task.request)]})
         side.turns.append(chat._asked)
@@ -221,26 +234,27 @@ async def measure(data: Path) -> list[dict[str, Any]]:
     own, more = (await filesystem()).catalogue, livemcpbench(data).catalogue
     chosen = [*own.values(), *more.values()][:TOOLS]
     catalogue = Catalogue(chosen)
-    sides = await packetgate(catalogue), await plain(catalogue)
-    rows: list[dict[str, Any]] = [{"name": side.name, **side.figures()} for side in sides]
-    ours, theirs = rows
-    ours |= {"share": ours["prompt"] / theirs["prompt"], "cached_share": ours["cached"] / theirs["cached"]}
-    ours["met"] = {name: ours[name] <= most for name, most in GOALS.items()}
+    rows: list[dict[str, Any]] = []
+    for asked, tasks in (("requests looked at", TASKS), ("other requests", OTHERS)):
+        sides = await packetgate(catalogue, tasks), await plain(catalogue, tasks)
+        ours, theirs = ({"asked": asked, "name": side.name, **side.figures()} for side in sides)
+        ours |= {"share": ours["prompt"] / theirs["prompt"], "cached_share": ours["cached"] / theirs["cached"]}
+        ours["met"] = {name: ours[name] <= most for name, most in GOALS.items()}
+        rows += [ours, theirs]
     return rows
 
 
 def show(rows: Sequence[dict[str, Any]]) -> None:
     """Print a table for people."""
-    print(f"a plain read with {TOOLS} tools, medians of {len(TASKS)} requests; {VOCABULARY}")
+    print(f"a plain read with {TOOLS} tools, medians of {len(TASKS)} and {len(OTHERS)} requests; {VOCABULARY}")
+    told = {"calls": "calls", "output": "written", "share": "of its prompt", "cached_share": "of its cached price"}
     for row in rows:
         print(
-            f"  {row['name']:34} {row['calls']:.0f} calls, {row['prompt']:>8,.0f} prompt tokens"
+            f"  {row['asked']}, {row['name']:34} {row['calls']:.0f} calls, {row['prompt']:>8,.0f} prompt tokens"
             f" ({row['cached']:>8,.0f} with a prompt cache), {row['output']:>5,.0f} written"
         )
-    ours = rows[0]
-    told = {"calls": "calls", "output": "written", "share": "of its prompt", "cached_share": "of its cached price"}
-    for name, most in GOALS.items():
-        print(f"  {told[name]}: {ours[name]:,.3g}, goal at most {most:g}, {'met' if ours['met'][name] else 'missed'}")
+        for name, met in row.get("met", {}).items():
+            print(f"    {told[name]}: {row[name]:,.3g}, goal at most {GOALS[name]:g}, {'met' if met else 'missed'}")
 
 
 def main() -> None:

@@ -32,8 +32,8 @@ async def execute_tool(
     calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
     trail = tuple(
         AuditEntry(
-            event="call_unfinished" if call.status.awaits_user else f"call_{call.status}",
-            detail=f"{call.tool_name} {_error(call)}".strip(),
+            event=_event(call),
+            detail=" ".join(filter(None, (call.tool_name, _age(call), _error(call)))),
             call_id=call.call_id,
         )
         for call in done
@@ -51,7 +51,19 @@ async def execute_tool(
     }
 
 
+def _event(call: ToolCall) -> str:
+    if call.status.awaits_user:
+        return "call_unfinished"
+    return "call_cached" if call.is_cached else f"call_{call.status}"
+
+
+def _age(call: ToolCall) -> str:
+    return call.result.age if call.result else ""
+
+
 def _outcome(call: ToolCall) -> str:
+    if call.is_cached:
+        return f"{call.status} {_age(call)}"
     took = f" in {call.result.execution_time_ms:.0f} ms" if call.result and call.result.success else ""
     dry = " (dry run)" if call.result and call.result.dry_run else ""
     return f"{call.status}{dry}{took}{f': {_error(call)}' if _error(call) else ''}"

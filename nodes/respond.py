@@ -12,6 +12,7 @@ from state.sections import PacketState, Response, Status
 from tools.catalogue.toolbox import Toolbox
 
 STAGE = "respond"
+AGAIN = 'say "again" in a request to have it read anew'
 
 
 async def respond(
@@ -37,7 +38,11 @@ async def respond(
 
 
 def _kept(packet: CognitionPacket) -> str:
-    """Say where the whole of results is that were too long to be shown."""
+    """Say where the whole of results is that were too long to be shown, and which were read earlier."""
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
-    handles = [(call.tool_name, call.result.handle) for call in calls if call.result and call.result.handle]
-    return "".join(f"\n\n[{tool}: all of its result can be read as {handle}]" for tool, handle in handles)
+    results = [(call.tool_name, call.result) for call in calls if call.result]
+    told = [
+        (tool, f"all of its result can be read as {one.handle}" if one.handle else one.age and f"{one.age}; {AGAIN}")
+        for tool, one in results
+    ]
+    return "".join(f"\n\n[{tool}: {what}]" for tool, what in told if what)

@@ -14,7 +14,7 @@ from state.printing import byte_size
 from state.redaction import redacted
 from state.routing import Risk
 
-PACKET_VERSION = 7
+PACKET_VERSION = 8
 """Raised with every change that an older Packetgate could not read."""
 
 DecidedBy = Literal["model", "reflex"]
@@ -486,8 +486,8 @@ class Governance(Section):
         return self._changed(question=question)
 
     def rehearsing(self) -> "Governance":
-        """Return the section with everything above read switched off."""
-        off = self.settings.model_copy(update={"allow_write_tools": False, "allow_execute_tools": False})
+        """Return the section with everything above read switched off, and every read made anew."""
+        off = self.settings.model_copy(update={"allow_write_tools": False, "allow_execute_tools": False, "fresh": True})
         return self._changed(settings=off)
 
     def audited(self, *entries: AuditEntry) -> "Governance":

@@ -17,6 +17,8 @@ from tools.execution.telling import result_text
 
 FileOf = Callable[[str, str], Path | None]
 """Returns the file of what a session keeps under a handle."""
+AGE = "packetgate/age-s"
+"""In a result's `_meta`: how many seconds ago it was read, where it comes from the cache."""
 MOST_EVENT_BYTES = 1_000_000
 """Of a result that is an event of a stream: the official SDK's clients break off at 1,048,576 bytes of JSON."""
 MOST_TEXT_BYTES = 300_000
@@ -34,6 +36,8 @@ class CallOutcome(BaseModel):
     structured: dict[str, Any] | None = None
     corrections: list[str] = []
     """What was mended in the call."""
+    age_s: float | None = None
+    """How many seconds ago it was read, where it comes from the cache."""
 
 
 def outcome_of(
@@ -55,7 +59,12 @@ def outcome_of(
     content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(text=text)]
     content += _attached(call, packet.header.session_id, file_of, room)
     told = CallOutcome(
-        tool=call.tool_name, status=call.status.value, text=text, structured=structured, corrections=corrections
+        tool=call.tool_name,
+        status=call.status.value,
+        text=text,
+        structured=structured,
+        corrections=corrections,
+        age_s=call.result.age_s if call.result else None,
     )
     return told, content
 
@@ -75,13 +84,21 @@ def way_out(call: ToolCall, packet: CognitionPacket) -> str:
 def direct(packet: CognitionPacket, file_of: FileOf, most: int | None) -> ToolResult:
     """Return what a call of a listed tool came to, as the tool itself would say it. Blocking."""
     told, content = outcome_of(packet, file_of, most)
-    return ToolResult(content=content, structured_content=told.structured, is_error=told.status != "executed")
+    return ToolResult(
+        content=content, structured_content=told.structured, meta=_meta(told), is_error=told.status != "executed"
+    )
 
 
 def by_meta_tool(packet: CognitionPacket, file_of: FileOf, most: int | None) -> ToolResult:
     """Return what a call by a meta-tool came to, in the form of its output schema. Blocking."""
     told, content = outcome_of(packet, file_of, most)
-    return ToolResult(content=content, structured_content=told.model_dump(), is_error=told.status != "executed")
+    return ToolResult(
+        content=content, structured_content=told.model_dump(), meta=_meta(told), is_error=told.status != "executed"
+    )
+
+
+def _meta(told: CallOutcome) -> dict[str, Any] | None:
+    return {AGE: told.age_s} if told.age_s is not None else None
 
 
 def _attached(call: ToolCall, session_id: str, file_of: FileOf, room: int | None) -> Iterator[mcp_types.ContentBlock]:

@@ -12,11 +12,12 @@ from graph.journal.chain import Chain, Row
 from graph.journal.opening import journal_in
 from graph.settings import Settings
 from state.printing import escaped, shorten
+from tools.execution.call_log import MARKED
 from tools.execution.journal import CLAIMED
 
 MAX_CHARS = 300
 """Longest word on one entry."""
-_ENDS = {f"call_{status}" for status in ("executed", "failed", "unknown")}
+_ENDS = {f"call_{status}" for status in ("executed", "cached", "failed", "unknown")}
 _STYLES = {"turn_opened": "cyan", "call_started": "yellow", "call_ended": "green"}
 
 
@@ -29,7 +30,7 @@ async def show_audit(settings: Settings, session: str | None, *, as_json: bool) 
             continue
         if row.event == "call_ended":
             ended.add(row.call_id)
-        elif row.event == CLAIMED or (row.event in _ENDS and row.call_id in ended):
+        elif row.event in {CLAIMED, MARKED} or (row.event in _ENDS and row.call_id in ended):
             continue  # it says no more than what is shown
         if row.packet_id not in {"", turn}:
             turn = row.packet_id
@@ -84,7 +85,8 @@ def _parts(event: str, said: Any) -> Iterator[str]:
             yield f"started {tool}, attempt {said['attempt']}"
         case "call_ended":
             result = said["result"]
-            yield f"{said['status']}: {tool}: {result.get('error') or result.get('output') or '(nothing)'}"
+            from_cache = f" from the cache, as read {result['age_s']:.0f} s before" if "age_s" in result else ""
+            yield f"{said['status']}: {tool}{from_cache}: {result.get('error') or result.get('output') or '(nothing)'}"
         case _ if "params" in said:
             whose = f"by {said['by']}" if said.get("by") else "by the user"
             yield f"{event.removeprefix('call_').replace('_', ' ')} {whose}: {tool}"

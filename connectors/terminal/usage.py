@@ -14,7 +14,7 @@ from tools.usage.learned_store import forget
 from tools.usage.record import ToolUsage, by_tool
 from tools.usage.store import Usage, read_usage
 
-ENDS = ("executed", "failed", "denied", "skipped", "unknown")
+ENDS = ("executed", "cached", "failed", "denied", "skipped", "unknown")
 
 
 async def show_usage(settings: Settings, name: str | None, session: str | None, *, as_json: bool) -> int:

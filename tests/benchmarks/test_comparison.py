@@ -7,6 +7,7 @@ import pytest
 from fastmcp import Client, FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from fastmcp.experimental.transforms.jev_search import JevSearchTransform
+from fastmcp.server.middleware.caching import ResponseCachingMiddleware
 from fastmcp.server.transforms.search import BM25SearchTransform
 from langchain.agents import create_agent
 from langchain.agents.middleware import LLMToolSelectorMiddleware
@@ -173,3 +174,19 @@ async def test_langchains_adapter_opens_a_session_a_call_unless_it_is_kept_open(
         await adapted.ainvoke({})
         await adapted.ainvoke({})
     assert len(opened) == 3
+
+
+async def test_fastmcps_middleware_answers_a_write_from_its_cache_to_whoever_has_no_token() -> None:
+    written: list[str] = []
+    server: FastMCP[Any] = FastMCP("ledger", middleware=[ResponseCachingMiddleware()])
+
+    @server.tool
+    def add_entry(text: str) -> str:
+        """Add an entry."""
+        written.append(text)
+        return f"entry {len(written)}"
+
+    for _ in range(2):
+        async with Client(server) as client:
+            assert (await client.call_tool("add_entry", {"text": "x"})).data == "entry 1"
+    assert written == ["x"]

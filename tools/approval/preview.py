@@ -49,15 +49,14 @@ async def previews(
     they run, and the packet that is returned has them in its trail.
     """
     wanted = {call.call_id: reading for call in calls if (reading := _looking(call, packet, catalogue))}
-    dry = packet.merged({"governance": packet.governance.rehearsing()})
     for reading in [one for one in wanted.values() if one.risk is Risk.READ]:
         entry = PaletteEntry(tool_name=reading.tool_name, shown="brief", reason="preview", risk=reading.risk)
         packet = packet.merged({"context": packet.context.offering(entry)})
+    dry = packet.merged({"governance": packet.governance.rehearsing()})
     done: dict[str, ToolCall] = {}
 
     async def read(call_id: str, reading: ToolCall) -> None:
-        within = packet if reading.risk is Risk.READ else dry
-        (done[call_id],) = await execute_all([reading], within, catalogue, toolbox, journal)
+        (done[call_id],) = await execute_all([reading], dry, catalogue, toolbox, journal)
 
     try:
         async with asyncio.timeout(PATIENCE_S):

@@ -26,9 +26,9 @@ ELSEWHERE = frozenset({"discord", "models", "proxy", "serve", "settings"})
 SETTINGS = (
     "not known: the file may hold `permanent`, `[pools]`, `[policy]` with remember, remember_days, remember_uses and "
     "`[[policy.rules]]` with effect, tool, server, arguments, channels and, with the name in quotes, "
-    '`[tools."server.tool"]` with brief, category, external, risk, examples, preview; and `sandbox` (auto, require, '
-    "off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the settings of a run stand in `[settings]`, "
-    "models' options in `[models.lite]` and `[models.prime]`"
+    '`[tools."server.tool"]` with brief, category, external, risk, examples, preview, cache_seconds; and `sandbox` '
+    "(auto, require, off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the settings of a run stand in "
+    "`[settings]`, models' options in `[models.lite]` and `[models.prime]`"
 )
 
 
@@ -48,6 +48,8 @@ class ToolPreference(Table):
     """What it may do, whatever else is thought of it: the user's word holds for every call of the tool."""
     external: bool | None = None
     """Whether it reaches out of the user's own servers, so that it is offered only when a request calls for it."""
+    cache_seconds: int | None = Field(default=None, ge=0, le=86_400)
+    """How long what a read returned may be used again in its session; 0: never, whatever its server says."""
     examples: list[NonEmpty] = []
     """Requests that it is for."""
     preview: NonEmpty | None = None
@@ -100,6 +102,7 @@ class Preferences(Table):
                     given_category=said.category or spec.given_category,
                     open_world=spec.open_world if said.external is None else said.external,
                     reaches_outside=spec.reaches_outside if said.external is None else said.external,
+                    cache_s=spec.cache_s if said.cache_seconds is None else said.cache_seconds,
                     examples=(*spec.examples, *said.examples),
                     preview=said.preview or spec.preview,
                 )

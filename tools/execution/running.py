@@ -83,6 +83,8 @@ async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) 
             return log.end
         if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
             return call.in_doubt(log.unfinished)
+        if fresh := await log.still_fresh():
+            return await log.finish(fresh)
         if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
             error = "the remembered approval was taken back, is used up or has lapsed; ask for it anew"
             return _ended(call, ToolExecutionStatus.FAILED, _unsent(error))

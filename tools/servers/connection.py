@@ -41,6 +41,7 @@ from tools.risk.tool import judge
 from tools.servers.bounds import MAX_PARTS, BoundedTransport, bounded_http
 from tools.servers.config import ServerConfig
 from tools.servers.content import read_answer
+from tools.servers.freshness import hinted_s
 from tools.servers.relaying import Listeners, Relay
 from tools.servers.results import Keep, to_result_aside
 from tools.servers.server import Server
@@ -211,7 +212,7 @@ class Connection(Server):
         took, cut, failed = ms_since(started), len(answer.content) > MAX_PARTS, bool(answer.is_error)
         text, structured, attachments = await read_answer(answer.content, answer.structured_content, self._keep_file)
         how = {"is_error": failed, "cut": cut, "keep": self._keep, "attachments": attachments}
-        return await to_result_aside(text, structured, took, **how)
+        return await to_result_aside(text, structured, took, **how, lasts_s=hinted_s(answer.meta))
 
     async def close(self) -> None:
         """End the session; a server that was started here ends with it."""
@@ -228,6 +229,7 @@ class Connection(Server):
 
     def _mark_stale(self) -> None:
         self._changes += 1
+        self.listing.holds = False
 
     async def _open(self) -> None:
         """Start or reach the server and list its tools; sets `state`, and `problem` when that fails."""
@@ -268,7 +270,8 @@ class Connection(Server):
             "server_digest": self._digest(),
             "ground": ground,
         }
-        self.specs = tuple(spec_of(self.name, tool, trusted=self._trusted, **about) for tool in tools)
+        specs = (spec_of(self.name, tool, trusted=self._trusted, **about) for tool in tools)
+        self.listed(specs, holds=changes == self._changes)
         self.state, self._listed = "ready", changes
         left_out = client.transport.session.left_out if client.transport.session else []
         self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
@@ -394,6 +397,7 @@ def spec_of(
         has_dry_run=dry_run is not None,
         repeatable=trusted and tool.annotations is not None and tool.annotations.read_only_hint is True,
         tags=_tags(tool.meta),
+        hinted_s=hinted_s(tool.meta),
         preview=_preview(server, tool.meta) if trusted else "",
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
         server_about=about,

@@ -71,9 +71,9 @@ class McpHub:
                 self._run(connection, connection.refresh())
         await self._wait()
         async with self._updating:  # so that a turn beside this one does not go by what was known before
-            known = tuple(connection.specs for connection in self._connections.values())
+            known = tuple((connection.listing, connection.specs) for connection in self._connections.values())
             if known != self._known:
-                specs = [spec for specs in known for spec in specs]
+                specs = [spec for _, specs in known for spec in specs]
                 self._catalogue = await asyncio.to_thread(self._catalogue.updated, specs)
                 self._known = known
             return self._catalogue

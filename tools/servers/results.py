@@ -24,6 +24,7 @@ def to_result(
     cut: bool = False,
     keep: Keep | None = None,
     attachments: tuple[ResultAttachment, ...] = (),
+    lasts_s: float | None = None,
 ) -> ToolResult:
     """Return an answer as a result; an error answer becomes a failed one that carries the text as its error.
 
@@ -53,6 +54,7 @@ def to_result(
         truncated=cut,
         handle=handle,
         attachments=attachments,
+        lasts_s=lasts_s,
     )
 
 

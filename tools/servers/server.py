@@ -1,10 +1,12 @@
 """What the hub asks of a server, wherever that runs."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from state.routing import ToolResult
 from state.sections import ServerHealth
-from tools.spec.tool_spec import ToolSpec
+from tools.spec.tool_spec import Listing, ToolSpec
 
 if TYPE_CHECKING:
     from fastmcp import Client
@@ -18,6 +20,7 @@ class Server:
         self.state: Literal["connecting", "ready", "failed"] = "connecting"
         self.problem = ""
         self.specs: tuple[ToolSpec, ...] = ()
+        self.listing = Listing()
         self.session = 0
         """Number of the session, or of the attempt to open one; 0 before the first."""
 
@@ -60,6 +63,11 @@ class Server:
 
     async def close(self) -> None:
         """End the session; a server that was started here ends with it."""
+
+    def listed(self, specs: Iterable[ToolSpec], *, holds: bool = True) -> None:
+        """Take tools as just listed: nothing that was read before is used again."""
+        self.listing = Listing(holds=holds)
+        self.specs = tuple(replace(spec, listing=self.listing) for spec in specs)
 
     def fail(self, error: BaseException) -> None:
         """Count the server as failed, with what went wrong as its problem."""
