@@ -237,7 +237,7 @@ async def measure(data: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for asked, tasks in (("requests looked at", TASKS), ("other requests", OTHERS)):
         sides = await packetgate(catalogue, tasks), await plain(catalogue, tasks)
-        ours, theirs = ({"asked": asked, "name": side.name, **side.figures()} for side in sides)
+        ours, theirs = (dict[str, Any](asked=asked, name=side.name, **side.figures()) for side in sides)
         ours |= {"share": ours["prompt"] / theirs["prompt"], "cached_share": ours["cached"] / theirs["cached"]}
         ours["met"] = {name: ours[name] <= most for name, most in GOALS.items()}
         rows += [ours, theirs]
