@@ -4,10 +4,10 @@ Beside them: `benchmarks.ranking` measures on data sets, `benchmarks.tokens` on 
 and `benchmarks.safety` plays prompt injections.
 """
 
-from benchmarks import journey, startup
+from benchmarks import overhead, startup
 from benchmarks.ratio import arguments, show
 
 if __name__ == "__main__":
     given = arguments(__doc__ or "", runs=0)
-    for benchmark in (startup, journey):
+    for benchmark in (startup, overhead):
         show(benchmark.measure(given.runs or benchmark.RUNS), as_json=given.json)

@@ -32,7 +32,7 @@ def measure(runs: int = RUNS) -> list[Ratio]:
             [one[name] for one in rounds],
             base,
             goal,
-            {"not compiled": first[name], "the base, not compiled": first["base"]},
+            notes={"not compiled": first[name], "the base, not compiled": first["base"]},
         )
         for name, (_, goal) in GOALS.items()
     ]
