@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -35,7 +35,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
-from benchmarks.ready import ReadyChat, ReadyModel, many_tools, reading_tool
+from benchmarks.ready import ReadyChat, ReadyModel, grown, office_tools, reading_tool
 from benchmarks.stand_ins import Shelf
 from deciders.choosing import language_deciders, reflex_deciders
 from deciders.protocols import Deciders
@@ -51,7 +51,6 @@ from state.routing import Risk
 from tools.catalogue.catalogue import Catalogue
 from tools.servers.config import McpConfig
 from tools.servers.opening import open_hub
-from tools.spec.tool_spec import ToolSpec
 
 RUNS = 40
 WARM_UP = 3
@@ -164,7 +163,7 @@ class Place:
         """Return Packetgate's graph with models and tools that answer at once."""
         model = ReadyModel(_chat())
         deciders = language_deciders(partial(_loaded, model), partial(_loaded, model))
-        return await self.ours(deciders, Shelf(Catalogue(_tools(tools)), output), ANSWER)
+        return await self.ours(deciders, Shelf(_tools(tools), output), ANSWER)
 
     async def theirs(self, tools: int, output: str = OUTPUT) -> Agent:
         """Return LangChain's agent for the same."""
@@ -172,7 +171,7 @@ class Place:
         async def read(**arguments: Any) -> str:
             return output
 
-        specs = _tools(tools)
+        specs = _tools(tools).values()
         known = [
             StructuredTool(name=one.name, description=one.full, args_schema=one.input_schema, coroutine=read)
             for one in specs
@@ -284,8 +283,9 @@ async def _row(runs: int, name: str) -> list[Ratio]:
         return [ratio async for ratio in row(Place(where, folder, stack), runs, name)]
 
 
-def _tools(number: int) -> list[ToolSpec]:
-    return [reading_tool(TOOL), *many_tools(number - 1)]
+@cache
+def _tools(number: int) -> Catalogue:
+    return grown(office_tools(), number, reading_tool(TOOL))
 
 
 def _chat() -> ReadyChat:

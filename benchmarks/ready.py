@@ -1,9 +1,12 @@
 """Models that do everything right at once, and catalogues of any size."""
 
-from collections.abc import Sequence
-from itertools import islice, product
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import count, islice, product
 from typing import Any
 
+import numpy as np
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -14,6 +17,11 @@ from models.forms import AnswerForm
 from models.model import FormAnswer, Model
 from state.base import TokenUsage, new_id
 from state.printing import compact_json
+from tools.catalogue.catalogue import Catalogue
+from tools.ranking.encoder import Floats, sentence_encoder
+from tools.ranking.ranking import Meaning
+from tools.ranking.text import text_of
+from tools.ranking.vectors import Vectors
 from tools.spec.tool_spec import ToolSpec
 
 VERBS = "list find get search count compare create update delete archive".split()
@@ -21,7 +29,6 @@ THINGS = (
     "invoices orders customers tickets branches commits events rooms flights recipes songs photos plants sensors loans "
     "parcels lessons patients meters tenders"
 ).split()
-TRAITS = "open late recent shared".split()
 PROPERTIES = {
     "name": {"type": "string", "description": "Which one, by its name."},
     "since": {"type": "string", "description": "The first day, as YYYY-MM-DD."},
@@ -87,15 +94,55 @@ def reading_tool(name: str) -> ToolSpec:
     return tool_spec(upstream, "Read the complete contents of a text file.", schema, key=name, server=server)
 
 
-def many_tools(number: int) -> list[ToolSpec]:
-    """Return that many tools of made-up servers, some of which write."""
+@cache
+def office_tools() -> tuple[ToolSpec, ...]:
+    """Return a few hundred made-up tools, some of which write."""
     schema = {"type": "object", "properties": PROPERTIES, "required": ["name"], "additionalProperties": False}
-    named = product(range(1, number // (len(VERBS) * len(THINGS)) + 2), THINGS, VERBS)
-    return [
+    return tuple(
         tool_spec(
-            f"{verb}_{thing}",
-            f"{verb.capitalize()} the {TRAITS[at % len(TRAITS)]} {thing} of branch {at}, by name and day.",
-            schema, key=f"office{at}.{verb}_{thing}", server=f"office{at}", rated=at == 1,
+            f"{verb}_{thing}", f"{verb.capitalize()} the {thing} of a branch, by name and day.", schema,
+            key=f"office.{verb}_{thing}", server="office", rated=True,
         )
-        for at, thing, verb in islice(named, number)
-    ]  # fmt: skip
+        for thing, verb in product(THINGS, VERBS)
+    )  # fmt: skip
+
+
+class Copies:
+    """Gives the copies of a tool its own vector, and anything else the shipped encoder's."""
+
+    def __init__(self, originals: Mapping[str, str]) -> None:
+        """Know by the text of each tool that of its original."""
+        self._originals = originals
+        self.name, self.floor = sentence_encoder().name, sentence_encoder().floor
+
+    def vectors(self, texts: Sequence[str]) -> Floats:
+        """Return the texts' vectors."""
+        known = self._originals
+        return np.concatenate(
+            [_vector(known[one]) if one in known else sentence_encoder().vectors([one]) for one in texts]
+        )
+
+
+@cache
+def _vector(text: str) -> Floats:
+    return sentence_encoder().vectors([text])
+
+
+def grown(originals: Sequence[ToolSpec], number: int, *more: ToolSpec, earlier: Catalogue | None = None) -> Catalogue:
+    """Return a catalogue of so many tools, `more` and copies of the originals, with a vector of each. Blocking."""
+    copies = ((_copy(one, at), one) for at in count() for one in originals)
+    pairs = [*((one, one) for one in more), *islice(copies, number - len(more))]
+    meaning = Meaning()
+    meaning.spaces.fine = Vectors(Copies({text_of(copy): text_of(one) for copy, one in pairs}))
+    catalogue = Catalogue([copy for copy, _ in pairs], earlier=earlier, meaning=meaning)
+    catalogue.ranking.rank("warm up")
+    meaning.spaces.fine.wait()
+    _ = catalogue.ledger
+    return catalogue
+
+
+def _copy(spec: ToolSpec, at: int) -> ToolSpec:
+    if not at:
+        return spec
+    names = {"name": f"{spec.name}_{at}", "upstream_name": f"{spec.upstream_name}_{at}", "server": f"{spec.server}{at}"}
+    return replace(spec, **names)
