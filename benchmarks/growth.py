@@ -24,8 +24,13 @@ from tools.spec.tool_spec import ToolSpec
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 REQUESTS = 30
 WARM_UP = 2
-TAKES = {"palette": palette, "ranking": lambda catalogue: partial(catalogue.ranking.rank, limit=10)}
+Take = Callable[[str], object]
+TAKES: dict[str, Callable[[Catalogue], Take]] = {
+    "palette": palette,
+    "ranking": lambda catalogue: partial(catalogue.ranking.rank, limit=10),
+}
 RIVALS = {"fastmcp": fastmcp, "bm25s": bm25s}
+NAMES = (*TAKES, *RIVALS)
 
 
 def measure(
@@ -37,7 +42,7 @@ def measure(
         started = time.perf_counter()
         catalogue = grown(originals, size, earlier=catalogue)
         made_s = {"palette": round(time.perf_counter() - started, 2)}
-        takers: dict[str, Callable[[str], object]] = {name: make(catalogue) for name, make in TAKES.items()}
+        takers: dict[str, Take] = {name: make(catalogue) for name, make in TAKES.items()}
         for name, make in RIVALS.items():
             started = time.perf_counter()
             takers[name] = make([*catalogue.values()])

@@ -54,7 +54,7 @@ from tools.servers.opening import open_hub
 
 RUNS = 40
 WARM_UP = 3
-PATIENCE_S = 20.0
+PATIENCE_S = 15.0
 """How long a row may take; what is slower is measured a few times."""
 DURABILITY = "sync"
 GOALS = {"create_agent": 1.0, "empty nodes": 1.5}

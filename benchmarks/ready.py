@@ -144,5 +144,5 @@ def grown(originals: Sequence[ToolSpec], number: int, *more: ToolSpec, earlier: 
 def _copy(spec: ToolSpec, at: int) -> ToolSpec:
     if not at:
         return spec
-    names = {"name": f"{spec.name}_{at}", "upstream_name": f"{spec.upstream_name}_{at}", "server": f"{spec.server}{at}"}
-    return replace(spec, **names)
+    name, own = f"{spec.name}_{at}", f"{spec.upstream_name}_{at}"
+    return replace(spec, name=name, upstream_name=own, server=f"{spec.server}{at}")

@@ -68,8 +68,8 @@ STARTS: dict[str, tuple[float | None, Callable[[Environment], Awaitable[float]]]
 
 
 async def _measure(runs: int, folder: Path) -> list[Ratio]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PACKETGATE_", "PYTHON"))}
-    environment = {**kept, "PACKETGATE_HOME": str(folder), "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PACKETGATE_")}
+    environment = {**kept, "PACKETGATE_HOME": str(folder)}
     answered: dict[str, list[float]] = {}
 
     async def processor_ms(name: str, start: Callable[[Environment], Awaitable[float]]) -> float:
