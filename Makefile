@@ -45,7 +45,7 @@ lint: $(VENV)/.dev ## Lint and format
 types: $(VENV)/.dev ## Check types, strictly
 	@$(BIN)/mypy
 
-bench: $(VENV)/.dev ## Measure start-up and a packet's own cost
+bench: $(VENV)/.dev ## Measure start-up, turns, calls and catalogues; with PACKETGATE_DATA, on data sets too
 	@$(BIN)/python -m benchmarks
 
 studio: $(VENV)/.studio ## Start the LangGraph server on this graph, and say where Studio is

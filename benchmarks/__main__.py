@@ -1,13 +1,34 @@
-"""All benchmarks that need nothing but this checkout, one after the other.
+"""All benchmarks that need nothing but this checkout, one after the other; with PACKETGATE_DATA, those on data sets.
 
-Beside them: `benchmarks.ranking` measures on data sets, `benchmarks.tokens` on one and on a server of npm's,
-and `benchmarks.safety` plays prompt injections.
+Beside them, `benchmarks.safety` plays prompt injections, and `benchmarks.everyday` plain requests on real servers. By
+the names of their results, some can be chosen.
 """
 
-from benchmarks import journey, startup
-from benchmarks.ratio import arguments, show
+import argparse
+import os
+import subprocess
+
+from benchmarks.results_kept import FOLDER, ROOT, read
+
+ALONE = ("startup", "overhead", "mcp_calls", "growth")
+ON_DATA = ("models", "tokens", "ranking", "proxy", "selection")
+
+
+def main() -> None:
+    """Run the commands by which the kept results were made, printing for people."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=", ".join(sorted(one.stem for one in FOLDER.iterdir()))
+    )
+    named = parser.parse_args().names
+    for name in named or (*ALONE, *(ON_DATA if os.environ.get("PACKETGATE_DATA") else ())):
+        for run in read(name).runs:
+            words = [word for word in run.words() if word != "--json"]
+            print(f"\n{run.title}: {' '.join(words[1:])}", flush=True)
+            subprocess.run(words, cwd=ROOT, check=True)
+
 
 if __name__ == "__main__":
-    given = arguments(__doc__ or "", runs=0)
-    for benchmark in (startup, journey):
-        show(benchmark.measure(given.runs or benchmark.RUNS), as_json=given.json)
+    main()

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from state.errors import ConfigError
 
 FOLDER = Path(__file__).parent / "results"
+ROOT = FOLDER.parents[1]
 
 
 class Run(BaseModel):
@@ -30,19 +31,26 @@ class Run(BaseModel):
     """As typed at the top of the checkout; `$NAME` stands for a variable of the environment."""
     printed: tuple[dict[str, Any], ...]
 
+    def words(self) -> list[str]:
+        """Return the command as it is run.
+
+        Raises:
+            ConfigError: a variable is not set.
+        """
+        command = os.path.expandvars(self.command)
+        if "$" in command:
+            raise ConfigError(f"{self.title}: set the variables of `{self.command}`")
+        return [sys.executable if word == "python" else word for word in shlex.split(command)]
+
     def again(self) -> "Run":
         """Run the command, and return it with what it prints now.
 
         Raises:
             ConfigError: a variable is not set, or the command failed.
         """
-        command = os.path.expandvars(self.command)
-        if "$" in command:
-            raise ConfigError(f"{self.title}: set the variables of `{self.command}`")
-        words = [sys.executable if word == "python" else word for word in shlex.split(command)]
-        done = subprocess.run(words, cwd=FOLDER.parents[1], capture_output=True, text=True, check=False)
+        done = subprocess.run(self.words(), cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise ConfigError(f"{self.title}: `{command}` failed: {done.stderr.strip()[-400:]}")
+            raise ConfigError(f"{self.title}: `{self.command}` failed: {done.stderr.strip()[-400:]}")
         return self.model_copy(update={"printed": tuple(map(json.loads, done.stdout.splitlines()))})
 
 

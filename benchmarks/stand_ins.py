@@ -22,9 +22,11 @@ INVENTED: dict[str, Any] = {"string": "something", "integer": 7, "number": 0.5, 
 
 @dataclass
 class Shelf:
-    """A toolbox that only shows its tools; another catalogue may be put on it between turns."""
+    """A toolbox without servers; another catalogue may be put on it between turns."""
 
     known: Catalogue
+    output: str | None = None
+    """What every call returns at once; None: nothing is to be called."""
 
     async def catalogue(self) -> Catalogue:
         """Return what is on it."""
@@ -35,12 +37,14 @@ class Shelf:
         return ()
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Refuse.
+        """Return the output.
 
         Raises:
-            CallRefusedError: always.
+            CallRefusedError: there is none.
         """
-        raise CallRefusedError(f"{tool_name} is not to be called")
+        if self.output is None:
+            raise CallRefusedError(f"{tool_name} is not to be called")
+        return ToolResult(success=True, output=self.output)
 
 
 async def needing_a_tool(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:

@@ -1,48 +1,98 @@
-"""What `packetgate ask` costs from start to exit, in processor time, beside a process that only imports LangGraph."""
+"""What it takes from the start of a process to its first answer, beside a process that only imports LangGraph.
 
+Ratios are of processor time, to the end of the process; the clock is told beside: until the answer stands there. `ask`
+and `chat` answer without a model; the proxy answers a client of the official SDK, which asks for its tools.
+"""
+
+import asyncio
 import os
 import resource
-import subprocess
+import statistics
 import sys
 import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from benchmarks.ratio import Ratio, arguments, show
+from mcp import ClientSession, StdioServerParameters, stdio_client
+
+from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
 
 RUNS = 10
+WARM_UP = 1
 REPOSITORY = Path(__file__).parents[1]
-BASE = (sys.executable, "-c", "import langgraph.graph")
-ASK = (sys.executable, "-c", "from connectors.command_line import main; main()", "ask")
-GOALS = {"small talk": ("hello", 1.4), "read": ("What does README.md say about the gate?", 1.8)}
+BASE = ("-c", "import langgraph.graph; print('there')")
+COMMAND = ("-c", "from connectors.command_line import main; main()")
+READ = "What does README.md say about the gate?"
+
+Environment = dict[str, str]
 
 
-def measure(runs: int = RUNS) -> list[Ratio]:
-    """Measure whole processes in turns: one of each without compiled modules, one that compiles them, then those."""
-    with tempfile.TemporaryDirectory() as folder:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PACKETGATE_", "PYTHON"))}
-        environment = {**kept, "PACKETGATE_HOME": folder, "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
-        commands = {"base": BASE, **{name: (*ASK, request) for name, (request, _) in GOALS.items()}}
-        bare = {**environment, "PYTHONDONTWRITEBYTECODE": "1"}
-        turns = [bare] + [environment] * (runs + 1)
-        first, _, *rounds = [{name: _cpu_ms(one, where) for name, one in commands.items()} for where in turns]
-    base = [one["base"] for one in rounds]
+async def says(words: tuple[str, ...], given: str, answer: str, environment: Environment) -> float:
+    """Run a process that is given lines, and return when it had answered, in milliseconds."""
+    started, pipe = time.perf_counter(), asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *words, cwd=REPOSITORY, env=environment, stdin=pipe, stdout=pipe
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(given.encode())
+    process.stdin.close()
+    await process.stdout.readuntil(answer.encode())
+    took = 1000 * (time.perf_counter() - started)
+    await process.communicate()
+    return took
+
+
+async def lists(environment: Environment) -> float:
+    """Let a client ask the proxy for its tools, and return when it had them, in milliseconds."""
+    started = time.perf_counter()
+    server = StdioServerParameters(
+        command=sys.executable, args=[*COMMAND, "proxy"], env=environment, cwd=str(REPOSITORY)
+    )
+    async with stdio_client(server) as streams, ClientSession(*streams) as session:
+        await session.initialize()
+        if not (await session.list_tools()).tools:
+            raise RuntimeError("the proxy listed no tools")
+        return 1000 * (time.perf_counter() - started)
+
+
+STARTS: dict[str, tuple[float | None, Callable[[Environment], Awaitable[float]]]] = {
+    "ask, small talk": (1.4, partial(says, (*COMMAND, "ask", "hello"), "", "Hello!")),
+    "ask, a file read": (1.8, partial(says, (*COMMAND, "ask", READ), "", "gate")),
+    "chat": (None, partial(says, (*COMMAND, "chat"), "hello\n", "Hello!")),
+    "proxy": (None, lists),
+}
+"""What is started, with its goal."""
+
+
+async def _measure(runs: int, folder: Path) -> list[Ratio]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PACKETGATE_")}
+    environment = {**kept, "PACKETGATE_HOME": str(folder)}
+    answered: dict[str, list[float]] = {}
+
+    async def processor_ms(name: str, start: Callable[[Environment], Awaitable[float]]) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        answered.setdefault(name, []).append(await start(environment))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+    base = "importing LangGraph"
+    sides: dict[str, Side] = {base: partial(processor_ms, base, partial(says, BASE, "", "there"))}
+    sides |= {name: partial(processor_ms, name, start) for name, (_, start) in STARTS.items()}
+    took = await interleaved(sides, runs, WARM_UP)
+    clock = {name: statistics.median(times[WARM_UP:]) for name, times in answered.items()}
     return [
-        Ratio(
-            name,
-            [one[name] for one in rounds],
-            base,
-            goal,
-            {"not compiled": first[name], "the base, not compiled": first["base"]},
-        )
-        for name, (_, goal) in GOALS.items()
+        Ratio(name, took[name], took[base], goal, base, {"the clock": clock[name], "the base's": clock[base]})
+        for name, (goal, _) in STARTS.items()
     ]
 
 
-def _cpu_ms(command: tuple[str, ...], environment: dict[str, str]) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+def measure(runs: int = RUNS) -> Iterator[Ratio]:
+    """Yield what each start costs."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield from asyncio.run(_measure(runs, Path(folder)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/benchmarks.md, written from the results kept in benchmarks/results/.
+"""The tables of README.md and docs/, and the plots in docs/plots/, made of the results kept in benchmarks/results/.
 
 A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`. With --measure, what is kept of a benchmark
 is measured anew first; the data sets are those of the folder that PACKETGATE_DATA names.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.plots import FOLDER, PLOTS, drawn
 from benchmarks.results_kept import Result, keep, read
 from benchmarks.safety.figures import AT_LEAST, GOALS
 from state.errors import ConfigError
@@ -24,6 +25,12 @@ SHORT = ", short"
 """How the name of a table ends that leaves out the commands it is made by."""
 
 RANKERS = {"packetgate": "Packetgate", "fastmcp": "FastMCP", "bm25s": "bm25s"}
+TAKERS = {
+    "palette": "Packetgate's palette",
+    "ranking": "its ranking alone",
+    "fastmcp": "FastMCP's ranking",
+    "bm25s": "bm25s",
+}
 TEXTS = {
     "full catalogue": "every tool in full",
     "packetgate, tool part": "Packetgate: the tools' part of the prompt",
@@ -32,12 +39,6 @@ TEXTS = {
     "fastmcp BM25SearchTransform": "FastMCP: the tools listed, and the result of one search",
 }
 SETS = {"livemcpbench": "LiveMCPBench", "filesystem": "npm filesystem server"}
-COSTS = {
-    "small talk": "`packetgate ask hello`, processor time, beside a process that only imports LangGraph",
-    "read": "`packetgate ask`, a question answered from a file, likewise",
-    "journey": "a packet's journey with one tool call, beside a bare LangGraph of as many empty nodes",
-}
-
 
 CALLS = {
     "calls": "calls of a model",
@@ -106,13 +107,33 @@ def models(result: Result) -> Iterator[str]:
         yield _row(told, own, f"{theirs[figure]:,.0f}", MODEL_GOALS[figure])
 
 
-def cost(result: Result) -> Iterator[str]:
-    """Yield the ratios."""
-    yield from _head("what", "median ratio", "quartiles", "goal")
-    for line in (line for run in result.runs for line in run.printed if line["name"] in COSTS):
-        met = "met" if line["ratio"] < line["goal"] else "missed"
-        spread = " to ".join(f"{one:.2f}" for one in line.get("spread", ()))
-        yield _row(COSTS[line["name"]], f"{line['ratio']:.2f}", spread, f"{line['goal']}, {met}")
+def ratios(result: Result) -> Iterator[str]:
+    """Yield costs beside their bases."""
+    yield from _head("what", "ms", "beside", "ms", "ratio", "quartiles", "goal")
+    before = ""
+    for line in (line for run in result.runs for line in run.printed):
+        met = "met" if line["ratio"] <= (line["goal"] or 0) else "missed"
+        spread = " to ".join(map(_times, line["spread"]))
+        cost, base = (f"{line[one]:,.1f}" for one in ("cost_ms", "base_ms"))
+        name = "" if line["name"] == before else line["name"]
+        goal = f"at most {line['goal']}, {met}" if line["goal"] else ""
+        yield _row(name, cost, line["beside"], base, _times(line["ratio"]), spread, goal)
+        before = line["name"]
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
+
+
+def growth(result: Result) -> Iterator[str]:
+    """Yield, for each size of a catalogue, what a request takes."""
+    by_size: dict[int, dict[str, Any]] = {}
+    for line in (line for run in result.runs for line in run.printed):
+        by_size.setdefault(line["tools"], {})[line["name"]] = line
+    yield from _head("tools", *(f"{told}, ms" for told in TAKERS.values()), "made ready, s")
+    for size, lines in by_size.items():
+        took = (f"{lines[name]['p50_ms']:,.1f}" for name in TAKERS)
+        yield _row(f"{size:,}", *took, f"{lines['palette']['made_s']:,.1f}")
 
 
 AGENTS = {"packetgate": "Packetgate", "langchain": "LangChain `create_agent`, `HumanInTheLoopMiddleware`"}
@@ -239,7 +260,10 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "ranking, short": ("ranking", ranking_short),
     "tokens": ("tokens", tokens),
     "tokens, short": ("tokens", tokens_short),
-    "cost": ("cost", cost),
+    "overhead": ("overhead", ratios),
+    "mcp_calls": ("mcp_calls", ratios),
+    "startup": ("startup", ratios),
+    "growth": ("growth", growth),
     "models": ("models", models),
     "selection": ("selection", selection),
     "everyday": ("everyday", everyday),
@@ -311,6 +335,8 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.exit(2)
     for file in FILES:
         file.write_text(filled(file.read_text()))
+    for name in PLOTS:
+        (FOLDER / f"{name}.svg").write_text(drawn(name))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from state.errors import InputError
+from benchmarks.environment import make_environment
 
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "requirements.txt"
@@ -66,14 +63,7 @@ def environment(folder: Path | None = None) -> Path:
     wanted = REQUIREMENTS.read_text()
     if python.exists() and made_of.is_file() and made_of.read_text() == wanted:
         return python
-    uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
-    if uv is None:
-        raise InputError("AgentDojo's environment is made by `uv`, which is not installed: `pip install uv`")
-    install = ["pip", "install", "--quiet", "--no-deps", "--python", str(python), "--requirements", str(REQUIREMENTS)]
-    for words in (["venv", "--quiet", "--clear", "--python", sys.executable, str(folder)], install):
-        done = subprocess.run([uv, *words], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise InputError(f"AgentDojo's environment cannot be made: {done.stderr.strip()[-400:]}")
+    make_environment(folder, "AgentDojo", "--no-deps", "--requirements", str(REQUIREMENTS))
     made_of.write_text(wanted)
     return python
 

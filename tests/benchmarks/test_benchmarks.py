@@ -1,44 +1,134 @@
 """The benchmarks run, and print ratios; how large they are depends on the machine, so no test says."""
 
 import json
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from benchmarks.ratio import Ratio
+from benchmarks import growth, overhead, results_kept, startup
+from benchmarks.__main__ import main
+from benchmarks.mcp_calls import __main__ as calls
+from benchmarks.ratio import LEAST, Ratio, interleaved, show
+from benchmarks.ready import grown, office_tools
+from benchmarks.results_kept import Result, Run, keep
+from tools.ranking.text import text_of
 
-REPOSITORY = Path(__file__).parents[2]
 
-
-def run(*args: str) -> str:
-    done = subprocess.run([sys.executable, "-m", *args], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what only makes times say more."""
+    for benchmark in (overhead, startup, calls):
+        monkeypatch.setattr(benchmark, "WARM_UP", 0)
 
 
 def test_a_ratio_is_the_median_of_its_pairs() -> None:
-    ratio = Ratio("x", cost=[30.0, 20.0, 90.0], base=[10.0, 20.0, 10.0], goal=2.0)
+    ratio = Ratio("x", cost=[30.0, 20.0, 90.0], base=[10.0, 20.0, 10.0], goal=2.0, notes={"rest": 1.0})
     assert ratio.median == 3.0
     assert ratio.spread == (1.0, 9.0)
-    assert ratio.as_text().startswith("x: 3.00 times the base (1.00 to 9.00), goal 2.0\n  cost 30.0 ms, base 10.0 ms")
+    first, second, third = ratio.as_text().splitlines()
+    assert first == "x: 3.00 times the base (1.00 to 9.00), goal 2.0"
+    assert second == "  cost 30.0 ms, base 10.0 ms, median of 3 interleaved runs"
+    assert third == "  ms: rest 1.0"
 
 
-@pytest.mark.parametrize(("module", "name"), [("startup", "small talk"), ("journey", "journey")])
-def test_each_prints_for_people(module: str, name: str) -> None:
-    first, second, *_ = run(f"benchmarks.{module}", "--runs", "1").splitlines()
-    assert first.startswith(f"{name}: ")
-    assert "times the base" in first
-    assert "goal" in first
-    assert "median of 1 interleaved runs" in second
+async def test_sides_take_turns_and_those_of_the_warm_up_do_not_count() -> None:
+    order: list[str] = []
+
+    async def side(name: str) -> float:
+        order.append(name)
+        return float(len(order))
+
+    took = await interleaved({"a": partial(side, "a"), "b": partial(side, "b")}, runs=2, warm_up=1)
+    assert "".join(order) in {"abbaab", "baabba"}
+    assert sorted(took["a"] + took["b"]) == [3.0, 4.0, 5.0, 6.0]
 
 
-def test_all_print_for_scripts() -> None:
-    hello, read, journey, alone = map(json.loads, run("benchmarks", "--runs", "2", "--json").splitlines())
-    assert (hello["name"], hello["goal"], hello["runs"]) == ("small talk", 1.4, 2)
-    assert (read["name"], read["goal"], read["runs"]) == ("read", 1.8, 2)
-    assert (journey["name"], journey["goal"], journey["runs"]) == ("journey", 2.0, 2)
-    assert all(one["cost_ms"] > 0 and one["base_ms"] > 0 for one in (hello, read, journey, alone))
-    assert 0 < alone["cost_ms"] < journey["cost_ms"]
-    assert journey["notes_ms"]["of which the call to the tool's server"] > 0
+async def test_what_takes_too_long_is_measured_a_few_times() -> None:
+    async def slow() -> float:
+        return 1.0
+
+    took = await interleaved({"slow": slow}, runs=100, patience_s=0.0)
+    assert len(took["slow"]) == LEAST
+
+
+def test_a_turn_is_measured_beside_both_peers(capsys: pytest.CaptureFixture[str]) -> None:
+    show(overhead.measure(1, ["no checkpoints, 10 tools"]), as_json=True)
+    agent, floor = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (agent["beside"], agent["goal"], floor["beside"], floor["goal"]) == ("create_agent", 1.0, "empty nodes", 1.5)
+    assert agent["cost_ms"] == floor["cost_ms"] > 0
+    assert floor["notes_ms"].keys() > {"build_palette", "select_tool", "review_selection", "execute_tool", "respond"}
+
+
+def test_late_turns_are_copies_of_a_thread_with_all_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overhead, "TURNS", 3)
+    turns = overhead.Agent.turn
+    told: list[int] = []
+
+    async def counted(self: overhead.Agent, thread: str | None = None) -> float:
+        took = await turns(self, thread)
+        if thread is not None:
+            state = await self.graph.aget_state({"configurable": {"thread_id": thread}})
+            told.append(sum(message.type == "human" for message in state.values["messages"]))
+        return took
+
+    monkeypatch.setattr(overhead.Agent, "turn", counted)
+    last, agents, theirs = overhead.measure(1, ["SQLite, turn 50"])
+    assert (last.beside, agents.beside, theirs.goal) == ("turn 1", "create_agent", None)
+    assert told[:4] == [1, 2, 1, 2]
+    assert set(told[4:]) == {3}
+
+
+def test_reflexes_read_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    show(overhead.measure(1, ["in memory, reflexes, one request"]), as_json=False)
+    assert "times empty nodes" in capsys.readouterr().out
+
+
+def test_starts_of_all_kinds_are_measured() -> None:
+    ratios = list(startup.measure(1))
+    assert [one.name for one in ratios] == list(startup.STARTS)
+    assert all(one.notes["the clock"] > 0 for one in ratios)
+
+
+def test_calls_are_measured_and_what_cannot_be_had_is_said(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("benchmarks.environment.shutil.which", lambda *_, **__: None)
+    monkeypatch.setattr(calls, "AT_ONCE", {2: "two calls"})
+    ratios = list(calls.measure(1))
+    assert [(one.name, one.beside) for one in ratios] == [("two calls", calls.SDK), ("two calls", "langchain.mcp")]
+    assert "langchain-mcp-adapters is left out: " in capfd.readouterr().err
+
+
+def test_a_catalogue_grows_by_copies_that_have_their_originals_vectors() -> None:
+    originals = office_tools()[:3]
+    catalogue = grown(originals, 5, earlier=grown(originals, 2))
+    assert sorted(catalogue) == sorted([*(one.name for one in originals), *(f"{one.name}_1" for one in originals[:2])])
+    space = catalogue.ranking._space
+    assert space is not None
+    assert space.is_final
+    copy, original = (space.rows[space.place[originals[0].name + end]] for end in ("_1", ""))
+    assert (copy == original).all()
+    assert text_of(catalogue[f"{originals[0].name}_1"]) != text_of(originals[0])
+
+
+def test_growth_is_told_for_each_size(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("PACKETGATE_DATA", raising=False)
+    monkeypatch.setattr(sys, "argv", ["growth", "--most", "10", "--requests", "2", "--json"])
+    growth.main()
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["name"], one["tools"]) for one in lines] == [(name, 10) for name in growth.NAMES]
+    assert all(0 < one["p50_ms"] <= one["p95_ms"] for one in lines)
+
+
+def test_all_are_run_by_their_kept_commands(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(results_kept, "FOLDER", tmp_path)
+    code = "import sys; print(*sys.argv[1:])"
+    run = Run(title="greeting", command=f'python -c "{code}" hello --json', printed=())
+    keep("x", Result(date="2026-01-02", machine="an abacus", versions={}, runs=(run,)))
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "x"])
+    main()
+    assert capfd.readouterr().out.splitlines()[-1] == "hello"

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from support.programs import require
 
-from benchmarks.safety import dojo as dojo_module
 from benchmarks.safety.__main__ import main, show
 from benchmarks.safety.dojo import Call, Dojo, Started, dojo, environment
 from benchmarks.safety.dojo_server import MARK
@@ -167,7 +166,7 @@ def test_the_command_prints_a_line_an_agent(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_without_uv_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(dojo_module.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr("benchmarks.environment.shutil.which", lambda *_, **__: None)
     with pytest.raises(InputError, match="pip install uv"):
         environment(tmp_path)
 

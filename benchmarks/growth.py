@@ -1,0 +1,90 @@
+"""How ranking and palettes take longer as the catalogue grows, up to 100,000 tools, beside other rankings.
+
+The tools are those of livemcpbench where the data sets are at hand, and made-up ones of an office where not; what is
+missing are copies of them under other names. A copy has its original's vector: as many of the encoder take hours.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+from benchmarks.palette.__main__ import packetgate as palette
+from benchmarks.ranking.__main__ import bm25s, fastmcp
+from benchmarks.ranking.data import read_queries, read_tools
+from benchmarks.ready import THINGS, VERBS, grown, office_tools
+from tools.catalogue.catalogue import Catalogue
+from tools.spec.tool_spec import ToolSpec
+
+SIZES = (10, 100, 1_000, 10_000, 100_000)
+REQUESTS = 30
+WARM_UP = 2
+Take = Callable[[str], object]
+TAKES: dict[str, Callable[[Catalogue], Take]] = {
+    "palette": palette,
+    "ranking": lambda catalogue: partial(catalogue.ranking.rank, limit=10),
+}
+RIVALS = {"fastmcp": fastmcp, "bm25s": bm25s}
+NAMES = (*TAKES, *RIVALS)
+
+
+def measure(
+    originals: Sequence[ToolSpec], requests: Sequence[str], sizes: Sequence[int] = SIZES
+) -> Iterator[dict[str, object]]:
+    """Yield what each takes at each size: the median and the 95th percentile, in milliseconds, all taking turns."""
+    catalogue: Catalogue | None = None
+    for size in sizes:
+        started = time.perf_counter()
+        catalogue = grown(originals, size, earlier=catalogue)
+        made_s = {"palette": round(time.perf_counter() - started, 2)}
+        takers: dict[str, Take] = {name: make(catalogue) for name, make in TAKES.items()}
+        for name, make in RIVALS.items():
+            started = time.perf_counter()
+            takers[name] = make([*catalogue.values()])
+            made_s[name] = round(time.perf_counter() - started, 2)
+        took: dict[str, list[float]] = {name: [] for name in takers}
+        for own, other in zip(requests[::2], requests[1::2], strict=False):  # a palette's ranking is remembered
+            for name, take in takers.items():
+                started = time.perf_counter()
+                take(own if name == "palette" else other)
+                took[name].append(1000 * (time.perf_counter() - started))
+        for name, times in took.items():
+            middle, late = statistics.quantiles(times[WARM_UP:], n=20)[9::9]
+            line = {"name": name, "tools": size, "p50_ms": round(middle, 3), "p95_ms": round(late, 3)}
+            yield line | ({"made_s": made_s[name]} if name in made_s else {})
+
+
+def main() -> None:
+    """Read the command line, measure, print."""
+    named = os.environ.get("PACKETGATE_DATA")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.growth", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=Path(named) if named else None, help="the data sets")
+    parser.add_argument("--requests", type=int, default=REQUESTS, help="of each size (default %(default)s)")
+    parser.add_argument("--most", type=int, default=SIZES[-1], help="the largest catalogue (default %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line a size and taker")
+    given = parser.parse_args()
+    originals: Sequence[ToolSpec] = office_tools()
+    requests = [f"{verb} the {thing} of Tuesday" for thing, verb in product(THINGS, VERBS)]
+    if given.data is not None:
+        folder = given.data / "livemcpbench"
+        tools = read_tools([folder / "tools.jsonl"])
+        originals = [*tools.values()]
+        requests = [query.text for query in read_queries([folder / "queries.jsonl"], tools)]
+    many = 2 * (given.requests + WARM_UP)
+    few = requests[:: max(1, len(requests) // many)][:many]
+    for line in measure(originals, few, [size for size in SIZES if size <= given.most]):
+        text = (
+            f"{line['name']:8} {line['tools']:>7,} tools: {line['p50_ms']:,} ms, 95th percentile {line['p95_ms']:,} ms"
+        )
+        print(json.dumps(line) if given.json else text, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""A call of an MCP tool through the hub, beside the official SDK's session and LangChain's adapters.
+
+Each has a process of the same server, on standard input and output. `langchain.mcp` keeps its session open, as we do;
+langchain-mcp-adapters opens one for every call, as documented, or keeps one where it is told to. It wants an older SDK:
+it is installed from the registry into an environment of its own, and left out, with a word, where that cannot be had.
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from langchain_core._api import suppress_langchain_beta_warning
+from mcp import ClientSession, StdioServerParameters, stdio_client
+
+from benchmarks.environment import make_environment
+from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
+from state.errors import InputError
+from state.printing import compact_json
+from tools.servers.config import load_config
+from tools.servers.opening import open_hub
+
+HERE = Path(__file__).parent
+SERVER = str(HERE / "server.py")
+ADAPTERS = "langchain-mcp-adapters>=0.3.2,<0.4"
+RUNS = 50
+WARM_UP = 5
+PATIENCE_S = 60.0
+FEW = 3
+"""Runs where every call starts a server."""
+AT_ONCE = {1: "one call", 32: "32 calls at once"}
+OURS, SDK = "packetgate", "the SDK's session"
+GOALS = {SDK: 1.2}
+ARGUMENTS = {"text": "hello"}
+
+Call = Callable[[], Awaitable[object]]
+Ask = Callable[[str], Awaitable[float]]
+"""Tells langchain-mcp-adapters how many calls to make, and returns how long they took."""
+
+
+async def hub(folder: Path, stack: AsyncExitStack) -> Call:
+    """Return a call through our hub."""
+    entry = {"command": sys.executable, "args": [SERVER]}
+    (folder / "mcp.json").write_text(compact_json({"mcpServers": {"echo": entry}, "builtin": False}))
+    config = load_config(folder / "mcp.json")
+    opened = await stack.enter_async_context(
+        await open_hub(config, folder, folder / "logs", None, patience_s=PATIENCE_S)
+    )
+    await opened.catalogue()
+    return lambda: opened.call("echo.read_echo", ARGUMENTS)
+
+
+async def sdk(stack: AsyncExitStack) -> Call:
+    """Return a call over a session of the official SDK."""
+    streams = await stack.enter_async_context(
+        stdio_client(StdioServerParameters(command=sys.executable, args=[SERVER]))
+    )
+    session = await stack.enter_async_context(ClientSession(*streams))
+    await session.initialize()
+    return lambda: session.call_tool("read_echo", ARGUMENTS)
+
+
+async def langchain(stack: AsyncExitStack) -> Call:
+    """Return a call of a tool of LangChain's own adapter, which is held open."""
+    with suppress_langchain_beta_warning():
+        from langchain.mcp import MCPAdapter
+    target = {"mcpServers": {"echo": {"command": sys.executable, "args": [SERVER]}}}
+    adapter = await stack.enter_async_context(MCPAdapter(target))
+    (tool,) = await adapter.list_tools()
+    return lambda: tool.ainvoke(ARGUMENTS)
+
+
+async def timed(call: Call, at_once: int) -> float:
+    """Return how long so many calls take together, in milliseconds.
+
+    Raises:
+        RuntimeError: one did not answer.
+    """
+    started = time.perf_counter()
+    answers = await asyncio.gather(*(call() for _ in range(at_once)))
+    took = 1000 * (time.perf_counter() - started)
+    if not all(ARGUMENTS["text"] in str(one) for one in answers):
+        raise RuntimeError(f"a call was answered {answers[0]}")
+    return took
+
+
+@asynccontextmanager
+async def adapters(folder: Path) -> AsyncIterator[Ask]:
+    """Start langchain-mcp-adapters in a process of its own.
+
+    Raises:
+        InputError: its environment cannot be made.
+    """
+    python = await asyncio.to_thread(make_environment, folder / "adapters", "langchain-mcp-adapters", ADAPTERS)
+    process = await asyncio.create_subprocess_exec(
+        python, HERE / "adapters.py", sys.executable, SERVER,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    into, out = process.stdin, process.stdout
+    assert into is not None
+    assert out is not None
+
+    async def ask(what: str) -> float:
+        into.write(f"{what}\n".encode())
+        return float(await out.readline())
+
+    try:
+        yield ask
+    finally:
+        into.close()
+        await process.wait()
+
+
+async def _measure(runs: int) -> list[Ratio]:
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        calls = {OURS: await hub(folder, stack), SDK: await sdk(stack), "langchain.mcp": await langchain(stack)}
+        ask: Ask | None = None
+        try:
+            ask = await stack.enter_async_context(adapters(folder))
+        except InputError as error:
+            print(f"benchmarks.mcp_calls: langchain-mcp-adapters is left out: {error}", file=sys.stderr)
+        ratios = []
+        for number, name in AT_ONCE.items():
+            sides: dict[str, Side] = {one: partial(timed, call, number) for one, call in calls.items()}
+            slow: dict[str, Side] = {}
+            if ask is not None:
+                sides["langchain-mcp-adapters, one session"] = partial(ask, f"kept {number}")
+                slow = {OURS: sides[OURS], "langchain-mcp-adapters": partial(ask, f"{number}")}
+            for group, most, warm_up in ((sides, runs, WARM_UP), (slow, min(runs, FEW), 0)):
+                took = await interleaved(group, most, warm_up)
+                ratios += [Ratio(name, took[OURS], took[one], GOALS.get(one), one) for one in [*group][1:]]
+        return ratios
+
+
+def measure(runs: int = RUNS) -> Iterator[Ratio]:
+    """Yield the ratios."""
+    yield from asyncio.run(_measure(runs))
+
+
+if __name__ == "__main__":
+    given = arguments(__doc__ or "", RUNS)
+    show(measure(given.runs), as_json=given.json)

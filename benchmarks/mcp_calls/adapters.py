@@ -1,0 +1,35 @@
+"""langchain-mcp-adapters, in an environment of its own: `python adapters.py PYTHON SERVER`.
+
+For each line `NUMBER` it makes so many calls at once, as its documentation does: each opens a session of its own. For
+`kept NUMBER` they go over one that stays open. What they took is told in milliseconds, a line each.
+"""
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+from langchain_mcp_adapters.client import MultiServerMCPClient
+from langchain_mcp_adapters.tools import load_mcp_tools
+
+
+async def main(python: str, server: str) -> None:
+    """Serve until standard input ends."""
+    client = MultiServerMCPClient({"echo": {"command": python, "args": [server], "transport": "stdio"}})
+    async with client.session("echo") as session:
+        tools: dict[str, Any] = {
+            "kept": (await load_mcp_tools(session))[0],
+            "": (await client.get_tools())[0],
+        }
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            kind, _, number = line.strip().rpartition(" ")
+            started = time.perf_counter()
+            answers = await asyncio.gather(*(tools[kind].ainvoke({"text": "hello"}) for _ in range(int(number))))
+            took = 1000 * (time.perf_counter() - started)
+            if not all("hello" in str(one) for one in answers):
+                raise RuntimeError(answers[0])
+            print(took, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

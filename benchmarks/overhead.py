@@ -1,0 +1,305 @@
+"""What a turn costs without its models: they answer at once, and so does the one tool that is read.
+
+Beside stand LangChain's `create_agent` with `LLMToolSelectorMiddleware`, `HumanInTheLoopMiddleware` and
+`ToolCallLimitMiddleware`, doing the same for the same request among the same tools, and a bare LangGraph of as many
+empty nodes as ours runs: the floor. All take turns in one process. Ours has its store and its journal in the same
+database as its checkpoints, as in a terminal; theirs are the savers as documented. All are run as the connectors run
+ours, with `durability="sync"`.
+"""
+
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import (
+    HumanInTheLoopMiddleware,
+    LLMToolSelectorMiddleware,
+    ToolCallLimitMiddleware,
+)
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import StructuredTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.store.memory import InMemoryStore
+
+from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
+from benchmarks.ready import ReadyChat, ReadyModel, grown, office_tools, reading_tool
+from benchmarks.stand_ins import Shelf
+from deciders.choosing import language_deciders, reflex_deciders
+from deciders.protocols import Deciders
+from graph.building import build_graph
+from graph.journal.opening import journal_in
+from graph.serializer import PacketSerializer
+from graph.settings import Settings
+from graph.storage import open_checkpointer, open_store
+from models.model import Model
+from state.base import new_id
+from state.packet import TurnInput
+from state.routing import Risk
+from tools.catalogue.catalogue import Catalogue
+from tools.servers.config import McpConfig
+from tools.servers.opening import open_hub
+
+RUNS = 40
+WARM_UP = 3
+PATIENCE_S = 15.0
+"""How long a row may take; what is slower is measured a few times."""
+DURABILITY = "sync"
+GOALS = {"create_agent": 1.0, "empty nodes": 1.5}
+GROWTH_GOAL = 1.2
+REFLEX_GOAL = 2.0
+FEWEST, MOST = 10, 10_000
+TURNS = 50
+LARGE = 1_000_000 // (TURNS - 1)
+"""Characters of a result, where a session is to hold a megabyte of them."""
+REQUEST = "Read notes.txt and tell me what it says about room {}"
+"""With another number each time: nobody says the same over and over."""
+TOOL, PARAMS = "files.read_text_file", {"path": "notes.txt"}
+OUTPUT = "The gate opens at seven."
+ANSWER = "The file says that the gate opens at seven."
+
+Where = Literal["no checkpoints", "in memory", "SQLite"]
+WHERE: tuple[Where, ...] = ("no checkpoints", "in memory", "SQLite")
+
+
+class Empty(TypedDict):
+    """The state of the bare graph."""
+
+    text: str
+
+
+@dataclass
+class Agent:
+    """A compiled graph, what it is asked, and how long its stages took in each turn, where it tells."""
+
+    graph: Any
+    given: Callable[[str], Any]
+    """What it takes for a request."""
+    answer: str = ""
+    """What its last message has to say."""
+    request: str = REQUEST
+    stages: list[dict[str, float]] = field(default_factory=list)
+    nodes: int = 0
+    """Stages of its last turn."""
+    _numbers: Iterator[int] = field(default_factory=partial(count, 1))
+
+    async def turn(self, thread: str | None = None) -> float:
+        """Run one turn on a thread, or on a new one, and return how long that took, in milliseconds.
+
+        Raises:
+            RuntimeError: it did not come to its answer.
+        """
+        config: RunnableConfig = {"configurable": {"thread_id": thread or new_id()}}
+        given = self.given(self.request.format(next(self._numbers)))
+        started = time.perf_counter()
+        state = await self.graph.ainvoke(given, config, durability=DURABILITY if self.graph.checkpointer else None)
+        took = 1000 * (time.perf_counter() - started)
+        if self.answer and self.answer not in state["messages"][-1].text:
+            raise RuntimeError(f"the request was answered {state['messages'][-1].text!r}")
+        if "reasoning" in state:
+            self.nodes = len(state["reasoning"].reflection_log)
+            self.stages.append(state["metrics"].latency_ms)
+        return took
+
+    async def grow(self, turns: int) -> str:
+        """Run turns on one thread, and return it."""
+        thread = new_id()
+        for _ in range(turns):
+            await self.turn(thread)
+        return thread
+
+    async def next_turn(self, thread: str) -> float:
+        """Run one turn on a copy of a thread, which stays as it is."""
+        copy = new_id()
+        kept = await self.graph.checkpointer.aget_tuple({"configurable": {"thread_id": thread}})
+        at = {"configurable": {"thread_id": copy, "checkpoint_ns": ""}}
+        await self.graph.checkpointer.aput(at, kept.checkpoint, kept.metadata, kept.checkpoint["channel_versions"])
+        return await self.turn(copy)
+
+    @property
+    def notes(self) -> dict[str, float]:
+        """The median of each stage, in milliseconds, the longest first."""
+        names = {name for one in self.stages for name in one}
+        medians = {name: statistics.median(one.get(name, 0.0) for one in self.stages) for name in names}
+        return dict(sorted(medians.items(), key=lambda one: -one[1]))
+
+
+@dataclass
+class Place:
+    """Where checkpoints are kept; what is opened for that is closed with the stack."""
+
+    where: Where
+    folder: Path
+    stack: AsyncExitStack
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    async def ours(self, deciders: Deciders, toolbox: Shelf, answer: str, request: str = REQUEST) -> Agent:
+        """Return Packetgate's graph."""
+        options: dict[str, Any] = {}
+        journal = None
+        if self.where == "in memory":
+            options = {"checkpointer": InMemorySaver(serde=PacketSerializer()), "store": InMemoryStore()}
+        elif self.where == "SQLite":
+            settings = Settings(home=self.folder / f"home{next(self._numbers)}", root=self.folder)
+            options["checkpointer"] = await self.stack.enter_async_context(open_checkpointer(settings))
+            options["store"] = await self.stack.enter_async_context(open_store(settings))
+            journal = journal_in(settings)
+        graph = build_graph(deciders, toolbox, journal=journal).compile(**options)
+        return Agent(graph, lambda words: TurnInput(messages=[HumanMessage(words)]), answer, request)
+
+    async def reading(self, tools: int, output: str = OUTPUT) -> Agent:
+        """Return Packetgate's graph with models and tools that answer at once."""
+        model = ReadyModel(_chat())
+        deciders = language_deciders(partial(_loaded, model), partial(_loaded, model))
+        return await self.ours(deciders, Shelf(_tools(tools), output), ANSWER)
+
+    async def theirs(self, tools: int, output: str = OUTPUT) -> Agent:
+        """Return LangChain's agent for the same."""
+
+        async def read(**arguments: Any) -> str:
+            return output
+
+        specs = _tools(tools).values()
+        known = [
+            StructuredTool(name=one.name, description=one.full, args_schema=one.input_schema, coroutine=read)
+            for one in specs
+        ]
+        middleware: list[Any] = [
+            LLMToolSelectorMiddleware(),
+            HumanInTheLoopMiddleware({one.name: True for one in specs if one.risk is not Risk.READ}),
+            ToolCallLimitMiddleware(run_limit=3),
+        ]
+        graph = create_agent(_chat(), known, middleware=middleware, checkpointer=await self.saver())
+        return Agent(graph, lambda words: {"messages": [HumanMessage(words)]}, ANSWER)
+
+    async def empty(self, nodes: int) -> Agent:
+        """Return a graph of that many nodes that do nothing."""
+        graph: StateGraph[Empty] = StateGraph(Empty)
+        names = [f"node_{number}" for number in range(nodes)]
+        for name in names:
+            graph.add_node(name, _nothing)
+        for before, after in zip([START, *names], [*names, END], strict=True):
+            graph.add_edge(before, after)
+        return Agent(graph.compile(checkpointer=await self.saver()), lambda words: Empty(text=words))
+
+    async def saver(self) -> BaseCheckpointSaver[Any] | None:
+        """Return a saver of LangGraph's, as documented."""
+        if self.where == "SQLite":
+            path = self.folder / f"{next(self._numbers)}.sqlite"
+            return await self.stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(path)))
+        return InMemorySaver() if self.where == "in memory" else None
+
+
+async def beside_peers(place: Place, runs: int, name: str, tools: int) -> AsyncIterator[Ratio]:
+    """Yield a turn among so many tools, beside the agent and the floor."""
+    ours, theirs = await place.reading(tools), await place.theirs(tools)
+    await ours.turn()
+    floor = await place.empty(ours.nodes)
+    sides = {"packetgate": ours.turn, "create_agent": theirs.turn, "empty nodes": floor.turn}
+    took = await interleaved(sides, runs, WARM_UP if tools < MOST else 1, PATIENCE_S)
+    for beside, goal in GOALS.items():
+        notes = ours.notes if beside == "empty nodes" else {}
+        yield Ratio(name, took["packetgate"], took[beside], goal, beside, notes)
+
+
+async def growth(place: Place, runs: int, name: str) -> AsyncIterator[Ratio]:
+    """Yield a turn among the most tools beside one among the fewest."""
+    few, many = await place.reading(FEWEST), await place.reading(MOST)
+    took = await interleaved({"many": many.turn, "few": few.turn}, runs, WARM_UP, PATIENCE_S)
+    yield Ratio(name, took["many"], took["few"], GROWTH_GOAL, f"{FEWEST} tools", many.notes)
+
+
+async def turns(place: Place, runs: int, name: str, output: str) -> AsyncIterator[Ratio]:
+    """Yield the last of many turns beside the first, and beside the agent's."""
+    ours, theirs = await place.reading(FEWEST, output), await place.theirs(FEWEST, output)
+    threads = [await one.grow(TURNS - 1) for one in (ours, theirs)]
+    sides: dict[str, Side] = {
+        "last": partial(ours.next_turn, threads[0]), "first": ours.turn,
+        "their last": partial(theirs.next_turn, threads[1]), "their first": theirs.turn,
+    }  # fmt: skip
+    took = await interleaved(sides, runs, WARM_UP, PATIENCE_S)
+    yield Ratio(name, took["last"], took["first"], GROWTH_GOAL, "turn 1")
+    yield Ratio(name, took["last"], took["their last"], GOALS["create_agent"], "create_agent")
+    yield Ratio(f"create_agent, {name}", took["their last"], took["their first"], None, "turn 1")
+
+
+async def reflexes(place: Place, runs: int, name: str, request: str) -> AsyncIterator[Ratio]:
+    """Yield a turn without a model, on the built-in tools, beside the floor."""
+    hub = await open_hub(McpConfig(), place.folder, place.folder / "logs", None, patience_s=PATIENCE_S)
+    async with hub:
+        toolbox = Shelf(await hub.catalogue(), OUTPUT)
+        ours = await place.ours(reflex_deciders(), toolbox, OUTPUT, request)
+        await ours.turn()
+        floor = await place.empty(ours.nodes)
+        took = await interleaved({"packetgate": ours.turn, "floor": floor.turn}, runs, WARM_UP, PATIENCE_S)
+    yield Ratio(name, took["packetgate"], took["floor"], REFLEX_GOAL, "empty nodes", ours.notes)
+
+
+Row = Callable[[Place, int, str], AsyncIterator[Ratio]]
+ROWS: dict[str, tuple[Where, Row]] = {
+    **{
+        f"{where}, {tools:,} tools": (where, partial(beside_peers, tools=tools))
+        for where in WHERE
+        for tools in (FEWEST, 100, 1_000, MOST)
+    },
+    **{f"{where}, from {FEWEST} to {MOST:,} tools": (where, growth) for where in WHERE},
+    **{
+        f"{where}, turn {TURNS}{more}": (where, partial(turns, output=output))
+        for where in WHERE[1:]
+        for more, output in (("", OUTPUT), (", 1 MB of results", (OUTPUT + " ").ljust(LARGE, ".")))
+    },
+    **{f"{where}, reflexes, one request": (where, partial(reflexes, request="Read notes.txt")) for where in WHERE},
+    "in memory, reflexes, new requests": ("in memory", partial(reflexes, request="Read notes{}.txt")),
+}
+"""Each row by its name: where checkpoints are kept, and what is measured.
+
+What judges a request without a model is a small encoder, and remembers: it is at work with new requests alone.
+"""
+
+
+def measure(runs: int = RUNS, only: list[str] | None = None) -> Iterator[Ratio]:
+    """Yield the rows, or some of them, each measured in a loop of its own."""
+    for name in only or ROWS:
+        yield from asyncio.run(_row(runs, name))
+
+
+async def _row(runs: int, name: str) -> list[Ratio]:
+    where, row = ROWS[name]
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (folder / "notes.txt").write_text(f"{OUTPUT}\n")
+        return [ratio async for ratio in row(Place(where, folder, stack), runs, name)]
+
+
+@cache
+def _tools(number: int) -> Catalogue:
+    return grown(office_tools(), number, reading_tool(TOOL))
+
+
+def _chat() -> ReadyChat:
+    return ReadyChat(tool=TOOL, params=PARAMS, words=ANSWER)
+
+
+async def _loaded(model: Model) -> Model:
+    return model
+
+
+async def _nothing(state: Empty) -> dict[str, str]:
+    return {}
+
+
+if __name__ == "__main__":
+    given = arguments(__doc__ or "", RUNS, ROWS)
+    show(measure(given.runs, given.only), as_json=given.json)

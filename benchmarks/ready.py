@@ -1,0 +1,148 @@
+"""Models that do everything right at once, and catalogues of any size."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import count, islice, product
+from typing import Any
+
+import numpy as np
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from benchmarks.ranking.data import tool_spec
+from benchmarks.tokens.others import RecordingChat
+from models.forms import AnswerForm
+from models.model import FormAnswer, Model
+from state.base import TokenUsage, new_id
+from state.printing import compact_json
+from tools.catalogue.catalogue import Catalogue
+from tools.ranking.encoder import Floats, sentence_encoder
+from tools.ranking.ranking import Meaning
+from tools.ranking.text import text_of
+from tools.ranking.vectors import Vectors
+from tools.spec.tool_spec import ToolSpec
+
+VERBS = "list find get search count compare create update delete archive".split()
+THINGS = (
+    "invoices orders customers tickets branches commits events rooms flights recipes songs photos plants sensors loans "
+    "parcels lessons patients meters tenders"
+).split()
+PROPERTIES = {
+    "name": {"type": "string", "description": "Which one, by its name."},
+    "since": {"type": "string", "description": "The first day, as YYYY-MM-DD."},
+    "limit": {"type": "integer", "description": "Most of them.", "default": 20},
+}
+
+
+class ReadyChat(RecordingChat):
+    """Chooses its tool where it is to choose among names, calls it where it is given it, and then answers."""
+
+    tool: str
+    params: dict[str, Any]
+    words: str
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> ChatResult:
+        given = [tool["function"]["name"] for tool in options.get("tools", ())]
+        message = AIMessage(self.words)
+        if given and self.tool not in given:  # the form of a selection
+            message = AIMessage("", tool_calls=[{"name": given[0], "args": {"tools": [self.tool]}, "id": new_id()}])
+        elif given and not isinstance(messages[-1], ToolMessage):
+            message = AIMessage("", tool_calls=[{"name": self.tool, "args": self.params, "id": new_id()}])
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> ChatResult:
+        return self._generate(messages, stop, None, **options)
+
+
+class ReadyModel(Model):
+    """Selects the tool of its chat model, which it must first be shown, and approves it."""
+
+    chat: ReadyChat
+
+    async def answer(
+        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
+    ) -> FormAnswer:
+        """Answer rightly, and as briefly as the form lets it."""
+        tool, params = self.chat.tool, self.chat.params
+        value: dict[str, Any] = {"reviews": [{"call": 1, "approved": True, "confidence": 0.95}]}
+        if form.name == "selection":
+            value = {"action": "call", "calls": [{"tool": tool, "params": params}], "complete": True}
+            if not any(compact_json(tool) in choice.options for choice in form.choices):
+                value = {"action": "describe", "tools": [tool]}
+        return FormAnswer(compact_json(value), TokenUsage())
+
+
+def reading_tool(name: str) -> ToolSpec:
+    """Return a tool that reads a file."""
+    path = {"type": "string", "description": "The file, relative to the working folder."}
+    schema = {"type": "object", "properties": {"path": path}, "required": ["path"], "additionalProperties": False}
+    server, _, upstream = name.partition(".")
+    return tool_spec(upstream, "Read the complete contents of a text file.", schema, key=name, server=server)
+
+
+@cache
+def office_tools() -> tuple[ToolSpec, ...]:
+    """Return a few hundred made-up tools, some of which write."""
+    schema = {"type": "object", "properties": PROPERTIES, "required": ["name"], "additionalProperties": False}
+    return tuple(
+        tool_spec(
+            f"{verb}_{thing}", f"{verb.capitalize()} the {thing} of a branch, by name and day.", schema,
+            key=f"office.{verb}_{thing}", server="office", rated=True,
+        )
+        for thing, verb in product(THINGS, VERBS)
+    )  # fmt: skip
+
+
+class Copies:
+    """Gives the copies of a tool its own vector, and anything else the shipped encoder's."""
+
+    def __init__(self, originals: Mapping[str, str]) -> None:
+        """Know by the text of each tool that of its original."""
+        self._originals = originals
+        self.name, self.floor = sentence_encoder().name, sentence_encoder().floor
+
+    def vectors(self, texts: Sequence[str]) -> Floats:
+        """Return the texts' vectors."""
+        known = self._originals
+        return np.concatenate(
+            [_vector(known[one]) if one in known else sentence_encoder().vectors([one]) for one in texts]
+        )
+
+
+@cache
+def _vector(text: str) -> Floats:
+    return sentence_encoder().vectors([text])
+
+
+def grown(originals: Sequence[ToolSpec], number: int, *more: ToolSpec, earlier: Catalogue | None = None) -> Catalogue:
+    """Return a catalogue of so many tools, `more` and copies of the originals, with a vector of each. Blocking."""
+    copies = ((_copy(one, at), one) for at in count() for one in originals)
+    pairs = [*((one, one) for one in more), *islice(copies, number - len(more))]
+    meaning = Meaning()
+    meaning.spaces.fine = Vectors(Copies({text_of(copy): text_of(one) for copy, one in pairs}))
+    catalogue = Catalogue([copy for copy, _ in pairs], earlier=earlier, meaning=meaning)
+    catalogue.ranking.rank("warm up")
+    meaning.spaces.fine.wait()
+    _ = catalogue.ledger
+    return catalogue
+
+
+def _copy(spec: ToolSpec, at: int) -> ToolSpec:
+    if not at:
+        return spec
+    name, own = f"{spec.name}_{at}", f"{spec.upstream_name}_{at}"
+    return replace(spec, name=name, upstream_name=own, server=f"{spec.server}{at}")
