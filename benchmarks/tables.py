@@ -97,14 +97,18 @@ def tokens_short(result: Result) -> Iterator[str]:
 
 def models(result: Result) -> Iterator[str]:
     """Yield what a plain read takes of a model, on each side, and what that comes to."""
-    ours, theirs = result.runs[0].printed
-    yield from _head("a plain read, sixty tools", "Packetgate", "`create_agent` with all tools", "goal")
+    lines = result.runs[0].printed
+    pairs = list(zip(lines[::2], lines[1::2], strict=True))
+    sides = (f"{ours['asked']}: {name}" for ours, _ in pairs for name in ("Packetgate", "`create_agent`"))
+    yield from _head("a plain read, sixty tools, medians", *sides, "goal")
     for figure, told in CALLS.items():
-        share = ours.get(SHARES.get(figure, ""))
-        own = f"{ours[figure]:,.0f}" + (
-            f" ({share:.0%} of the other)".replace("%", "\N{NO-BREAK SPACE}%") if share else ""
-        )
-        yield _row(told, own, f"{theirs[figure]:,.0f}", MODEL_GOALS[figure])
+        cells = [cell for ours, theirs in pairs for cell in (_share(ours, figure), f"{theirs[figure]:,.0f}")]
+        yield _row(told, *cells, MODEL_GOALS[figure])
+
+
+def _share(ours: Mapping[str, Any], figure: str) -> str:
+    share = ours.get(SHARES.get(figure, ""))
+    return f"{ours[figure]:,.0f}" + (f" ({_percent(share)} of the other)" if share else "")
 
 
 def ratios(result: Result) -> Iterator[str]:
