@@ -1,0 +1,15 @@
+"""What a plain read costs a model is counted on both sides, whoever plays the model."""
+
+from benchmarks.models import Task, packetgate, plain
+from benchmarks.ready import office_tools, reading_tool
+from tools.catalogue.catalogue import Catalogue
+
+READ = Task("Read notes.txt", "files.read_text_file", {"path": "notes.txt"})
+CATALOGUE = Catalogue([reading_tool(READ.tool), *office_tools()[:59]])
+
+
+async def test_a_plain_read_takes_three_calls_and_fewer_prompt_tokens_than_plain_tool_calling() -> None:
+    ours, theirs = [(await side(CATALOGUE, [READ, READ])).figures() for side in (packetgate, plain)]
+    assert (ours["calls"], theirs["calls"]) == (3, 2)
+    assert ours["prompt"] < theirs["prompt"]
+    assert theirs["cached"] < theirs["prompt"], "the tools stand first, and are the same in every request"
