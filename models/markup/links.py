@@ -7,6 +7,7 @@ where every renderer sees the same ones: at the beginning of a line.
 
 import html
 import re
+from functools import cached_property
 
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z]\w{1,31});", re.ASCII)
 _SIGN = re.compile(
@@ -34,7 +35,7 @@ class LinkFilter:
     """Takes Markdown in pieces, cut anywhere, and gives it back inert; holds back a word, or a line that may fence."""
 
     def __init__(self, user_words: str) -> None:
-        self._named = {*map(_address, _ADDRESS.finditer(user_words))} - {""}
+        self._user_words = user_words
         self._held = ""
         self._begins = True
         """Whether what comes is the beginning of a line."""
@@ -59,6 +60,11 @@ class LinkFilter:
         """Return the rest: the text is at its end."""
         rest, self._held = self._held, ""
         return self._line(rest)
+
+    @cached_property
+    def _named(self) -> set[str]:
+        """The addresses of the user's words, which are many in a long session, and mostly not asked for."""
+        return {*map(_address, _ADDRESS.finditer(self._user_words))} - {""}
 
     @property
     def _is_code(self) -> bool:
@@ -98,8 +104,8 @@ class LinkFilter:
         return _SYNTAX.sub(r"\g<0> ", _ADDRESS.sub(self._defanged, text))
 
     def _defanged(self, address: re.Match[str]) -> str:
-        named = _address(address) in self._named
-        return address[0] if named else _SIGN.sub(lambda sign: f"[{sign[0][-1]}]", address[0])
+        kept = not _SIGN.search(address[0]) or _address(address) in self._named
+        return address[0] if kept else _SIGN.sub(lambda sign: f"[{sign[0][-1]}]", address[0])
 
 
 def _address(found: re.Match[str]) -> str:
