@@ -14,7 +14,6 @@ from models.decoding.formats import (
     CHANNEL_END,
     ECHOES,
     HEADERS,
-    MINIMAX,
     NUMBER,
     OPENINGS,
     PREFIXES,
@@ -56,7 +55,7 @@ _MARKS = re.compile(
       | <\|start\|>[\w.]*\s+to=assistant\b
       | <<<tool\ output\ (?P<fence>[^:\n]{{1,80}}): )
   | (?P<stray> </(?:{_PREFIX})?(?:parameter|invoke)> | </function> | </?(?:longcat_)?arg_(?:key|value)>
-      | <\|(?:open|close)\|>(?:argument|call)\b | {re.escape(MINIMAX)}</ )
+      | <\|(?:open|close)\|>(?:argument|call)\b )
   | (?P<frame> {_tags(CALLS)} | <\|\s*start\ of[^|>]{{0,80}}tool\ call\s*\|> | \bfunctools(?=\[)
       | (?m:^)Action:\s*(?=```|(?:\[\s*)?\{{) | (?:{_any(*(one.begin for one in BARE))})(?=\s*[\[{{]) )
   | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | <(?:{_PREFIX})?invoke\s | <xai:function_call\s
