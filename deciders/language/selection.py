@@ -46,6 +46,8 @@ class CallAnswer(BaseModel):
 
     tool: str = Field(min_length=1)
     params: dict[str, JsonValue] = {}
+    written: dict[str, str] = {}
+    """The text of params that a native format gives no type, so that their schema decides what they are."""
     reasoning: str = ""
 
     @model_validator(mode="before")
@@ -127,7 +129,8 @@ async def select_by_model(
     def objection(answer: SelectionAnswer) -> str | None:
         """Object to what the model must mend itself. A tool off the palette it cannot: that widens the palette."""
         calls = answer.calls if answer.action == "call" else []
-        checked[:] = [checked_call(one.tool, one.params, packet.context.palette_names, catalogue) for one in calls]
+        palette = packet.context.palette_names
+        checked[:] = [checked_call(one.tool, one.params, palette, catalogue, one.written) for one in calls]
         found = [problem for call in checked if not call.misses for problem in call.problems]
         corrections.extend(found)
         return " ".join(correction.message for correction in found) or None

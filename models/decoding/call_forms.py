@@ -1,7 +1,7 @@
 """The plain forms in which models write a tool call as JSON, and the one form they are all brought into."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from models.decoding.values import whole_object
@@ -33,6 +33,12 @@ class NativeCall:
 
     name: str
     arguments: dict[str, Any]
+    written: dict[str, str] = field(default_factory=dict, compare=False)
+    """The text of arguments that were written without a type, where it was read as more than a text."""
+
+    def as_entry(self) -> dict[str, Any]:
+        """Return the call as an object of the plain form."""
+        return {name: value for name, value in asdict(self).items() if value or name != "written"}
 
 
 def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,12 +47,14 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
     Arguments written as a string are decoded; null and the empty string stand for none.
 
     Raises:
-        ValueError: the object gives one of them twice, and differently; the string holds no JSON object; or there are
-            no arguments, but other things that may be them.
+        ValueError: the object gives one of them twice, and differently; the string holds no JSON object; there are no
+            arguments, but other things that may be them; or it defines a tool.
     """
     places = _places(entry)
+    if any(map(_is_definition, places)):
+        raise ValueError("it defines a tool, and calls none")
     fields: dict[str, Any] = {}
-    for field, keys in CALL_KEYS.items():
+    for part, keys in CALL_KEYS.items():
         given = [
             (key, place[key])
             for place in places
@@ -54,9 +62,9 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
             if key in place and not (key == "function" and len(places) > 1)
         ]
         if any(value != given[0][1] for _, value in given):
-            raise ValueError(f"one call gives its {field} twice, and differently: {', '.join(key for key, _ in given)}")
+            raise ValueError(f"one call gives its {part} twice, and differently: {', '.join(key for key, _ in given)}")
         if given:
-            fields[field] = given[0][1]
+            fields[part] = given[0][1]
     if "arguments" in fields:
         fields["arguments"] = _decoded(fields["arguments"])
     elif isinstance(fields.get("name"), str):
@@ -87,8 +95,9 @@ def says_call(entry: object) -> bool:
     """Whether a value reads like a call although nothing around it says that it is one."""
     if not isinstance(entry, Mapping):
         return False
-    said = {key for place in _places(entry) for key in place}
-    return all(said & {*keys} for keys in CALL_KEYS.values())
+    places = _places(entry)
+    said = {key for place in places for key in place}
+    return all(said & {*keys} for keys in CALL_KEYS.values()) and not any(map(_is_definition, places))
 
 
 def names_call(entry: Mapping[str, Any]) -> bool:
@@ -101,6 +110,14 @@ def _places(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if "action_input" in entry:
         entry = {_LANGCHAIN.get(key, key): value for key, value in entry.items()}
     return [entry, *(entry[key] for key in _WRAPPERS if isinstance(entry.get(key), Mapping))]
+
+
+def _is_definition(place: Mapping[str, Any]) -> bool:
+    """Whether an object says what a tool takes: as JSON Schema, under the key that some put arguments under."""
+    schema = place.get("parameters")
+    if not isinstance(schema, Mapping):
+        return False
+    return schema.get("type") == "object" and isinstance(schema.get("properties"), Mapping)
 
 
 def _decoded(arguments: Any) -> Any:

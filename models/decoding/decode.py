@@ -1,6 +1,5 @@
 """Finding the JSON object in what a model wrote: with a real decoder, never with a pattern over JSON."""
 
-from dataclasses import asdict
 from itertools import takewhile
 from typing import Any
 
@@ -49,7 +48,7 @@ def _normal(values: list[Any]) -> dict[str, Any]:
         calls = [call for one in last_calls for call in one]
         if () in last_calls[:-1] or not calls:
             raise DecisionError("a tool call of the answer cannot be read, so that none of them counts")
-        return {"tool_calls": [asdict(call) for call in calls]}
+        return {"tool_calls": [call.as_entry() for call in calls]}
     answer: dict[str, Any] = values[-1]
     if says_call(answer) and any(value != answer and (value == () or says_call(value)) for value in values):
         raise DecisionError("the answer holds several tool calls, and text between them: write them in one list")
@@ -58,6 +57,6 @@ def _normal(values: list[Any]) -> dict[str, Any]:
     if not isinstance(answer.get("tool_calls"), list):
         return answer
     try:
-        return answer | {"tool_calls": [asdict(read_call(entry)) for entry in answer["tool_calls"]]}
+        return answer | {"tool_calls": [read_call(entry).as_entry() for entry in answer["tool_calls"]]}
     except ValueError as error:
         raise DecisionError(f"the tool calls of the answer cannot be read: {error}") from error

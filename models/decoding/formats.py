@@ -31,8 +31,12 @@ class Opening(NamedTuple):
     """Whether a letter must follow at once: so do servers that leave out gpt-oss's tokens join the names between."""
 
 
-ANT, DSML, STEP = PREFIXES = "antml:", "\uff5cDSML\uff5c", "steptml:"
-"""What Claude, DeepSeek V3.2 and Step 3 put before the names of their tags."""
+ANT, DSML, SPACED, STEP = PREFIXES = "antml:", "\uff5cDSML\uff5c", "\uff5cDSML\uff5c ", "steptml:"
+"""What Claude, DeepSeek V3.2 and V4, V4.1, and Step 3 put before the names of their tags."""
+MINIMAX = "]<]minimax[>["
+"""What MiniMax M3 puts before every tag."""
+NUMBER = r":[\da-f]{6,16}"
+"""What Hy 4 puts behind the names of its tags: each checkpoint its own."""
 
 THOUGHTS = (
     Frame("<think>", "</think>"),  # Qwen, DeepSeek, GLM, MiniMax, Granite, Phi, OLMo, Nemotron, Hermes
@@ -40,8 +44,10 @@ THOUGHTS = (
     Frame("<reasoning>", "</reasoning>"),
     Frame("<thought>", "</thought>"),
     Frame("<seed:think>", "</seed:think>"),
+    Frame("<mm:think>", "</mm:think>"),  # MiniMax M3
     Frame("[THINK]", "[/THINK]"),  # Magistral
     Frame("\u25c1think\u25b7", "\u25c1/think\u25b7"),  # Kimi
+    Frame("<|open|>think<|sep|>", "<|close|>think<|sep|>"),  # Kimi K3
     Frame("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
     Frame("<|channel>", "<channel|>"),  # Gemma 4
     Frame("<longcat_think>", "</longcat_think>"),
@@ -50,15 +56,17 @@ THOUGHTS = (
 )
 
 CALLS = (
-    Frame("<tool_call>", "</tool_call>"),  # Hermes, Qwen, Qwen Coder, GLM 4.5, Granite 4
-    Frame("<tool_calls>", "</tool_calls>"),  # MiniMax M1, xLAM
+    Frame("<tool_call>", "</tool_call>"),  # Hermes, Qwen, Qwen Coder, GLM 4.5, Granite 4, Hy 3
+    Frame("<tool_calls>", "</tool_calls>"),  # MiniMax M1, xLAM, Jamba, Hunyuan
     Frame("<function_call>", "</function_call>"),
     Frame("<functioncall>", "</functioncall>"),
     Frame("<function_calls>", "</function_calls>"),  # Claude, OLMo 3
     Frame(f"<{ANT}function_calls>", f"</{ANT}function_calls>"),
     Frame(f"<{DSML}function_calls>", f"</{DSML}function_calls>"),  # DeepSeek V3.2
-    Frame(f"<{DSML}tool_calls>", f"</{DSML}tool_calls>"),
+    Frame(f"<{DSML}tool_calls>", f"</{DSML}tool_calls>"),  # DeepSeek V4
+    Frame(f"<{SPACED}calls>", f"</{SPACED}calls>"),  # DeepSeek V4.1
     Frame("<minimax:tool_call>", "</minimax:tool_call>"),  # MiniMax M2
+    Frame(f"{MINIMAX}<tool_call>", f"{MINIMAX}</tool_call>"),  # MiniMax M3
     Frame("<seed:tool_call>", "</seed:tool_call>"),
     Frame("<tool_use>", "</tool_use>"),
     Frame("<TOOLCALL>", "</TOOLCALL>"),  # Nemotron
@@ -69,6 +77,7 @@ CALLS = (
     Frame("<|START_ACTION|>", "<|END_ACTION|>"),  # Command A
     Frame("<|python_tag|>", "<|eom_id|>"),  # Llama 3
     Frame("<|python_start|>", "<|python_end|>"),  # Llama 4
+    Frame("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),  # Kimi K3
     Frame("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),  # Kimi K2
     Frame("<|tool_call_begin|>", "<|tool_call_end|>"),
     Frame("<\uff5ctool\u2581calls\u2581begin\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>"),  # DeepSeek V3
@@ -124,8 +133,13 @@ TOKENS = (
     *("<|observation|>", "<|user|>", "<|assistant|>", "<|end_of_role|>", "<|turn>", "<turn|>"),
     *("<start_of_turn>", "<end_of_turn>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "</s>"),
     *("<response>", "</response>", "<answer>", "</answer>", "[e~[", "[|endofturn|]", "\u273fRETURN\u273f:"),
+    *("<seed:eos>", "<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", MINIMAX, "<|end_of_msg|>"),
+    *("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
 )
 """Marks of turns and of answers, which stand alone."""
+
+WORDS = ("answer", "function", "response", "s")
+"""Tags of these names are words of other texts too: an end whose beginning is part of the text is so as well."""
 
 CHANNEL_HEADERS = ("<|channel|>", "<|start|>")
 """gpt-oss: what begins a header, which `<|message|>` ends: `analysis` is a thought, `to=` a call, else an answer."""

@@ -14,6 +14,7 @@ from models.decoding.formats import (
     CHANNEL_END,
     ECHOES,
     HEADERS,
+    NUMBER,
     OPENINGS,
     PREFIXES,
     THOUGHTS,
@@ -53,7 +54,8 @@ _MARKS = re.compile(
   | (?P<echo> {_any(*(one.begin for one in (*ECHOES, *HEADERS)))} | (?m:^)Observation:
       | <\|start\|>[\w.]*\s+to=assistant\b
       | <<<tool\ output\ (?P<fence>[^:\n]{{1,80}}): )
-  | (?P<stray> </(?:{_PREFIX})?(?:parameter|invoke)> | </function> | </?(?:longcat_)?arg_(?:key|value)> )
+  | (?P<stray> </(?:{_PREFIX})?(?:parameter|invoke)> | </function> | </?(?:longcat_)?arg_(?:key|value)>
+      | <\|(?:open|close)\|>(?:argument|call)\b )
   | (?P<frame> {_tags(CALLS)} | <\|\s*start\ of[^|>]{{0,80}}tool\ call\s*\|> | \bfunctools(?=\[)
       | (?m:^)Action:\s*(?=```|(?:\[\s*)?\{{) | (?:{_any(*(one.begin for one in BARE))})(?=\s*[\[{{]) )
   | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | <(?:{_PREFIX})?invoke\s | <xai:function_call\s
@@ -81,9 +83,11 @@ _KNOWN = tuple(
     mark.lower()
     for mark in (
         *(*TOKENS, *(one.end for one in (*OPENINGS, *HEADERS))),
-        *(mark for frame in (*THOUGHTS, *CALLS) for mark in frame),
+        *(mark for frame in (*THOUGHTS, *CALLS, *ECHOES) for mark in frame),
     )
 )
+_NUMBERED = re.compile(rf"(</?(?:think|tool_calls?|arg_key|arg_value)){NUMBER}>")
+_FENCE, _WORDS = re.compile(r"(?m:^)[ \t]*```[\w-]*[ \t]*\n\s*\Z"), re.compile(r"\s*```\s*(?=[^\s`\[{<])")
 _LINE_END = re.compile(rf"[ \t]*(?:\n|\Z|{_any(*TOKENS)})")
 _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", _FLAGS)
 """What may stand between plain calls that are meant together."""
@@ -112,7 +116,7 @@ def read_answer(text: str, read: Reader) -> list[Reading]:
             return Reading((), reading.end, "its tool call is in a format that is not known")
         return reading
 
-    return _scan(text, read_at)
+    return _scan(_NUMBERED.sub(r"\1>", text), read_at)
 
 
 def is_list_of_calls(line: str) -> bool:
@@ -150,9 +154,18 @@ def _scan(text: str, read_at: Callable[[str, re.Match[str]], Reading]) -> list[R
                     return [Reading((), len(text), "its tool call holds tags that end it too early")]
                 at = mark.end()
             case _:
-                found.append(read_at(text, mark))
+                found.append(_unless_example(text, mark.start(), read_at(text, mark)))
                 at = found[-1].end
     return found
+
+
+def _unless_example(text: str, at: int, reading: Reading) -> Reading:
+    """Return a reading, or that it is broken: a call in a fence of its own, with words after it, may be an example."""
+    is_call = isinstance(reading.value, tuple) or says_call(reading.value)
+    if not is_call or not _FENCE.search(text, max(0, at - 80), at):
+        return reading
+    end = len(text[: reading.end].rstrip("` \t\r\n"))
+    return Reading((), reading.end, "it may be an example: words follow it") if _WORDS.match(text, end) else reading
 
 
 def _end_of(mark: re.Match[str]) -> re.Pattern[str]:

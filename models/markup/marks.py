@@ -1,6 +1,7 @@
 """The marks that models put around tool calls and thoughts, cut out of a text while it arrives."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,9 +15,12 @@ from models.decoding.formats import (
     HEADER_END,
     HEADERS,
     LED,
+    NUMBER,
     OPENINGS,
+    PREFIXES,
     THOUGHTS,
     TOKENS,
+    WORDS,
 )
 
 _TAGS = (
@@ -40,13 +44,21 @@ _LITERALS = (
     *(f"<{slash}{name}>" for name in _TAGS for slash in ("", "/")),
     *("<function=", "</function>", *TOKENS, *CHANNEL_HEADERS),
 )
-_JSON_STRINGS, _RAW_STRINGS = r'(?P<quote>")|\\.', r'(?P<quote><\|"\|>|<escape>)'
-"""What quotes, in blocks that begin like JSON, and in others."""
+_JSON_STRINGS = r'(?P<quote>")|\\.'
+_RAW_STRINGS = (
+    rf'(?P<quote><\|"\|>|<escape>|</?(?:{"|".join(map(re.escape, PREFIXES))})?parameter\b[^<>]*>'
+    r"|</?(?:longcat_)?arg_value>|<\|(?:open|close)\|>argument\b[^<>]*<\|sep\|>)"
+)
+"""What quotes, in blocks that begin like JSON, and in others: there, tags around values do."""
+_VALUE = re.compile(r"<([^<>]*?(?:parameter|arg_value))\b")
+_WORD = re.compile(rf"<(/?)({'|'.join(WORDS)})[\s>]", re.IGNORECASE)
 _BEGINNINGS = frozenset(
     (mark.lower() if mark.startswith("<") else mark)[:length] for mark in _LITERALS for length in range(1, len(mark))
 )
-_TOKEN_BEGINNING = re.compile(r"<[|\uff5c][^<\[|\uff5c>\n]{0,200}[|\uff5c]?")
-_NESTED = "<[\u25c1\u273f"
+_TOKEN_BEGINNING = re.compile(r"<[|\uff5c][^<\[|\uff5c>\n]{0,200}[|\uff5c]?|</?think:[\da-f]{0,16}")
+_NESTED = "<[]\u25c1\u273f"
+_LAST = ">["
+"""Marks that others begin with end so."""
 _FIRST = re.compile(rf"[{re.escape(_NESTED)}]|(?P<word>A(?=c|\Z))|>(?=>|\Z)")
 """Every mark begins with one of these, and hardly any holds one further in; a word does at the beginning of a line."""
 
@@ -69,7 +81,7 @@ def _literal(text: str, end: str | None = None) -> _Mark:
     return _mark(re.escape(text), re.escape(end) if end else None)
 
 
-_END_OF_THOUGHT = _mark("|".join(re.escape(one.end) for one in THOUGHTS))
+_END_OF_THOUGHT = _mark("|".join([*(re.escape(one.end) for one in THOUGHTS), rf"</think{NUMBER}>"]))
 _HEADER = _mark("|".join(map(re.escape, CHANNEL_HEADERS)), re.escape(HEADER_END))
 _LED = tuple((regex.compile(one.begin), re.compile(one.end, re.IGNORECASE)) for one in LED)
 _MARKS = (
@@ -77,15 +89,16 @@ _MARKS = (
         _Mark(re.compile(one.begin), end, is_json=not one.begin.endswith(":"))
         for one, (_, end) in zip(LED, _LED, strict=True)
     ),
-    *(_mark(rf"<{name}[^\w-]", f"</{name}>") for name in _TAGS),
+    *(_mark(rf"<{name}[^\w-]", rf"</{name}(?:{NUMBER})?>") for name in _TAGS),
     *(_literal(one.begin, one.end) for one in (*_FRAMES, *THOUGHTS)),
+    _mark(rf"<think{NUMBER}>", rf"</think{NUMBER}>"),
     _mark("<function=", "</function>"),
     _mark(r"<\|\s*start of[^|]*tool call\s*\|>", r"<\|\s{0,9}end of[^|>]{0,200}tool call\s{0,9}\|>"),
     _HEADER,
     _END_OF_THOUGHT,
     _mark(rf"</(?:{'|'.join(_TAGS)}|function)>"),
     _mark("|".join(re.escape(mark) for mark in (*TOKENS, *(one.end for one in _FRAMES)))),
-    _mark(r"<[|\uff5c][^|\uff5c]*(?:tool|python_tag|eom_id|eot_id)[^|\uff5c]*[|\uff5c]>"),
+    _mark(r"<[|\uff5c](?:[^|\uff5c]*tool[^|\uff5c]*|[\w\u2581]{1,60})[|\uff5c]>"),  # of any family
 )
 _ANY = re.compile("|".join(mark.text.pattern for mark in _MARKS), re.IGNORECASE)
 
@@ -112,6 +125,10 @@ class MarkFilter:
         """The last character that was read."""
         self._opening: str | None = ""
         """All of the text so far, while it may open a thought with words."""
+        self._has_text = False
+        """Whether any of the answer was passed."""
+        self._unclosed = Counter[str]()
+        """How often a tag that is a word of the text was opened there, and not closed."""
 
     def feed(self, text: str) -> Iterator[str | None]:
         """Return what is no mark, in order; None where a thought ends whose beginning is not in the text."""
@@ -146,7 +163,7 @@ class MarkFilter:
         self._passed.append(self._opening or "")
         self._opening = None
         yield from self._pass()
-        while self._begun and _mark_in(self._begun[-1] + "\n"):
+        while self._begun and (_mark_in(self._begun[-1]) or _mark_in(self._begun[-1] + "\n")):
             self._begun.pop()
             self.found += 1
         yield "".join(self._begun)
@@ -155,25 +172,53 @@ class MarkFilter:
         text = self._begun[-1] + char
         if _is_beginning(text):
             self._begun[-1] = text
-        elif mark := _mark_in(text):
-            yield from self._pass()
-            self._begun.pop()
-            self.found += 1
-            self._begin(mark.end, is_json=mark.is_json)
-            self._header = "" if mark is _HEADER else None
-            if mark is _END_OF_THOUGHT:
-                yield None
-        elif char in _NESTED:
+        elif (mark := _mark_in(text)) and not self._is_text(text):
+            yield from self._cut(mark)
+        elif char in _NESTED and not _mark_in(self._begun[-1]):
             if self._begun[0][0] not in _NESTED:  # words hold no marks
                 self._passed.append(self._begun.pop())
             self._begun.append(char)
         else:
-            self._passed += [*self._begun, char]
-            self._begun.clear()
+            yield from self._back_up(text)
+
+    def _back_up(self, text: str) -> Iterator[str | None]:
+        """Go on in what is no mark as a whole, behind a shorter one that it begins with, or where another may begin."""
+        for end in range(len(text) - 1, 0, -1):
+            if text[end - 1] in _LAST and (mark := _mark_in(text[:end])):
+                yield from self._cut(mark)
+                yield from self.feed(text[end:])
+                return
+        if tag := _WORD.match(text):
+            self._unclosed[tag[2].lower()] += -1 if tag[1] else 1
+        another = self._first(text, 1)
+        end = another.start() if another else len(text)
+        self._passed += [*self._begun[:-1], text[:end]]
+        self._begun.clear()
+        self._before = text[end - 1]
+        yield from self.feed(text[end:])
+
+    def _cut(self, mark: _Mark) -> Iterator[str | None]:
+        yield from self._pass()
+        self._begun.pop()
+        self.found += 1
+        self._begin(mark.end, is_json=mark.is_json)
+        self._header = "" if mark is _HEADER else None
+        if mark is _END_OF_THOUGHT:
+            self._has_text = False
+            self._unclosed.clear()
+            yield None
+
+    def _is_text(self, tag: str) -> bool:
+        """Whether a tag is a word of the answer: it begins after others, or ends what such a one began."""
+        word = _WORD.match(tag)
+        if word and word[1]:
+            return self._unclosed[word[2].lower()] > 0
+        return bool(word) and (self._has_text or bool("".join(self._passed).strip()))
 
     def _pass(self) -> Iterator[str]:
         if passed := "".join(self._passed):
             self._passed.clear()
+            self._has_text |= bool(passed.strip())
             yield passed
 
     def _open(self, text: str) -> str:
@@ -207,8 +252,8 @@ class MarkFilter:
                 self._follow(block[: token.start()])
                 return block[token.end() :]
             place = token.end()
-            if token["quote"] and self._quote in {"", token["quote"]}:
-                self._quote = "" if self._quote else token["quote"]
+            if quote := token["quote"]:
+                self._quote = _after(quote, self._quote or "")
         if self._header is not None:
             self._header += block[:place]
         self._tail = block[max(place, len(block) - _LONGEST) :]
@@ -220,6 +265,15 @@ class MarkFilter:
         hidden = "analysis" in said or "to=" in said
         self._header = None
         self._begin(re.compile(CHANNEL_END) if hidden else None)
+
+
+def _after(mark: str, open_quote: str) -> str:
+    """Return what ends the string that is open behind this mark; nothing where none is."""
+    if open_quote or mark.startswith(("</", "<|close|>")):
+        return "" if mark == open_quote else open_quote
+    if value := _VALUE.match(mark):
+        return f"</{value[1]}>"
+    return "<|close|>argument<|sep|>" if mark.startswith("<|open|>") else mark
 
 
 def _is_beginning(text: str) -> bool:

@@ -36,9 +36,19 @@ class CheckedCall:
         return any(one.problem in _MISSES for one in self.problems)
 
 
-def checked_call(name: str, params: Mapping[str, Any], palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
-    """Return the call as it was meant, with what was repaired and what stands in its way. Blocking."""
-    return objected(repair(name, params, catalogue), palette, catalogue)
+def checked_call(
+    name: str,
+    params: Mapping[str, Any],
+    palette: frozenset[str],
+    catalogue: Catalogue,
+    written: Mapping[str, str] | None = None,
+) -> CheckedCall:
+    """Return the call as it was meant, with what was repaired and what stands in its way. Blocking.
+
+    Args:
+        written: the text of values that were written without a type: it stands where the schema takes no other reading.
+    """
+    return objected(repair(name, params, catalogue, written), palette, catalogue)
 
 
 def objected(call: CheckedCall, palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
@@ -46,12 +56,16 @@ def objected(call: CheckedCall, palette: frozenset[str], catalogue: Catalogue) -
     return replace(call, problems=tuple(check_call(call.tool_name, call.params, palette, catalogue)))
 
 
-def repair(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> CheckedCall:
+def repair(
+    name: str, params: Mapping[str, Any], catalogue: Catalogue, written: Mapping[str, str] | None = None
+) -> CheckedCall:
     """Return the call as it was meant. What cannot be repaired stays as it is, for the checks to object to."""
     call = _with_tool(CheckedCall(name, dict(params)), catalogue)
     if call.tool_name not in catalogue:
         return call
     spec = catalogue[call.tool_name]
+    if written and (wrong := _wrong(spec, call.params) & written.keys()):
+        call = replace(call, params=call.params | {name: written[name] for name in wrong & call.params.keys()})
     return _with_meaning(_with_types(_with_names(call, spec), spec), spec)
 
 

@@ -35,6 +35,15 @@ async def test_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
     assert chosen.corrections == ()
 
 
+async def test_a_native_call_gives_a_text_as_it_was_written(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(
+        "<tool_call>\n<function=files.read_file>\n<parameter=path>\n1.10\n</parameter>\n</function>\n</tool_call>"
+    )
+    (one,) = (await select(model)).calls
+    assert one.checked
+    assert (one.checked.params, one.checked.problems) == ({"path": "1.10"}, ())
+
+
 async def test_none(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(selection("none"))
     chosen = await select(model)

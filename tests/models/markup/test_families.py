@@ -2,22 +2,24 @@
 
 import pytest
 from support.later_outputs import LATER
-from support.native_outputs import FAMILIES, HELD_OUT, Output
+from support.native_outputs import FAMILIES, HELD_OUT, ONE, Output
+from support.newest_outputs import BLIND, NEWEST, Blind
 
+from models.decoding.formats import BARE, CALLS, ECHOES, HEADERS, OPENINGS, THOUGHTS, TOKENS, Frame, Opening
 from models.markup.stripping import MarkupFilter, strip_markup
 
 STILL_SHOWN = {"ToolACE, words on the line", "GLM 4 0414"}
 """Calls without marks beside words: only the tools' names would tell them from prose."""
 
 
-def streamed(text: str, size: int) -> tuple[str, str]:
+def streamed(text: str, size: int, *, opened: bool = False) -> tuple[str, str]:
     """Return what was shown while a text came in pieces, and what is left of it."""
-    markup = MarkupFilter()
+    markup = MarkupFilter(opened=opened)
     shown = "".join(markup.feed(text[at : at + size]) for at in range(0, len(text), size)) + markup.close()
     return shown, markup.text
 
 
-@pytest.mark.parametrize("output", FAMILIES, ids=lambda output: output.id)
+@pytest.mark.parametrize("output", [*FAMILIES, *NEWEST], ids=lambda output: output.id)
 def test_a_family_is_cleaned(output: Output):
     assert strip_markup(output.text).text == output.shown
 
@@ -35,6 +37,33 @@ def test_a_held_out_set_is_cleaned():
     leaks = {output.id for output in (*HELD_OUT, *LATER) if strip_markup(output.text).text != output.shown}
     print(f"{len(HELD_OUT) + len(LATER)} outputs, not clean: {sorted(leaks)}")  # noqa: T201  the figures are for a reader
     assert leaks == STILL_SHOWN
+
+
+@pytest.mark.parametrize("row", [*CALLS, *BARE, *THOUGHTS, *ECHOES, *HEADERS, *OPENINGS], ids=repr)
+def test_what_stands_in_every_frame_is_cut_out(row: Frame | Opening):
+    text = f"{row.begin}I look. {ONE}{row.end}B" if isinstance(row, Opening) else f"\n{row.begin}{ONE}{row.end}B"
+    assert strip_markup(text).text == "B"
+    assert streamed(text, 1)[0] == "B"
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_every_token_is_cut_out(token: str):
+    assert strip_markup(f"{token}A").text == "A"
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 10_000])
+@pytest.mark.parametrize("output", [*NEWEST, *BLIND], ids=lambda output: output.id)
+def test_no_thought_that_may_have_been_opened_is_shown(output: Output, size: int):
+    shown, left = streamed(output.text, size, opened=True)
+    assert shown == left == strip_markup(output.text).text
+
+
+@pytest.mark.parametrize("output", BLIND, ids=lambda output: output.id)
+def test_what_was_written_blind_is_cleaned(output: Blind):
+    for size in (1, 3, 7, 10_000):
+        shown, _ = streamed(output.text, size, opened=output.opened)
+        assert " ".join(shown.split()) == output.shown
+        assert not [part for part in output.hidden if part in shown]
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
@@ -72,6 +101,22 @@ def test_a_thought_that_the_template_opened_is_never_shown_where_that_is_known(s
         ("\u25c1think\u25b7hm\u25c1/think\u25b7A", "A"),
         ("hm[/THINK]A", "A"),
         ("<|channel>thought\nhm<channel|>A<turn|>", "A"),
+        ("<s>old</s> new", "<s>old</s> new"),
+        ("<s>old</s> new</s>", "<s>old</s> new"),
+        (
+            "```xml\n<function name='f'/>\n<function name='g'>\n</function>\n```",
+            "```xml\n<function name='f'/>\n<function name='g'>\n</function>\n```",
+        ),
+        ("It returns <answer>42</answer>.", "It returns <answer>42</answer>."),
+        ("They write <answer>.</think><answer>42</answer>", "42"),
+        ("A<|unheard_of|>", "A"),
+        ("f <| g |> h", "f <| g |> h"),
+        ("A<|open|>B[a]<|eot_id|>", "AB[a]"),
+        ("[a]<b>c</b>", "[a]<b>c</b>"),
+        (
+            '{"name": "f", "parameters": {"type": "object", "properties": {}}}',
+            '{"name": "f", "parameters": {"type": "object", "properties": {}}}',
+        ),
         ("[f(a=1)](https://example.org)", "[f(a=1)](https://example.org)"),
     ],
 )

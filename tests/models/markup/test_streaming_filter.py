@@ -19,6 +19,7 @@ FRAGMENTS = [
     *("python_tag", "<|eom_id|>", "<|Tool Call|>", "<|start of tool call|>", "<|end of tool call|>"),
     *("[TOOL_", "CALLS]", "[/TOOL_CALLS]", "<invoke name='x'>", "</invoke>"),
     *("```json\n", "```tool_code\n", "```python\n", '{"tool": "x", "params": {}}'),
+    *("]<]minimax[>[", "]<]mini", "<|open|>", "think<|sep|>", "<answer>", "</answer>", "<parameter=x>", "</parameter>"),
 ]
 MARK = re.compile(
     r"</?(tool_call|function_call|tool_response|tool_use|invoke)\b|</?think>|<function=|"

@@ -153,6 +153,23 @@ def test_a_good_call_is_never_changed(name: str, params: dict[str, Any]):
     assert (mended.tool_name, mended.params, mended.repairs) == (name, params, ())
 
 
+@pytest.mark.parametrize(
+    ("schema", "read", "written", "meant"),
+    [
+        ({"type": "string"}, 1.1, "1.10", "1.10"),
+        ({"type": "string"}, {"a": 1}, '{\n "a": 1}', '{\n "a": 1}'),
+        ({"type": "string"}, None, "null", "null"),
+        ({"type": ["string", "null"]}, None, "null", None),
+        ({"type": "integer"}, 5, "5", 5),
+        ({}, [1], "[1]", [1]),
+        ({"type": "array", "items": {"type": "integer"}}, 5, "5", [5]),
+    ],
+)
+def test_a_value_without_a_type_is_what_the_schema_takes(schema: dict[str, Any], read: Any, written: str, meant: Any):
+    catalogue = Catalogue([a_tool("a.b", value=schema)])
+    assert repair("a.b", {"value": read}, catalogue, {"value": written}).params == {"value": meant}
+
+
 def test_a_namespace_that_is_a_server_is_that_server():
     both = Catalogue([a_tool("mcp.list", "List."), a_tool("files.read", "Read.")])
     assert repair("mcp.read", {}, both).tool_name == "mcp.read"
