@@ -66,8 +66,6 @@ async def open_store(settings: Settings) -> AsyncIterator[BaseStore]:
     from langgraph.store.sqlite.aio import AsyncSqliteStore
 
     async with _sqlite(settings.database, isolation_level=None, factory=_Writing) as connection:
-        # A record that a power cut takes is no loss that every turn should wait for the disk to prevent.
-        await connection.execute("PRAGMA synchronous = NORMAL")
         sqlite = AsyncSqliteStore(connection)
         await _set_up(sqlite)
         yield sqlite
@@ -121,6 +119,8 @@ async def _sqlite(path: Path, **options: Any) -> "AsyncIterator[Connection]":
         ) from error
     try:
         await connection.execute("PRAGMA journal_mode = WAL")
+        # No step waits for the disk; what the journal waits for takes all that was committed before it along.
+        await connection.execute("PRAGMA synchronous = NORMAL")
         yield connection
     except aiosqlite.DatabaseError as error:
         raise ConfigError(
