@@ -28,12 +28,12 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
         return
     from graph.composition import open_graph
     from graph.journal.opening import journal_in
+    from graph.kept import kept_in
     from graph.leases import open_leases
-    from tools.text.kept import KeptResults
 
     async with open_graph(settings, models) as graph, open_leases(settings) as leases:
         with _stoppable():
-            yield Sessions(graph, leases, journal_in(settings), KeptResults(settings.kept_path))
+            yield Sessions(graph, leases, journal_in(settings), kept_in(settings))
 
 
 @contextmanager

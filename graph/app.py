@@ -9,6 +9,7 @@ from langgraph.checkpoint.serde import _msgpack
 from graph.building import build_graph
 from graph.composition import deciders_for, make_hub
 from graph.journal.opening import journal_in
+from graph.kept import kept_in
 from graph.pool import model_pool
 from graph.served import ServedGraph
 from graph.settings import Settings
@@ -19,7 +20,6 @@ from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import load_preferences
 from tools.servers.config import McpConfig, load_config
 from tools.servers.hub import McpHub
-from tools.text.kept import KeptResults
 
 
 class ServerTools:
@@ -75,7 +75,7 @@ _msgpack.SAFE_MSGPACK_TYPES |= frozenset(checkpoint_types())
 _settings = Settings()
 load_preferences(_settings.preferences_path)  # what is wrong with the file is told at the start, not at the first turn
 _models = model_pool(_settings)
-_kept = KeptResults(_settings.kept_path)
+_kept = kept_in(_settings)
 graph = ServedGraph.of(
     build_graph(
         deciders_for(_models, _kept),

@@ -130,6 +130,6 @@ async def open_graph(settings: Settings, models: ModelPool | None = None) -> Asy
             await prune(store, settings.usage_days, root=LEARNED)
         if settings.prompt_days:
             await prune_prompts(store, settings.prompt_days)
-        deciders = deciders_for(models, KeptResults(settings.kept_path))
+        deciders = deciders_for(models, kept_in(settings))
         graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, journal_in(settings))
         yield graph.compile(checkpointer=checkpointer, store=store, name="packetgate")

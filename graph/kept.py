@@ -9,6 +9,9 @@ from tools.text.kept import MAX_AGE_S, MAX_RESULTS, KeptResults
 
 log = logging.getLogger(__name__)
 
+MOST_BYTES = 1_000_000_000
+"""Of all sessions together, on all machines."""
+
 _TABLE = """
 SELECT pg_advisory_xact_lock(7326451905);
 CREATE TABLE IF NOT EXISTS kept_results (
@@ -21,6 +24,10 @@ _KEEP = "INSERT INTO kept_results (session, handle, content) VALUES (%s, %s, %s)
 _PRUNE = """
 DELETE FROM kept_results WHERE at < now() - make_interval(secs => %s) OR session = %s AND handle IN (
     SELECT handle FROM kept_results WHERE session = %s ORDER BY at DESC OFFSET %s
+) OR (session, handle) IN (
+    SELECT session, handle FROM (
+        SELECT session, handle, sum(octet_length(content)) OVER (ORDER BY at DESC, handle) AS together FROM kept_results
+    ) AS newest WHERE together > %s
 )
 """
 _READ = "SELECT content FROM kept_results WHERE session = %s AND handle = %s"
@@ -48,7 +55,7 @@ class SharedResults(KeptResults):
                     except psycopg.errors.UndefinedTable:
                         connection.execute(_TABLE)
                         connection.execute(_KEEP, (session, handle, content))
-                    connection.execute(_PRUNE, (MAX_AGE_S, session, session, MAX_RESULTS))
+                    connection.execute(_PRUNE, (MAX_AGE_S, session, session, MAX_RESULTS, MOST_BYTES))
             except psycopg.Error as error:
                 log.warning("kept:%s can be read on this machine alone: %s", handle, error)
         return True

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.aegra import python_for_aegra
 from support.command_line import CommandLine
 from support.data_folder import data_folder
 from support.gguf_model import write_tiny_gguf
@@ -85,12 +86,15 @@ def cli(tmp_path: Path) -> CommandLine:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Have one worker run all tests of a server, and leave out what needs public data sets that are not at hand."""
+    """Have one worker run all tests of a server, and leave out what needs data or a Python that are not at hand."""
     for item in items:
         if server := _server_of(item):
             item.add_marker(pytest.mark.xdist_group(server))
-    if data_folder() is None:
-        needy = [item for item in items if item.get_closest_marker("data_sets")]
+    needy = [] if data_folder() else [item for item in items if item.get_closest_marker("data_sets")]
+    aegra = [item for item in items if "aegra" in getattr(item, "fixturenames", ())]
+    if aegra and python_for_aegra() is None:
+        needy += aegra
+    if needy:
         config.hook.pytest_deselected(items=needy)
         items[:] = [item for item in items if item not in needy]
 
@@ -104,9 +108,11 @@ def _server_of(item: pytest.Item) -> str | None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say that they were left out."""
+    """Say what was left out."""
     if data_folder() is None:
         terminalreporter.line("!! the tests with public data sets were left out: let PACKETGATE_DATA name their folder")
+    if python_for_aegra() is None:
+        terminalreporter.line("!! the test with Aegra was left out: it needs Python 3.12 or newer on the path")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

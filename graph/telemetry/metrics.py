@@ -32,6 +32,7 @@ _fallbacks = _meter.create_counter(
     "packetgate.fallbacks", "{fallback}", "Decisions by reflex where a model should have made."
 )
 _escalations = _meter.create_counter("packetgate.escalations", "{question}", "Questions to the user.")
+_calls = _meter.create_counter("packetgate.calls", "{call}", "Calls that came to a status.")
 _corrections = _meter.create_counter(
     "packetgate.corrections", "{correction}", "Wanted calls that could not be made as such."
 )
@@ -48,6 +49,8 @@ def record_stage(event: StageFinished, model: Attributes) -> None:
         _fallbacks.add(1, stage)
     if event.escalation:
         _escalations.add(1, stage | {"packetgate.escalation": event.escalation})
+    for status, count in event.calls.items():
+        _calls.add(count, stage | {"packetgate.call.status": status})
     for problem in event.corrections:
         _corrections.add(1, stage | {"packetgate.correction": problem})
 

@@ -3,8 +3,16 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+from support.pictures import png
+
+from connectors.asking import Say
+from connectors.opening import open_sessions
+from connectors.turn import Finished, run_turn
 from graph.kept import kept_in
 from graph.settings import Settings
+from state.context import RoutingContext
+from tools.attached.parts import part_of
 from tools.text.kept import MAX_RESULTS, KeptResults, of_session
 
 
@@ -37,3 +45,32 @@ async def test_what_is_kept_there_has_a_bound(tmp_path: Path, postgres: str) -> 
     with of_session("many"):
         left = [handle for handle in handles if machine(tmp_path, "new", postgres).read(handle) is not None]
     assert left == handles[-MAX_RESULTS:]
+
+
+async def test_all_sessions_together_have_a_bound(
+    tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph.kept.MOST_BYTES", 100)
+    here, handles = machine(tmp_path, "here", postgres), {}
+    for session in ("oldest", "old", "new"):
+        with of_session(session):
+            handles[session] = await asyncio.to_thread(here.keep, 48 * "x")
+    left = set()
+    for session, handle in handles.items():
+        with of_session(session):
+            if await asyncio.to_thread(machine(tmp_path, "there", postgres).read, handle):
+                left.add(session)
+    assert left == {"old", "new"}
+
+
+async def test_a_picture_attached_at_one_machine_is_seen_at_another(tmp_path: Path, postgres: str) -> None:
+    settings = Settings(root=tmp_path, home=tmp_path / "here", database_url=postgres)
+    async with open_sessions(settings) as sessions:
+        turn = Say("Hello", files=(part_of("dot.png", png()),))
+        told = [event async for event in run_turn(sessions, turn, "one", RoutingContext())]
+    assert isinstance(told[-1], Finished)
+    (attached,) = told[-1].packet.content.attachments
+    assert attached.handle
+    file = await asyncio.to_thread(machine(tmp_path, "there", postgres).file, attached.handle, "one")
+    assert file is not None
+    assert file.read_bytes() == png()

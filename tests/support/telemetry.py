@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from opentelemetry import metrics, trace
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider
 from opentelemetry.sdk.metrics.export import AggregationTemporality, InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
@@ -84,7 +85,7 @@ def recording() -> Telemetry:
     tracers.add_span_processor(SimpleSpanProcessor(telemetry.exporter))
     tracers.add_span_processor(telemetry.faulty)
     trace.set_tracer_provider(tracers)
-    metrics.set_meter_provider(MeterProvider([telemetry.reader]))
+    metrics.set_meter_provider(MeterProvider([telemetry.reader, PrometheusMetricReader()]))
     return telemetry
 
 

@@ -3,14 +3,13 @@
 import asyncio
 import json
 import re
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import openai
 import pytest
-from support import plain_server
+from support.booking import Hotel
 from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.mcp_servers import until
@@ -23,53 +22,6 @@ from graph.settings import Settings
 THREADS, AT_ONCE = 200, 40
 KILLED_AFTER, IN_CALLS = 60, 3
 """Bookings that have been made, and those that the machine is in the middle of, when it is killed."""
-SERVER = f"""
-import asyncio, os, pathlib, sys
-sys.path[0] = {str(Path(plain_server.__file__).parent)!r}
-from plain_server import PlainServer
-log = os.open(pathlib.Path(sys.argv[1]), os.O_CREAT | os.O_APPEND | os.O_WRONLY)
-def note(what, room):
-    os.write(log, f"{{what}} {{room}} {{os.getppid()}}\\n".encode())
-async def book_room(room):
-    "Book a room."
-    note("begun", room)
-    await asyncio.sleep(0.4)
-    note("booked", room)
-    await asyncio.sleep(0.4)
-    note("ended", room)
-    return f"{{room}} is booked"
-server = PlainServer("hotel")
-server.tool(book_room)
-server.run()
-"""
-
-
-@dataclass(frozen=True)
-class Hotel:
-    """A service that both machines reach: each through an MCP server of its own."""
-
-    folder: Path
-
-    def configure(self, cli: CommandLine) -> str:
-        """Return a machine's configuration."""
-        entry = {"command": sys.executable, "args": ["-c", SERVER, str(self.folder / "log")], "trusted": True}
-        config = cli.folder / "mcp.json"
-        config.write_text(json.dumps({"mcpServers": {"hotel": entry}}))
-        return str(config)
-
-    def lines(self) -> list[list[str]]:
-        """Return what was done: a word for it, the room, and which process asked for it."""
-        file = self.folder / "log"
-        return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
-
-    def bookings(self, room: str | None = None) -> int:
-        """Return how often a room, or any, was booked."""
-        return sum(what == "booked" and room in {None, of} for what, of, _ in self.lines())
-
-    def in_calls(self, process: int) -> int:
-        """Return how many calls of a process have begun and not ended."""
-        done = Counter(what for what, _, asker in self.lines() if asker == str(process))
-        return done["begun"] - done["ended"]
 
 
 @pytest.fixture
@@ -128,8 +80,8 @@ async def test_one_of_two_machines_dies(
     room, settings = asyncio.Semaphore(AT_ONCE), Settings(home=cli.home, database_url=postgres)
     options = {"PACKETGATE_DATABASE_URL": postgres, "PACKETGATE_USAGE_DAYS": "0", "PACKETGATE_PROMPT_DAYS": "0"}
     async with (
-        serving(cli, "--allow-writes", "--mcp-config", hotel.configure(cli), **options) as here,
-        serving(other, "--allow-writes", "--mcp-config", hotel.configure(other), **options) as there,
+        serving(cli, "--allow-writes", "--mcp-config", hotel.configure(cli.folder), **options) as here,
+        serving(other, "--allow-writes", "--mcp-config", hotel.configure(other.folder), **options) as there,
     ):
         clients = [served.client() for served in (here, there)]  # to make one takes as long as a turn
         guests = [Guest(hotel, f"r{number}", number % 10 != 9, clients[0]) for number in range(THREADS)]
@@ -167,8 +119,8 @@ async def test_an_approval_given_to_two_machines_counts_once(
 ) -> None:
     where = {"PACKETGATE_DATABASE_URL": postgres}
     async with (
-        serving(cli, "--allow-writes", "--mcp-config", hotel.configure(cli), **where) as here,
-        serving(other, "--allow-writes", "--mcp-config", hotel.configure(other), **where) as there,
+        serving(cli, "--allow-writes", "--mcp-config", hotel.configure(cli.folder), **where) as here,
+        serving(other, "--allow-writes", "--mcp-config", hotel.configure(other.folder), **where) as there,
     ):
         for number in range(5):
             asked = Chat(here.client())
