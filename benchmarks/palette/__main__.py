@@ -26,7 +26,7 @@ from state.sections import Shown
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
-from tools.palette.texts import tokens_of
+from tools.palette.texts import describe, tokens_of
 from tools.risk.features import Definition
 from tools.risk.tool import judge
 from tools.spec.tool_spec import ToolSpec
@@ -85,7 +85,7 @@ def fastmcp_in_full(catalogue: Catalogue) -> Choose:
         chosen: dict[str, Shown] = {}
         room = DEFAULTS.palette_token_budget
         for name in rank(request):
-            room -= tokens_of(catalogue[name], "full", ESTIMATE)
+            room -= tokens_of(describe(catalogue[name], "full"), ESTIMATE)
             if room < 0:
                 break
             chosen[name] = "full"
@@ -107,7 +107,7 @@ def measure(choosers: Mapping[str, Choose], queries: Sequence[Query], catalogue:
             figures[name].took_ms.append(1000 * (time.perf_counter() - started))
             figures[name].sizes.append(len(chosen))
             figures[name].tokens.append(
-                sum(tokens_of(catalogue[one], shown, ESTIMATE) for one, shown in chosen.items())
+                sum(tokens_of(describe(catalogue[one], shown), ESTIMATE) for one, shown in chosen.items())
             )
             best = [_best_shown(group & chosen.keys(), chosen) for group in query.wanted]
             for shown, shares in figures[name].found.items():

@@ -27,12 +27,10 @@ from fastmcp import Client
 from benchmarks.palette.__main__ import USES, as_listed
 from benchmarks.tokens.counting import count
 from benchmarks.train.data import sources
-from connectors.proxy.gateway import FEWEST
-from deciders.reflex.reading import access_of
+from connectors.proxy.listing import wanted_by
 from state.context import RoutingContext
 from state.errors import InputError
 from state.printing import compact_json
-from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
 
 TOOLS = 2_000
@@ -174,12 +172,11 @@ def listed(data: Path, most: int) -> Iterator[dict[str, Any]]:
     for use in USES:
         for source in sources(data, use):
             tools = as_listed(source.tools)
-            size = min(settings.palette_size, max(FEWEST, len(tools) // 2))
             queries = source.queries[:: -(-len(source.queries) // most)]
             shares = []
             for query in queries:
-                wanted = PaletteRequest(query.text, access_of(query.text), size, settings.palette_token_budget)
-                names = {entry.tool_name for entry in choose_palette(wanted, tools).entries}
+                palette = choose_palette(wanted_by(query.text, settings, tools), tools)
+                names = {entry.tool_name for entry in palette.entries}
                 shares.append(statistics.fmean(bool(group & names) for group in query.wanted))
             yield {
                 "set": source.name,

@@ -12,23 +12,19 @@ from connectors.clients import LOCAL
 from connectors.proxy.asking import PendingCalls, is_modern
 from connectors.proxy.chain import Chain
 from connectors.proxy.config import ProxyConfig
-from connectors.proxy.listing import is_small, permanent, whole
+from connectors.proxy.listing import is_small, permanent, wanted_by, whole
 from connectors.proxy.recording import Recorder
 from connectors.proxy.results import FileOf
 from connectors.proxy.sessions import CHANNEL, ProxySession, SessionBook
-from deciders.reflex.reading import access_of
 from graph.records.recording import learned_by
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.sections import Header, PaletteEntry
 from tools.catalogue.catalogue import Catalogue
-from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
 from tools.policy.rules import denied_outright
 from tools.usage.learning import Learned
 
-FEWEST = 16
-"""Tools that a context may list at least; at most half of a catalogue, so that it is a choice."""
 MOST_FIXED = 100
 PATIENCE_S = 5.0
 """How long a client that connects waits for what the servers say of themselves, and a cancelled call for its server."""
@@ -143,15 +139,8 @@ class Gateway:
 
     async def palette_for(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return the tools for a context, the best first, as a turn's palette is chosen."""
-        settings = session.settings
-        wanted = PaletteRequest(
-            words=words,
-            access=access_of(words),
-            size=min(settings.palette_size, max(FEWEST, len(catalogue) // 2)),
-            token_budget=settings.palette_token_budget,
-            recent=session.recent,
-            learned=await self.learned(session),
-        )
+        learned = await self.learned(session)
+        wanted = wanted_by(words, session.settings, catalogue, recent=session.recent, learned=learned)
         return (await asyncio.to_thread(choose_palette, wanted, catalogue)).entries
 
 

@@ -6,15 +6,22 @@ from typing import Any
 import mcp_types
 from fastmcp.tools.base import Tool, ToolResult
 
+from deciders.reflex.reading import access_of
+from state.context import RoutingContext
 from state.printing import compact_json
 from state.routing import Risk
 from state.sections import PaletteEntry, Shown
 from tools.catalogue.catalogue import Catalogue
+from tools.palette.candidates import PaletteRequest
 from tools.spec.tool_spec import ToolSpec
 from tools.text.tokens import ESTIMATE
 
 WHOLE_TOKENS = 4_000
 """A catalogue that takes no more is listed whole: choosing from it would save little."""
+FEWEST = 16
+"""Tools that a context may list at least; at most half of a catalogue, so that it is a choice."""
+LISTED = 4
+"""Tokens of a list for each that a prompt's palette may take: a client is told of each tool in JSON."""
 NAMED_CHARS = 80
 """Of the description of a tool that is listed by name."""
 
@@ -46,6 +53,24 @@ def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
         parameters=_schema(spec, shown),
         annotations=annotations(spec),
         called=called,
+    )
+
+
+def text_of(spec: ToolSpec, shown: Shown) -> str:
+    """Return what a list says of a tool, to be counted."""
+    told = annotations(spec).model_dump(by_alias=True, exclude_none=True)
+    return compact_json([spec.name, _description(spec, shown), _schema(spec, shown), told])
+
+
+def wanted_by(words: str, settings: RoutingContext, catalogue: Catalogue, **more: Any) -> PaletteRequest:
+    """Return what the list of a context is chosen by."""
+    return PaletteRequest(
+        words=words,
+        access=access_of(words),
+        size=min(settings.palette_size, max(FEWEST, len(catalogue) // 2)),
+        token_budget=LISTED * settings.palette_token_budget,
+        text=text_of,
+        **more,
     )
 
 

@@ -1,13 +1,15 @@
 """Which tools have a claim to be on a palette, and why."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from state.sections import Access
+from state.sections import Access, Shown
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.subject import subject_of
+from tools.palette.texts import describe
 from tools.ranking.bm25 import Ranked
+from tools.spec.tool_spec import ToolSpec
 from tools.text.tokens import ESTIMATE, TokenCounter
 from tools.usage.learning import GENERAL, Learned, sharpened
 
@@ -37,6 +39,8 @@ class PaletteRequest:
     guarded: bool = False
     """Whether a tool's output has been read: what the selection wishes for must then speak to the user's words too."""
     tokens: TokenCounter = ESTIMATE
+    text: Callable[[ToolSpec, Shown], str] = describe
+    """What is shown of a tool."""
     learned: Learned | None = None
     """What the user's confirmed calls have taught."""
 

@@ -105,7 +105,7 @@ class _Room:
                 self.spent += more
 
     def _tokens(self, name: str, shown: Shown) -> int:
-        return tokens_of(self._catalogue[name], shown, self._wanted.tokens)
+        return tokens_of(self._wanted.text(self._catalogue[name], shown), self._wanted.tokens)
 
 
 def _near(best: Sequence[str], scores: Mapping[str, float], share: float, least: int) -> list[str]:
@@ -124,7 +124,7 @@ def _budget(wanted: PaletteRequest, catalogue: Catalogue) -> int:
     """Return the token budget, less for a small catalogue; of a large one no more is counted than is needed to tell."""
     enough, whole = wanted.token_budget / SHARE, 0
     for spec in catalogue.values():
-        whole += tokens_of(spec, "full", wanted.tokens)
+        whole += tokens_of(wanted.text(spec, "full"), wanted.tokens)
         if whole >= enough:
             return wanted.token_budget
     return min(wanted.token_budget, max(WORTH_SAVING, int(whole * SHARE)))

@@ -22,9 +22,9 @@ def describe(spec: ToolSpec, shown: Shown) -> str:
     return spec.in_brief if shown == "brief" else spec.in_full
 
 
-def tokens_of(spec: ToolSpec, shown: Shown, tokens: TokenCounter) -> int:
+def tokens_of(text: str, tokens: TokenCounter) -> int:
     """Return how many tokens a tool's text takes. Blocking, when it was not counted lately."""
-    return _counted(tokens.count, describe(spec, shown))
+    return _counted(tokens.count, text)
 
 
 @lru_cache(maxsize=KEPT_COUNTS)
