@@ -125,6 +125,14 @@ def ratios(result: Result) -> Iterator[str]:
         before = line["name"]
 
 
+def overhead_short(result: Result) -> Iterator[str]:
+    """Yield what a turn costs beside an agent that does the same."""
+    yield from _head("a turn without its models", "Packetgate, ms", "`create_agent` with middlewares, ms", "ratio")
+    for line in (line for run in result.runs for line in run.printed if line["beside"] == "create_agent"):
+        cost, base = (f"{line[one]:,.1f}" for one in ("cost_ms", "base_ms"))
+        yield _row(line["name"], cost, base, _times(line["ratio"]))
+
+
 def _times(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
 
@@ -265,6 +273,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "tokens": ("tokens", tokens),
     "tokens, short": ("tokens", tokens_short),
     "overhead": ("overhead", ratios),
+    "overhead, short": ("overhead", overhead_short),
     "mcp_calls": ("mcp_calls", ratios),
     "startup": ("startup", ratios),
     "growth": ("growth", growth),
