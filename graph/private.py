@@ -26,5 +26,7 @@ def private_file(path: Path) -> None:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     with suppress(PermissionError):  # somebody else's, who chose to share it
-        for file in (path, *path.parent.glob(f"{path.name}-*")):  # SQLite's files beside it
-            file.chmod(0o600)
+        path.chmod(0o600)
+        for file in path.parent.glob(f"{path.name}-*"):  # SQLite's files beside it
+            with suppress(FileNotFoundError):  # they come and go
+                file.chmod(0o600)

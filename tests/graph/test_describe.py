@@ -22,7 +22,7 @@ async def run(notebook: Notebook, *selections, **context):
 
 @pytest.mark.parametrize("wish", ["notebook.check_weather", "check_weather", "notebook_check_weather"])
 async def test_next_selection_sees_the_full_text(notebook: Notebook, wish: str):
-    packet, (first, second) = await run(notebook, describe(wish), READ_A, palette_token_budget=240)
+    packet, (first, second) = await run(notebook, describe(wish), READ_A, palette_token_budget=170)
     assert shown(first)["notebook.check_weather"] == ("brief", "default")
     assert shown(second)["notebook.check_weather"] == ("full", "described")
     assert packet.routing.described_tools == ("notebook.check_weather",)

@@ -20,7 +20,7 @@ from state.packet import CognitionPacket, TurnInput
 from state.request import TurnRequest
 from state.sections import Access
 from tools.catalogue.preferences import Preferences
-from tools.palette.choice import BRIEF_BEST, WORTH_SAVING
+from tools.palette.choice import BRIEF_BEST, BRIEF_LEAST, WORTH_SAVING
 from tools.servers.hub import McpHub
 
 TASKS = {name for name in READS | WRITES if "task" in name}
@@ -56,7 +56,7 @@ class Case:
 CASES = [
     Case("List my tasks", {"list_tasks", "list_overdue_tasks"}, WEB | DOCS - {"list_doc_pages"}),
     Case("show me my tasks", {"list_tasks", "get_task"}, WEB),
-    Case("Create a new task", {"create_task", "list_tasks"}, WEB - {"web_news"} | DOCS, Access.WRITE),
+    Case("Create a new task", {"create_task"}, WEB - {"web_news"} | DOCS, Access.WRITE),
     Case("Analyze project health", {"get_project", "get_project_status", "list_project_risks"}, WEB | DOCS),
     Case("Search the web for lighthouses", {*WEB}, {name for name in WRITES if "task" in name}),
     Case(f"How does {PRODUCT} work?", {*DOCS}, WEB),
@@ -70,7 +70,7 @@ async def test_the_right_few_tools_are_described(office: Session, case: Case):
     told = {entry.tool_name.removeprefix("office.") for entry in packet.context.palette if entry.shown != "name"}
     assert packet.tool_routing is not None
     assert packet.intent.access is case.access
-    assert len(told) == BRIEF_BEST
+    assert BRIEF_LEAST <= len(told) <= BRIEF_BEST
     assert case.told <= told
     assert not case.not_told & told
     assert packet.context.palette_tokens <= WORTH_SAVING

@@ -8,6 +8,7 @@ from support.discord_bots import ADA_ALONE, Workshop
 from support.discord_payloads import ADA, ADAS, BEN, BOT, LOBBY, Payload
 from support.discord_server import DiscordStandIn
 from support.graphs import session
+from support.mcp_servers import until
 from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
@@ -90,7 +91,7 @@ async def test_a_question_is_seen_to_lapse_after_a_restart(discord: DiscordStand
         question = await discord.question(ADAS)
     async with workshop.bot(WRITING):
         assert (await discord.answer(ADAS, LAPSED))["id"] == question["id"]
-    assert json.loads((workshop.home / "discord-questions.json").read_text()) == []
+        await until(lambda: json.loads((workshop.home / "discord-questions.json").read_text()) == [])
 
 
 async def test_a_press_that_comes_too_late_runs_nothing(discord: DiscordStandIn, workshop: Workshop):
