@@ -20,7 +20,7 @@ WHOLE_TOKENS = 4_000
 """A catalogue that takes no more is listed whole: choosing from it would save little."""
 FEWEST = 16
 """Tools that a context may list at least; at most half of a catalogue, so that it is a choice."""
-LISTED = 4
+LISTED = 3.5
 """Tokens of a list for each that a prompt's palette may take: a client is told of each tool in JSON."""
 NAMED_CHARS = 80
 """Of the description of a tool that is listed by name."""
@@ -68,7 +68,7 @@ def wanted_by(words: str, settings: RoutingContext, catalogue: Catalogue, **more
         words=words,
         access=access_of(words),
         size=min(settings.palette_size, max(FEWEST, len(catalogue) // 2)),
-        token_budget=LISTED * settings.palette_token_budget,
+        token_budget=int(LISTED * settings.palette_token_budget),
         text=text_of,
         **more,
     )
