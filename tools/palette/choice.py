@@ -11,8 +11,7 @@ from tools.palette.texts import LEVELS, tokens_of
 
 FULL_LEAST, FULL_BEST, FULL_SCORE = 2, 5, 0.55
 """How many of the best are shown in full beside those that always are, at least and at most; between, those whose score
-is at least this share of the best one's. On ten data sets these are 3.4 in the mean, and 70 % of the tools that were
-needed, of which the best four would hold 71 %."""
+is at least this share of the best one's: fewer, where one is far ahead."""
 FULL_SHARE = 1 / 3
 """The share of the budget for texts in full, while others wait for room: what the selection asks for may take all."""
 BRIEF_LEAST, BRIEF_BEST, BRIEF_SCORE = 4, 12, 0.15
