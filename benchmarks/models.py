@@ -23,21 +23,20 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.outputs import ChatResult
 from langchain_core.tools import StructuredTool
 from pydantic import PrivateAttr
 
+from benchmarks.ready import ReadyChat, ReadyModel
 from benchmarks.stand_ins import Shelf
 from benchmarks.tokens.counting import VOCABULARY, count, tokens
-from benchmarks.tokens.others import RecordingChat
 from benchmarks.tokens.sets import filesystem, livemcpbench
 from deciders.choosing import language_deciders
 from graph.building import build_graph
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model
 from models.openai.request_modes import RequestMode
-from state.base import TokenUsage
 from state.context import RoutingContext
 from state.errors import InputError
 from state.packet import CognitionPacket, TurnInput
@@ -119,10 +118,9 @@ class Side:
         return total
 
 
-class _Chat(RecordingChat):
-    """Calls the task's tool once, then answers; keeps what it is asked."""
+class _Chat(ReadyChat):
+    """Keeps what it is asked, and what it wrote."""
 
-    _task: Task = PrivateAttr(default=TASKS[0])
     _asked: list[Asked] = PrivateAttr(default_factory=list)
 
     def _generate(
@@ -132,16 +130,21 @@ class _Chat(RecordingChat):
         run_manager: CallbackManagerForLLMRun | None = None,
         **options: Any,
     ) -> ChatResult:
-        done = "tools" not in options or any(isinstance(message, ToolMessage) for message in messages)
-        call = {"name": self._task.tool, "args": self._task.params}
-        written = ANSWER if done else compact_json(call)
+        result = super()._generate(messages, stop, run_manager, **options)
+        said = result.generations[0].message
+        called = [{"name": call["name"], "args": call["args"]} for call in getattr(said, "tool_calls", [])]
+        written = compact_json(called[0]) if called else said.text
         self._asked.append(Asked(_billed(messages, compact_json(options.get("tools", []))), written))
-        message = AIMessage(ANSWER) if done else AIMessage("", tool_calls=[{**call, "id": "1"}])
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        return result
+
+    def takes_up(self, task: Task) -> list[Asked]:
+        """Do this task from now on; return the list that what it is asked will be in."""
+        self.tool, self.params, self._asked = task.tool, task.params, []
+        return self._asked
 
 
-class _Model(Model):
-    """Chooses what the task takes, which it must first be shown, and approves it; its words are the chat model's."""
+class _Model(ReadyModel):
+    """Keeps what it is asked beside what its chat model is."""
 
     chat: _Chat
 
@@ -154,16 +157,14 @@ class _Model(Model):
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
         """Answer rightly, and as briefly as the form lets it."""
-        task = self.chat._task
-        value: dict[str, Any] = {"reviews": [{"call": 1, "approved": True, "confidence": 0.95}]}
-        if form.name == "selection":
-            calls = [{"tool": task.tool, "params": task.params}]
-            value = {"action": "call", "calls": calls, "complete": True}
-            if not any(compact_json(task.tool) in choice.options for choice in form.choices):
-                value = {"action": "describe", "tools": [task.tool]}
+        answer = await super().answer(messages, form, sampling=sampling)
         schema = RequestMode().options(form, {}, is_openai=True)["extra_body"]["response_format"]
-        self.chat._asked.append(Asked(_billed(messages, compact_json(schema)), compact_json(value)))
-        return FormAnswer(compact_json(value), TokenUsage())
+        self.chat._asked.append(Asked(_billed(messages, compact_json(schema)), answer.text))
+        return answer
+
+
+def _chat() -> _Chat:
+    return _Chat(tool="", params={}, words=ANSWER)
 
 
 @dataclass
@@ -180,34 +181,34 @@ async def packetgate(catalogue: Catalogue, tasks: Sequence[Task]) -> Side:
     Raises:
         RuntimeError: a call did not run.
     """
-    side, model = Side("packetgate"), _Model(_Chat())
+    side, model = Side("packetgate"), _Model(_chat())
 
     async def source() -> Model:
         return model
 
     graph = build_graph(language_deciders(source, source), _Files(catalogue)).compile()
     for task in tasks:
-        model.chat._task, model.chat._asked = task, []
+        asked = model.chat.takes_up(task)
         state = await graph.ainvoke(TurnInput(messages=[HumanMessage(task.request)]), context=RoutingContext())
         packet = CognitionPacket.model_validate(state)
         if packet.response.candidate != ANSWER or [call.params for call in packet.routing.all_calls] != [task.params]:
             raise RuntimeError(f"{task.request!r} did not come to {task.tool}: {packet.response.candidate!r}")
-        side.turns.append(model.chat._asked)
+        side.turns.append(asked)
     return side
 
 
 async def plain(catalogue: Catalogue, tasks: Sequence[Task]) -> Side:
     """Do them by an agent that is given all tools."""
-    side, chat = Side("create_agent, plain tool calling"), _Chat()
+    side, chat = Side("create_agent, plain tool calling"), _chat()
     tools = [
         StructuredTool(name=tool.name, description=tool.full, args_schema=tool.input_schema, coroutine=_read)
         for tool in catalogue.values()
     ]
     agent = create_agent(chat, tools)
     for task in tasks:
-        chat._task, chat._asked = task, []
+        asked = chat.takes_up(task)
         await agent.ainvoke({"messages": [HumanMessage(task.request)]})
-        side.turns.append(chat._asked)
+        side.turns.append(asked)
     return side
 
 

@@ -1,6 +1,6 @@
 """Models that do everything right at once, and catalogues of any size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import count, islice, product
@@ -10,12 +10,13 @@ import numpy as np
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import PrivateAttr
 
 from benchmarks.ranking.data import tool_spec
 from benchmarks.tokens.others import RecordingChat
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model
-from state.base import TokenUsage, new_id
+from state.base import TokenUsage
 from state.printing import compact_json
 from tools.catalogue.catalogue import Catalogue
 from tools.ranking.encoder import Floats, sentence_encoder
@@ -42,6 +43,7 @@ class ReadyChat(RecordingChat):
     tool: str
     params: dict[str, Any]
     words: str
+    _ids: Iterator[int] = PrivateAttr(default_factory=lambda: count(1))
 
     def _generate(
         self,
@@ -53,9 +55,11 @@ class ReadyChat(RecordingChat):
         given = [tool["function"]["name"] for tool in options.get("tools", ())]
         message = AIMessage(self.words)
         if given and self.tool not in given:  # the form of a selection
-            message = AIMessage("", tool_calls=[{"name": given[0], "args": {"tools": [self.tool]}, "id": new_id()}])
+            message = AIMessage(
+                "", tool_calls=[{"name": given[0], "args": {"tools": [self.tool]}, "id": str(next(self._ids))}]
+            )
         elif given and not isinstance(messages[-1], ToolMessage):
-            message = AIMessage("", tool_calls=[{"name": self.tool, "args": self.params, "id": new_id()}])
+            message = AIMessage("", tool_calls=[{"name": self.tool, "args": self.params, "id": str(next(self._ids))}])
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _agenerate(

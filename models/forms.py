@@ -65,7 +65,7 @@ class AnswerForm:
                 return ANY_TEXT
             return ANY_OBJECT if one in open_to_any else one
 
-        body = map_schema(self.body, change)
+        body = map_schema(self.body, change) if widened or not listed else self.body
         parts = {name: rebased(part, f"#/$defs/{name}") for name, part in self.parts.items() if name not in widened}
         return {**body, "$defs": parts} if parts else dict(body)
 

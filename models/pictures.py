@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
@@ -102,10 +102,10 @@ def _has_parts(message: BaseMessage) -> bool:
 def _pictures(messages: Sequence[BaseMessage]) -> Iterator[dict[str, Any]]:
     for one in messages:
         if not isinstance(one.content, str):
-            yield from (part for part in one.content if isinstance(part, dict) and _is_picture(part))
+            yield from filter(_is_picture, one.content)
 
 
-def _is_picture(part: object) -> bool:
+def _is_picture(part: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(part, dict) and part.get("type") == "image"
 
 

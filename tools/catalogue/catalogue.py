@@ -49,7 +49,7 @@ class Catalogue(Mapping[str, ToolSpec]):
     def updated(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of `specs` under the same preferences; what is in both is not read again. Blocking."""
         new = Catalogue(specs, earlier=self, preferences=self.preferences, meaning=self._meaning)
-        _ = new.ledger, new.long_ledger, new.names_all  # here, where it holds up nobody
+        _ = new.ledger, new.long_ledger  # here, where it holds up nobody
         return new
 
     def limited(self, patterns: tuple[str, ...], channel: str) -> "Catalogue":
@@ -66,7 +66,7 @@ class Catalogue(Mapping[str, ToolSpec]):
             return self
         fewer = Catalogue((self[name] for name in names), earlier=self, meaning=self._meaning)
         fewer.preferences = self.preferences  # what stands in it is as the user prefers it already
-        _ = fewer.ledger, fewer.long_ledger, fewer.names_all
+        _ = fewer.ledger, fewer.long_ledger
         return fewer
 
     def __getitem__(self, name: str) -> ToolSpec:
@@ -145,14 +145,18 @@ class Catalogue(Mapping[str, ToolSpec]):
         return capabilities_ledger(self.servers, self.permanent)
 
     @cached_property
+    def _whole_ledger(self) -> str:
+        return whole_ledger(self.servers)
+
+    @property
     def names_all(self) -> bool:
         """Whether the ledger that tools are chosen by names every tool."""
-        return bool(whole_ledger(self.servers))
+        return bool(self._whole_ledger)
 
     @cached_property
     def long_ledger(self) -> str:
         """The ledger that tools are chosen by: it says more, of a small catalogue every tool's name."""
-        return whole_ledger(self.servers) or capabilities_ledger(self.servers, self.permanent, LONG_TOKENS)
+        return self._whole_ledger or capabilities_ledger(self.servers, self.permanent, LONG_TOKENS)
 
     def canonical(self, name: str) -> str | None:
         """Return the one tool that `name` can only mean: itself, another spelling, or its name without the server."""
