@@ -1,18 +1,16 @@
-"""Which decider serves each stage, given the models there are."""
+"""Which decider serves each stage, given the models there are.
+
+What asks models is imported where there is one: what they may write takes some hundred patterns to read.
+"""
 
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
-from deciders.language.answer import respond_by_model
-from deciders.language.decisions import DecisionSource, review_by_decisions
-from deciders.language.intent import left_to_selection
-from deciders.language.review import review_by_model, unless_spared
-from deciders.language.selection import select_by_model
 from deciders.protocols import D, Decider, Deciders, T
 from deciders.reflex.answer import respond_by_reflex
+from deciders.reflex.calls import review_by_reflex, select_by_reflex
 from deciders.reflex.intent import detect_by_reflex
-from deciders.reflex.review import review_by_reflex
-from deciders.reflex.selection import select_by_reflex
 from models.model import ModelSource
 from models.turns import in_turn
 from state.context import RoutingContext
@@ -20,6 +18,9 @@ from state.errors import DecisionError, ModelError
 from state.packet import CognitionPacket
 from tools.text.kept import KeptResults
 from tools.text.tokens import ESTIMATE, TokenCounter
+
+if TYPE_CHECKING:
+    from deciders.language.decisions import DecisionSource
 
 
 def reflex_deciders() -> Deciders:
@@ -33,6 +34,11 @@ def language_deciders(lite: ModelSource, prime: ModelSource, kept: KeptResults |
     Nothing stands in for the review: one that fails counts as 0.0, and the gate stays closed. Pictures are shown from
     where they are `kept`.
     """
+    from deciders.language.answer import respond_by_model
+    from deciders.language.intent import left_to_selection
+    from deciders.language.review import review_by_model, unless_spared
+    from deciders.language.selection import select_by_model
+
     return Deciders(
         intent=left_to_selection,
         selector=with_reflex(in_budget(partial(select_by_model, lite, kept=kept)), select_by_reflex),
@@ -43,8 +49,11 @@ def language_deciders(lite: ModelSource, prime: ModelSource, kept: KeptResults |
     )
 
 
-def reviewed_by(deciders: Deciders, endpoint: DecisionSource) -> Deciders:
+def reviewed_by(deciders: Deciders, endpoint: "DecisionSource") -> Deciders:
     """Return deciders of which a decision endpoint reviews. Nothing stands in for it either."""
+    from deciders.language.decisions import review_by_decisions
+    from deciders.language.review import unless_spared
+
     reviewer = in_budget(unless_spared(partial(review_by_decisions, endpoint)))
     return replace(deciders, reviewer=reviewer, reviewing=endpoint)
 

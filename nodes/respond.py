@@ -3,9 +3,8 @@
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
-from deciders.protocols import Responder
+from deciders.protocols import Answer, Responder
 from models.markup.links import inert
-from models.markup.stripping import NOTHING_LEFT, Cleaned, strip_markup
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import PacketState, Response, Status
@@ -20,12 +19,11 @@ async def respond(
 ) -> PacketUpdate:
     """Write the answer from the packet alone."""
     answer = await decider(packet, toolbox.known, packet.governance.settings)
-    clean = strip_markup(answer.text) if answer.decided_by == "model" else Cleaned(answer.text, 0)
+    text, violations = _without_markup(answer) if answer.decided_by == "model" else (answer.text, 0)
     dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
-    shown = inert(dropped + (answer.markdown or clean.text or NOTHING_LEFT), packet.spoken)
+    shown = inert(dropped + (answer.markdown or text), packet.spoken)
     kept = _kept(packet)
     shown += kept
-    violations = clean.violations
     told = dropped + answer.text + kept if answer.markdown else shown
     cut = f", {violations} pieces of tool markup cut out" if violations else ""
     return {
@@ -35,6 +33,14 @@ async def respond(
         "status": Status(state=PacketState.COMPLETED),
         "reasoning": packet.reasoning.noted(answer.reflection(STAGE, f"{len(shown):,} characters{cut}")),
     }
+
+
+def _without_markup(answer: Answer) -> tuple[str, int]:
+    """Return (what a model wrote without tool markup, how many pieces had to go)."""
+    from models.markup.stripping import NOTHING_LEFT, strip_markup  # here, because it takes some hundred patterns
+
+    clean = strip_markup(answer.text)
+    return clean.text or NOTHING_LEFT, clean.violations
 
 
 def _kept(packet: CognitionPacket) -> str:

@@ -139,9 +139,14 @@ def _mark(name: str) -> str:
 
 def _known() -> tuple[tuple[str, str], ...]:
     """Return every known secret with its name; those of the environment are as they are now."""
-    own = [(value, name) for name, value in os.environ.items() if _SECRET_VARIABLE.search(name) and value[:1] != "/"]
-    urls = [(_password(value), f"password in {name}") for name, value in os.environ.items() if "://" in value]
-    return tuple((value, name) for value, name in [*_learned.items(), *own, *urls] if len(value) >= LEAST)
+    held = [*_learned.items(), *_secrets_of(tuple(os.environ.items()))]
+    return tuple((value, name) for value, name in held if len(value) >= LEAST)
+
+
+@lru_cache(maxsize=2)
+def _secrets_of(environment: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    own = [(value, name) for name, value in environment if _SECRET_VARIABLE.search(name) and value[:1] != "/"]
+    return own + [(_password(value), f"password in {name}") for name, value in environment if "://" in value]
 
 
 def _password(url: str) -> str:

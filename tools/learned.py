@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,12 +12,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Form = TypeVar("Form")
-THREADS = 2
-"""Of one encoder."""
 
 
-def session_of(path: Path) -> Any:
+def session_of(path: Path, threads: int = 1) -> Any:
     """Return an encoder, ready to run in ONNX Runtime.
+
+    Args:
+        path: Its file.
+        threads: That share the work; more than one pays only where it reads several long texts at once.
 
     Raises:
         WeightsError: it is missing or broken.
@@ -24,7 +27,7 @@ def session_of(path: Path) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = THREADS
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads leave the cores to others
     options.log_severity_level = 3
@@ -34,8 +37,9 @@ def session_of(path: Path) -> Any:
         raise _broken(path, error) from error
 
 
-def tokenizer_of(path: Path, most: int | None = None) -> Any:
-    """Return a tokenizer that cuts a text after `most` tokens, if that is given, and pads none.
+@cache
+def tokenizer_of(path: Path) -> Any:
+    """Return a tokenizer that cuts no text and pads none, read once.
 
     Raises:
         WeightsError: it is missing or broken.
@@ -47,10 +51,7 @@ def tokenizer_of(path: Path, most: int | None = None) -> Any:
     except Exception as error:  # it raises nothing more specific
         raise _broken(path, error) from error
     tokenizer.no_padding()
-    if most is None:
-        tokenizer.no_truncation()
-    else:
-        tokenizer.enable_truncation(most)
+    tokenizer.no_truncation()
     return tokenizer
 
 

@@ -5,7 +5,7 @@ Every source counts alike. Beside the mix of all sources, one is kept for each s
 
 import argparse
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
+from benchmarks.train.trees import trees_of
 from tools.ranking.asked import BY_WORDS, asked_of
 from tools.ranking.bm25 import Lexical
 from tools.ranking.encoder import Encoder, SentenceEncoder, StaticEncoder
@@ -96,31 +97,6 @@ def fitted(parts: Sequence[Fitted], seed: int) -> Trees:
         weight=weights / weights.mean(),
     )
     return trees_of(lightgbm.train({**SETTINGS, "seed": seed}, data, ROUNDS).dump_model())
-
-
-def trees_of(model: Mapping[str, Any]) -> Trees:
-    """Return LightGBM's trees as arrays."""
-    trees = [list(_nodes(one["tree_structure"])) for one in model["tree_info"]]
-    shape = (len(trees), max(map(len, trees)))
-    feature, left, right = (np.zeros(shape, np.int16) for _ in range(3))
-    threshold, value = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-    for row, nodes in enumerate(trees):
-        place = {id(node): at for at, node in enumerate(nodes)}
-        for at, node in enumerate(nodes):
-            if "leaf_value" in node:
-                left[row, at] = right[row, at] = at
-                value[row, at] = node["leaf_value"]
-            else:
-                feature[row, at], threshold[row, at] = node["split_feature"], node["threshold"]
-                left[row, at], right[row, at] = place[id(node["left_child"])], place[id(node["right_child"])]
-    return Trees(feature, threshold, left, right, value)
-
-
-def _nodes(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield node
-    for child in ("left_child", "right_child"):
-        if child in node:
-            yield from _nodes(node[child])
 
 
 _NO_TREES = trees_of({"tree_info": [{"tree_structure": {"leaf_value": 0.0}}]})

@@ -11,6 +11,7 @@ import numpy as np
 
 from deciders.judge.encoding import encode_request, encode_tool, joined
 from tools.learned import session_of, tokenizer_of
+from tools.ranking import encoder as ranking
 from tools.spec.tool_spec import ToolSpec
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 WEIGHTS = Path(__file__).parent / "weights"
 AT_ONCE = 4
 """Tools that are read in one batch: what a batch needs of memory grows with it, what a tool takes of time does not."""
+THREADS = 2
 REMEMBERED = 64
 """Requests whose judgements are kept at hand."""
 
@@ -51,7 +53,8 @@ def judge(request: str, specs: Sequence[ToolSpec]) -> list[float]:
     """Return the probability that each tool serves the request, or part of it, in their order. Blocking when new."""
     known = _known(request)
     new = [spec for spec in specs if spec not in known]
-    known |= zip(new, load_encoder(WEIGHTS).judge(request, new), strict=True)
+    if new:
+        known |= zip(new, load_encoder(WEIGHTS).judge(request, new), strict=True)
     return [known[spec] for spec in specs]
 
 
@@ -63,12 +66,12 @@ def _known(request: str) -> dict[ToolSpec, float]:
 
 @lru_cache(maxsize=2)
 def load_encoder(folder: Path) -> Encoder:
-    """Return the encoder whose files are in a folder, read once.
+    """Return the encoder whose weights are in a folder, read once; its vocabulary is that of the ranking.
 
     Raises:
         WeightsError: they are missing or broken.
     """
-    return Encoder(session_of(folder / "judge.onnx"), tokenizer_of(folder / "tokenizer.json"))
+    return Encoder(session_of(folder / "judge.onnx", THREADS), tokenizer_of(ranking.WEIGHTS / ranking.VOCABULARY))
 
 
 def _batch(pairs: Sequence[tuple[list[int], list[int], list[int]]]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from deciders.judge.judge import judge
 from deciders.reflex.practice import built_in, is_practised, practised
 from deciders.reflex.reading import access_of, asks, asks_advice, is_question, mentions_in, senses_of, verbs_in
-from deciders.reflex.serving import Signals, Sureness, log_odds, shares
+from deciders.reflex.serving import Signals, Sureness, log_odds, score, shares
 from deciders.values.filling import TOLD, Filling, fill_each, filled_by, takes_path
 from deciders.values.mentions import EDGES, Span, read
 from deciders.values.tokens import tokens_of
@@ -19,8 +19,6 @@ from state.sections import Access
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.subject import documents
 from tools.ranking.bm25 import Ranked
-from tools.ranking.encoder import vector_of
-from tools.ranking.text import text_of
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
 
@@ -28,6 +26,10 @@ ENOUGH = 0.5
 """Probability that some tool serves from which one is called."""
 CANDIDATES = 12
 """Tools, of those ranked best, that are looked at."""
+REACH = 4.0
+"""How far below the best, or below none, a tool scores that is not judged: no judgement weighs as much."""
+UNLIKELY = -2.0
+"""Log odds that it counts as being given."""
 READ = 2_000
 """Characters of a request that are compared with a tool."""
 PRACTISED = 3
@@ -113,19 +115,26 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
     ranked = catalogue.ranking.rank(text, limit=CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
     names = dict.fromkeys([*hits, *_beside(text, catalogue), also])
-    specs = [
-        catalogue[name] for name in names if name in catalogue and (name == also or not _replaced(name, catalogue))
-    ]
-    judged = dict(zip([spec.name for spec in specs], judge(text, specs), strict=True))
+    names = [name for name in names if name in catalogue and (name == also or not _replaced(name, catalogue))]
+    near = catalogue.ranking.nearness(text[:READ], names)
     best = ranked[0].score if ranked else 0.0
     outright = catalogue.named_in(text)
     seen = [
-        Fit(spec, _seen(spec, text, hits.get(spec.name), best, judged[spec.name], outright=spec.name in outright))
-        for spec in specs
+        Fit(spec, _seen(spec, text, hits.get(spec.name), best, near[spec.name], outright=spec.name in outright))
+        for spec in map(catalogue.__getitem__, names)
     ]
-    ordered = sorted(_shared(seen), key=_first)
+    ordered = sorted(_shared(_judged(seen, text)), key=_first)
     first = [*ordered[:FILLED], *(one for one in ordered[FILLED:] if one.spec.name == also)]
     return sorted(_shared([_with_arguments(one, text, now) for one in first]), key=_first)
+
+
+def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
+    """Return the fits with what the judge says of each that it may bring to the front, or have none serve instead."""
+    scores = [score(fit.signals) for fit in fits]
+    within = [one >= max([0.0, *scores]) - REACH for one in scores]
+    said = iter(judge(text, [fit.spec for fit, asked in zip(fits, within, strict=True) if asked]))
+    odds = [log_odds(next(said)) if asked else UNLIKELY for asked in within]
+    return [replace(fit, signals=fit.signals._replace(judged=one)) for fit, one in zip(fits, odds, strict=True)]
 
 
 def _replaced(name: str, catalogue: Catalogue) -> bool:
@@ -169,9 +178,9 @@ def _beside(text: str, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _seen(
-    spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, best: float, judged: float, *, outright: bool
+    spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, best: float, near: float, *, outright: bool
 ) -> Signals:
-    """Return what is seen of a tool before its arguments are looked for."""
+    """Return what is seen of a tool before it is judged and its arguments are looked for."""
     bare = without_name(text, spec)
     place, hit = ranked or (CANDIDATES, None)
     names_path, asked = bool(mentions_in(bare).paths), access_of(text)
@@ -179,8 +188,7 @@ def _seen(
     verb = bool({*senses} & {*words, *senses_of(words)} or {*verbs} & {*words})
     terms = query_terms(bare)
     return Signals(
-        judged=log_odds(judged),
-        near=float(vector_of(text[:READ]) @ vector_of(text_of(spec))),
+        near=near,
         known=len(hit.terms) / len(terms) if hit and terms else 0.0,
         named=min(1.0, len(hit.name_terms) / len(words)) if hit and words else 0.0,
         place=1 / (1 + place),

@@ -4,7 +4,6 @@ import asyncio
 from datetime import datetime
 
 from deciders.protocols import IntentDecision
-from deciders.reflex.fit import ENOUGH, fits_of, needed
 from deciders.reflex.following import request_of
 from deciders.reflex.reading import access_of, is_small_talk, parts_in, steps_in
 from state.context import RoutingContext
@@ -48,6 +47,8 @@ def _decided(needs: bool, intent: str, access: Access, why: str) -> IntentDecisi
 
 def _judge(step: str, catalogue: Catalogue, now: datetime) -> tuple[bool, str]:
     """Return (needs a tool, why): it does where any part of it does."""
+    from deciders.reflex.fit import ENOUGH, fits_of, needed  # here, because numpy is slow to load
+
     if not catalogue:
         return False, "no tools are connected"
     found = [fits for part in parts_in(step) if (fits := fits_of(part, catalogue, now))]

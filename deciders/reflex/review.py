@@ -1,6 +1,5 @@
 """Review without a model: how probably a call is right, and each check that does not hold, in words."""
 
-import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,6 @@ from deciders.reflex.reading import access_of, parts_in, steps_in
 from deciders.reflex.serving import sure
 from deciders.values.filling import Filling
 from state.base import ConfidenceSource
-from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall
 from tools.catalogue.catalogue import Catalogue
@@ -30,12 +28,11 @@ OTHERWISE = 0.2
 """Probability of an argument that the request was not read for."""
 
 
-async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-    """Approve of calls whose arguments are the user's and whose risk the request asks for, as surely as they fit it."""
-    return await asyncio.to_thread(_review, packet, catalogue)
+def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
+    """Approve of calls whose arguments are the user's and whose risk the request asks for, as surely as they fit it.
 
-
-def _review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
+    Blocking.
+    """
     reviews = tuple(_judge(call, packet, catalogue) for call in packet.routing.calls)
     fitted = all(one.confidence_source is ConfidenceSource.CALIBRATED for one in reviews)
     source = ConfidenceSource.CALIBRATED if fitted else ConfidenceSource.RULE

@@ -1,6 +1,5 @@
 """Choosing a tool without a model: the likeliest that serves, if one is likely to, and arguments from the request."""
 
-import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +10,6 @@ from deciders.reflex.following import request_of
 from deciders.reflex.reading import access_of, parts_in, steps_in
 from deciders.values.filling import LIKELY, Filling, answer, fill
 from state.base import ConfidenceSource
-from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
 from tools.catalogue.catalogue import Catalogue
@@ -34,12 +32,8 @@ class _Part:
     """What "tomorrow" is reckoned from."""
 
 
-async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-    """Choose from the palette for each part of the step; off it only when nothing on it fits."""
-    return await asyncio.to_thread(_select, packet, catalogue)
-
-
-def _select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+    """Choose from the palette for each part of the step; off it only when nothing on it fits. Blocking."""
     steps = steps_in(request_of(packet))
     step = steps[min(packet.routing.step, len(steps) - 1)]
     corrects = any(one.says_instead for one in packet.governance.approvals)

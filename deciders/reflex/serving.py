@@ -92,12 +92,16 @@ class Fitted(NamedTuple):
 
 def shares(candidates: Sequence[Signals], fitted: Fitted | None = None) -> list[float]:
     """Return the probability that each is the one that serves; what is left to 1 is that none does."""
-    weights = (fitted or load_fitted()).serving
-    scores = [_product(one, weights) for one in candidates]
+    scores = [score(one, fitted) for one in candidates]
     most = max([0.0, *scores])
     powers = [math.exp(score - most) for score in scores]
     total = math.exp(-most) + sum(powers)
     return [power / total for power in powers]
+
+
+def score(signals: Signals, fitted: Fitted | None = None) -> float:
+    """Return the log odds that a candidate serves rather than none."""
+    return _product(signals, (fitted or load_fitted()).serving)
 
 
 def sure(told: Sureness, fitted: Fitted | None = None) -> float:

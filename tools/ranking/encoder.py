@@ -4,11 +4,11 @@ One text at a time goes through the encoder: its activations are quantised by wh
 must not depend on its neighbours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,15 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 Floats = NDArray[np.float32]
+Shipped = TypeVar("Shipped")
 
 WEIGHTS = Path(__file__).with_name("weights")
+VOCABULARY = "tokenizer.json"
+"""Of all that reads texts without a language model."""
 TOKENS = 72
 """Of a text, that are read."""
+REMEMBERED = 4_096
+"""Texts whose vectors are kept at hand."""
 
 
 class Encoder(Protocol):
@@ -40,7 +45,7 @@ class Encoder(Protocol):
 
 
 class SentenceEncoder:
-    """The fine-tuned encoder, in ONNX Runtime. It is loaded when it is first used."""
+    """The fine-tuned encoder, in ONNX Runtime. It is loaded when it is first used; vectors made lately are kept."""
 
     floor = 0.22
 
@@ -49,6 +54,7 @@ class SentenceEncoder:
         self._lock = Lock()
         self._loaded: Any = None
         self.name = f"sentence-encoder-{VERSION}"
+        self._row = lru_cache(REMEMBERED)(self._encoded)
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Return the texts' vectors.
@@ -56,23 +62,20 @@ class SentenceEncoder:
         Raises:
             WeightsError: its files are missing or broken.
         """
-        session, tokenizer = self._parts()
-        rows = [self._vector(session, tokenizer, text) for text in texts]
-        return np.concatenate(rows) if rows else np.zeros((0, 1), np.float32)
+        return np.concatenate([self._row(text) for text in texts]) if texts else np.zeros((0, 1), np.float32)
 
-    def _vector(self, session: Any, tokenizer: Any, text: str) -> Floats:
-        read = tokenizer.encode(readable(text))
-        inputs = {
-            "input_ids": np.array([read.ids], np.int64),
-            "attention_mask": np.ones((1, len(read.ids)), np.int64),
-        }
+    def _encoded(self, text: str) -> Floats:
+        session, tokenizer = self._parts()
+        read = tokenizer.encode(readable(text)).ids
+        ids = read if len(read) <= TOKENS else [*read[: TOKENS - 1], read[-1]]
+        inputs = {"input_ids": np.array([ids], np.int64), "attention_mask": np.ones((1, len(ids)), np.int64)}
         row: Floats = session.run(None, inputs)[0]
         return row
 
     def _parts(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
-                self._loaded = session_of(self._folder / "encoder.onnx"), _tokenizer(self._folder)
+                self._loaded = session_of(self._folder / "encoder.onnx"), tokenizer_of(self._folder / VOCABULARY)
         loaded: tuple[Any, Any] = self._loaded
         return loaded
 
@@ -102,15 +105,16 @@ class StaticEncoder:
         read = tokenizer.encode_batch([*map(readable, texts)], add_special_tokens=False)
         rows = np.zeros((len(texts), words.shape[1]), np.float32)
         for place, one in enumerate(read):
-            if one.ids:
-                rows[place] = (words[one.ids].astype(np.float32) * scale[one.ids, None]).mean(0)
+            if ids := one.ids[:TOKENS]:
+                rows[place] = (words[ids].astype(np.float32) * scale[ids, None]).mean(0)
         return _of_length_one(rows)
 
     def _parts(self) -> tuple[Any, Any, Any]:
         with self._lock:
             if self._loaded is None:
                 arrays = arrays_of(self._folder / "static.npz")
-                self._loaded = arrays["words"], arrays["scale"].astype(np.float32), _tokenizer(self._folder)
+                vocabulary = tokenizer_of(self._folder / VOCABULARY)
+                self._loaded = arrays["words"], arrays["scale"].astype(np.float32), vocabulary
         loaded: tuple[Any, Any, Any] = self._loaded
         return loaded
 
@@ -137,16 +141,19 @@ class GivenEmbeddings:
         return _of_length_one(rows)
 
 
-@cache
 def sentence_encoder(folder: Path = WEIGHTS) -> SentenceEncoder:
     """Return the encoder of a folder, one a process."""
-    return SentenceEncoder(folder)
+    return _shared(SentenceEncoder, folder)
+
+
+def static_encoder(folder: Path = WEIGHTS) -> StaticEncoder:
+    """Return the vectors of words of a folder, one a process."""
+    return _shared(StaticEncoder, folder)
 
 
 @cache
-def static_encoder(folder: Path = WEIGHTS) -> StaticEncoder:
-    """Return the vectors of words of a folder, one a process."""
-    return StaticEncoder(folder)
+def _shared(kind: Callable[[Path], Shipped], folder: Path) -> Shipped:
+    return kind(folder)
 
 
 def _of_length_one(rows: Floats) -> Floats:
@@ -155,13 +162,8 @@ def _of_length_one(rows: Floats) -> Floats:
     return unit
 
 
-def _tokenizer(folder: Path) -> Any:
-    return tokenizer_of(folder / "tokenizer.json", TOKENS)
-
-
-@lru_cache(maxsize=4_096)
 def vector_of(text: str) -> Floats:
-    """Return a text's vector by the encoder that is shipped; those asked for lately are kept. Blocking.
+    """Return a text's vector by the encoder that is shipped. Blocking.
 
     Raises:
         WeightsError: its files are missing or broken.

@@ -78,6 +78,18 @@ class Ranking:
         best = heapq.nsmallest(limit, scores, key=lambda name: (-scores[name], name))
         return [self._lexical.ranked(name, scores[name], asked.words) for name in best]
 
+    def nearness(self, request: str, names: Iterable[str]) -> dict[str, float]:
+        """Return the cosine of the request and each of the tools, by the encoder that is shipped. Blocking.
+
+        Raises:
+            WeightsError: what was learned is missing or broken.
+        """
+        from tools.ranking.encoder import sentence_encoder, vector_of
+
+        asked, space = vector_of(request), self._best_space() if self._specs else None
+        made = space if space and space.encoder is sentence_encoder() else None
+        return {name: float(asked @ (made.row(name) if made else vector_of(self._texts[name]))) for name in names}
+
     def unknown_words(self, request: str) -> tuple[str, ...]:
         """Return the request's words that no tool knows in any form, in order."""
         words = words_by_stem(request)

@@ -73,12 +73,18 @@ class Space:
         self.texts = texts
         """What was read of the tools, by name."""
         self.rows = np.ascontiguousarray(rows, np.float32)
+        self.encoder = vectors.encoder
         self.place = {name: place for place, name in enumerate(texts)}
         """A tool's row."""
         self.is_final = kind == "fine"
         self._names = list(texts)
         self._mix = mix
         self._vectors = vectors
+
+    def row(self, name: str) -> Floats:
+        """Return a tool's vector."""
+        row: Floats = self.rows[self.place[name]]
+        return row
 
     def scores(self, asked: Asked, lexical: Lexical) -> Mapping[str, float]:
         """Return the score of each candidate, from 0 to 1."""
@@ -93,7 +99,7 @@ class Space:
         cosines = [np.einsum("ij,j->i", self.rows, self._vectors.of_request(text)) for text in asked.texts]
         whole, part = cosines[0], np.maximum.reduce(cosines)  # einsum: no threads to wake, the same whoever runs beside
         near = [*_largest(whole, BY_VECTOR), *(_largest(part, BY_PART) if len(asked.texts) > 1 else ())]
-        floor = self._vectors.encoder.floor
+        floor = self.encoder.floor
         names = list(dict.fromkeys([*asked.best, *(self._names[at] for at in near if part[at] >= floor)]))
         if not names:
             return names, np.zeros((0, len(NAMES)), np.float32)

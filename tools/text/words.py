@@ -70,6 +70,6 @@ def stem_of(word: str) -> str:
 
 @cache
 def _porter() -> Any:
-    import snowballstemmer
+    import Stemmer
 
-    return snowballstemmer.stemmer("porter")
+    return Stemmer.Stemmer("porter")

@@ -4,7 +4,6 @@ With folds, each tool of Seal-Tools and of our own requests is left out in turn;
 """
 
 import argparse
-import json
 import random
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,12 +11,16 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 from benchmarks.train.filling import examples as known
 from benchmarks.train.filling.examples import Example
 from benchmarks.train.filling.fitting import NOW, fit, groups, same
 from deciders.values import filling
-from deciders.values.model import TREES, Model
+from deciders.values.features import NAMES, VERSION
+from deciders.values.model import TREES
 from deciders.values.schema import Parameter, parameters_of
+from tools.ranking.trees import Trees
 
 UTTERANCES, MADE = 500, 2_500
 CAPITALISED = 0.5
@@ -40,8 +43,8 @@ def main() -> None:
     strangers = [one for example in seal[:400] for one in parameters_of(example.tool)]
     if not given.folds:
         made = _trained([*own, *seal, *pointed], strangers, rng)
-        TREES.write_text(json.dumps(made, separators=(",", ":")) + "\n", "utf-8")
-        sys.stdout.write(f"{len(made['roots'])} trees, {len(made['leaves'])} leaves\n")
+        np.savez_compressed(TREES, version=VERSION, features=np.array(NAMES), **made.arrays("values"))
+        sys.stdout.write(f"{len(made.feature)} trees\n")
         return
     tools = sorted({one.tool.name for one in (*own, *seal)})
     rng.shuffle(tools)
@@ -49,7 +52,7 @@ def main() -> None:
     found: list[tuple[Example, dict[str, Any]]] = []
     for at in range(given.folds if given.all_folds else 1):
         kept = [one for one in (*own, *seal) if fold[one.tool.name] != at]
-        model = Model.of(_trained([*kept, *pointed], strangers, rng))
+        model = _trained([*kept, *pointed], strangers, rng)
         with patch.object(filling, "model", lambda model=model: model):
             tested = [one for one in (*own, *seal) if fold[one.tool.name] == at]
             found += [(one, filling.fill(one.tool, one.request, now=NOW).params) for one in tested]
@@ -61,7 +64,7 @@ def main() -> None:
         _report(title, kept_rows, 0 if "several" in title else given.errors)
 
 
-def _trained(examples: Sequence[Example], strangers: list[Parameter], rng: random.Random) -> dict[str, Any]:
+def _trained(examples: Sequence[Example], strangers: list[Parameter], rng: random.Random) -> Trees:
     written = [known.capitalised(one) if rng.random() < CAPITALISED else one for one in examples]
     mixed = [known.with_strangers(one, strangers, rng) if rng.random() < 0.3 else one for one in written]
     bare = [known.undescribed(one) if rng.random() < UNDESCRIBED else one for one in mixed]

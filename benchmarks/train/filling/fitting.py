@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.train.filling.examples import Example
+from benchmarks.train.trees import trees_of
 from deciders.values.candidates import Candidate, candidates
-from deciders.values.features import NAMES, VERSION, Matrix, Scene
+from deciders.values.features import Matrix, Scene
 from deciders.values.mentions import read
 from deciders.values.schema import Parameter, parameters_of
+from tools.ranking.trees import Trees
 
 NOW = datetime(2026, 1, 15, 9)
 SHOWN = 45
@@ -129,8 +131,8 @@ def _squeezed(text: str) -> str:
     return text.lower().translate(str.maketrans("", "", " ,./-_*^'\"`"))
 
 
-def fit(learned: Sequence[Group], *, seed: int = 1, rounds: int = ROUNDS) -> dict[str, Any]:
-    """Return the trees, as they are stored."""
+def fit(learned: Sequence[Group], *, seed: int = 1, rounds: int = ROUNDS) -> Trees:
+    """Return the trees."""
     import lightgbm
 
     sizes = [len(group.right) for group in learned]
@@ -152,26 +154,4 @@ def fit(learned: Sequence[Group], *, seed: int = 1, rounds: int = ROUNDS) -> dic
         "num_threads": 1, "deterministic": True, "verbose": -1,
     }  # fmt: skip
     data = lightgbm.Dataset(np.concatenate([group.rows for group in learned]), right)
-    return stored(lightgbm.train(settings, data, rounds).dump_model()["tree_info"])
-
-
-def stored(trees: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return trees as flat lists; a child below zero is a leaf."""
-    made: dict[str, Any] = {"roots": [], "feature": [], "threshold": [], "children": [], "leaves": []}
-    depth = 0
-
-    def put(node: dict[str, Any], level: int) -> int:
-        nonlocal depth
-        depth = max(depth, level)
-        if "leaf_value" in node:
-            made["leaves"].append(round(node["leaf_value"], 5))
-            return ~(len(made["leaves"]) - 1)
-        at = len(made["feature"])
-        made["feature"].append(node["split_feature"])
-        made["threshold"].append(float(np.float32(node["threshold"])))
-        made["children"].append([0, 0])
-        made["children"][at] = [put(node["left_child"], level + 1), put(node["right_child"], level + 1)]
-        return at
-
-    made["roots"] = [put(tree["tree_structure"], 0) for tree in trees]
-    return {"version": VERSION, "features": list(NAMES), "depth": depth, **made}
+    return trees_of(lightgbm.train(settings, data, rounds).dump_model())

@@ -5,7 +5,6 @@ vocabulary. What was read and what was reached is printed as it goes, as JSON.
 """
 
 import argparse
-import shutil
 from pathlib import Path
 
 from deciders.judge.judge import WEIGHTS
@@ -42,7 +41,6 @@ def main() -> None:
 
         WEIGHTS.mkdir(exist_ok=True)
         export(given.base, given.out / "judge.pt", WEIGHTS / "judge.onnx")
-        shutil.copy(given.base / "tokenizer.json", WEIGHTS / "tokenizer.json")
     if "fit" in given.stages:
         from benchmarks.train.judging.fitting import fit
 

@@ -18,7 +18,7 @@ from deciders.choosing import language_deciders
 from deciders.gate import FAILED_REVIEW, gated
 from deciders.outcome import routing_after
 from deciders.protocols import Selection
-from deciders.reflex.selection import select_by_reflex
+from deciders.reflex.calls import select_by_reflex
 from models.endpoint import Endpoint
 from models.model import Model, ModelSource
 from models.openai.connect import connect

@@ -6,7 +6,7 @@ from support.packets import CONTEXT, FILES, done, needs, packet
 
 from deciders.gate import gated
 from deciders.protocols import CallReview
-from deciders.reflex.review import review_by_reflex
+from deciders.reflex.calls import review_by_reflex
 from state.base import ConfidenceSource
 from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus

@@ -7,7 +7,7 @@ import pytest
 from support.packets import CONTEXT, FILES, packet, tool
 
 from deciders.protocols import Selection
-from deciders.reflex.selection import select_by_reflex
+from deciders.reflex.calls import select_by_reflex
 from graph.composition import make_hub
 from graph.settings import Settings
 from state.context import RoutingContext
