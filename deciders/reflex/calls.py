@@ -1,4 +1,4 @@
-"""Which call, and whether it is right, without a model: in a thread, where what reads it is imported when first asked."""
+"""Which call, and whether it is right, without a model: in a thread, which imports what reads it when first asked."""
 
 import asyncio
 

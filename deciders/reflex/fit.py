@@ -117,10 +117,9 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
     names = dict.fromkeys([*hits, *_beside(text, catalogue), also])
     names = [name for name in names if name in catalogue and (name == also or not _replaced(name, catalogue))]
     near = catalogue.ranking.nearness(text[:READ], names)
-    best = ranked[0].score if ranked else 0.0
     outright = catalogue.named_in(text)
     seen = [
-        Fit(spec, _seen(spec, text, hits.get(spec.name), best, near[spec.name], outright=spec.name in outright))
+        Fit(spec, _seen(spec, text, hits.get(spec.name), near[spec.name], outright=spec.name in outright))
         for spec in map(catalogue.__getitem__, names)
     ]
     ordered = sorted(_shared(_judged(seen, text)), key=_first)
@@ -177,9 +176,7 @@ def _beside(text: str, catalogue: Catalogue) -> Iterator[str]:
         yield from [name for name in catalogue.samples if takes_path(catalogue[name])][:FILLED]
 
 
-def _seen(
-    spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, best: float, near: float, *, outright: bool
-) -> Signals:
+def _seen(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near: float, *, outright: bool) -> Signals:
     """Return what is seen of a tool before it is judged and its arguments are looked for."""
     bare = without_name(text, spec)
     place, hit = ranked or (CANDIDATES, None)
@@ -192,16 +189,13 @@ def _seen(
         known=len(hit.terms) / len(terms) if hit and terms else 0.0,
         named=min(1.0, len(hit.name_terms) / len(words)) if hit and words else 0.0,
         place=1 / (1 + place),
-        behind=min(3.0, best - hit.score) if hit else 3.0,
         verb=float(verb),
         outright=float(outright),
         path=float(names_path and takes_path(spec)),
-        no_path=float(names_path and not takes_path(spec)),
         implied=float(names_path and asked is Access.READ and (not senses or "read" in senses) and "read" in words),
         documents=float(is_question(bare) and hit is not None and documents(spec, hit, bare)),
         answers=float(asks(bare) and takes_query(spec)),
         practised=practised(text, spec),
-        above=float(spec.risk.severity > max(risk.severity for risk in asked.risks)),
         below=float(asked is Access.WRITE and spec.risk is Risk.READ and not verb),
         otherwise=float(asked is not Access.READ and not verb),
         deprecated=float("deprecated" in spec.full.lower()),

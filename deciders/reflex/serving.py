@@ -28,16 +28,12 @@ class Signals(NamedTuple):
     """Share of the words of its name that the request holds."""
     place: float = 0.0
     """1 for the best ranked, 1/2 for the second, and so on."""
-    behind: float = 0.0
-    """How far the score of its ranking is below the best."""
     verb: float = 0.0
     """Its name says what the request's verb may stand for."""
     outright: float = 0.0
     """It is called by its name."""
     path: float = 0.0
     """A file is named, and it takes one."""
-    no_path: float = 0.0
-    """A file is named, and it takes none."""
     implied: float = 0.0
     """A file is named and no more asked for than to read it, and the tool's name says that it reads."""
     documents: float = 0.0
@@ -46,8 +42,6 @@ class Signals(NamedTuple):
     """Something is asked, and all that it needs is what to look for."""
     practised: float = 0.0
     """Log odds that people ask so for it; of built-in tools only."""
-    above: float = 0.0
-    """It does more than the request asks for: it writes, say, where only reading is asked for."""
     below: float = 0.0
     """It only reads, where the request asks for a change that its name does not say."""
     otherwise: float = 0.0

@@ -60,10 +60,9 @@ class Candidates:
         """The tools that the request names, and the best ranked: only wishes get their place before them."""
         self.pool = sorted(catalogue.pool(wanted.context_type), key=lambda name: not self.is_asked_for(name))
         """The tools that the conversation begins with; those that it asks for first."""
-        speaking = {hit.name for hit in self.hits if hit.terms} | {*self.pool, *catalogue.permanent, *wanted.recent}
         canonical = {name: catalogue.canonical(name) for name in (*wanted.described, *wanted.missed)}
         self.wishes = tuple(
-            dict.fromkeys(name for name in canonical.values() if name and (not wanted.guarded or name in speaking))
+            dict.fromkeys(name for name in canonical.values() if name and (not wanted.guarded or self._speaks(name)))
         )
         """What the selection asked for."""
         self._described = {canonical[name] for name in wanted.described}
@@ -95,16 +94,23 @@ class Candidates:
         spec = self._catalogue[name]
         return spec.risk in self._wanted.access.risks and (not spec.is_external or self.subject.outside)
 
+    def _speaks(self, name: str) -> bool:
+        """Whether a tool has to do with the user's words, or with the session."""
+        known = name in self.pool or name in self._catalogue.permanent or name in self._wanted.recent
+        return known or any(hit.name == name and hit.terms for hit in self.hits)
+
     def note(self) -> str:
         """Say what is out of the ordinary."""
-        speaking = [hit for hit in self.hits if hit.terms] or self.hits
-        wanted, fitting = self._wanted, [self._catalogue[hit.name].risk for hit in speaking]
+        wanted = self._wanted
         if wanted.context_type != GENERAL and not self._catalogue.pool(wanted.context_type):
             return f"no tool is there for a conversation on {wanted.context_type!r}"
-        if fitting and not wanted.access.risks.intersection(fitting):
-            risks = " and ".join(sorted(set(fitting)))
-            return f"nothing else fits this {wanted.access} request, so {risks} tools are offered"
-        return ""
+        risks = {hit.name: self._catalogue[hit.name].risk for hit in self.hits}
+        if any(risks[hit.name] in wanted.access.risks and hit.terms for hit in self.hits):
+            return ""
+        offered = {risks[hit.name] for hit in [hit for hit in self.hits if hit.terms] or self.hits}
+        if not offered or offered & wanted.access.risks:
+            return ""
+        return f"nothing else fits this {wanted.access} request, so {' and '.join(sorted(offered))} tools are offered"
 
     def _ranked_hits(self) -> list[Ranked]:
         """Rank by the request's words; by the session's subject where they tell nothing."""

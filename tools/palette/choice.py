@@ -97,9 +97,12 @@ class _Room:
         """
         for name in names:
             before = self.shown.get(name)
+            if before is None and len(self.shown) >= self._wanted.size:
+                continue
+            if before is not None and LEVELS.index(shown) <= LEVELS.index(before):
+                continue
             more = self._tokens(name, shown) - (self._tokens(name, before) if before else 0)
-            fits = self.spent + more <= limit and (before or len(self.shown) < self._wanted.size)
-            if LEVELS.index(shown) > (LEVELS.index(before) if before else -1) and (fits or (must and not self.shown)):
+            if self.spent + more <= limit or (must and not self.shown):
                 self.shown[name] = shown
                 self.spent += more
 

@@ -8,7 +8,7 @@ import heapq
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
@@ -66,18 +66,6 @@ _Index = dict[str, dict[str, Held]]
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """A tool and how well it fits; higher is better, always above 0."""
-
-    name: str
-    score: float
-    terms: frozenset[str] = frozenset()
-    """Words of the request that the tool knows."""
-    name_terms: frozenset[str] = frozenset()
-    """Those that its name or its server's holds."""
-
-
-@dataclass(frozen=True)
 class _Entry:
     """A tool in the index, by its stems."""
 
@@ -87,6 +75,31 @@ class _Entry:
     server: frozenset[str]
     length: int
     """In words that say something, each field once."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A tool and how well it fits; higher is better, always above 0."""
+
+    name: str
+    score: float
+    words: Mapping[str, set[str]] = field(default_factory=dict, repr=False, compare=False)
+    """Of the request, by their stems."""
+    entry: _Entry | None = field(default=None, repr=False, compare=False)
+    """What the index holds of the tool."""
+
+    @property
+    def terms(self) -> frozenset[str]:
+        """Words of the request that the tool knows."""
+        return self._said(self.entry.held) if self.entry else frozenset()
+
+    @property
+    def name_terms(self) -> frozenset[str]:
+        """Those that its name or its server's holds."""
+        return self._said(self.entry.name | self.entry.server) if self.entry else frozenset()
+
+    def _said(self, stems: Collection[str]) -> frozenset[str]:
+        return frozenset(chain.from_iterable(said for stem, said in self.words.items() if stem in stems))
 
 
 class Lexical:
@@ -160,13 +173,8 @@ class Lexical:
         return scores
 
     def ranked(self, name: str, score: float, words: Mapping[str, set[str]]) -> Ranked:
-        """Return a tool with its score and the words, by their stems, that it shares with the request."""
-        entry = self._entries[name]
-
-        def asked(stems: Collection[str]) -> frozenset[str]:
-            return frozenset(chain.from_iterable(said for stem, said in words.items() if stem in stems))
-
-        return Ranked(name, score, terms=asked(entry.held), name_terms=asked(entry.name | entry.server))
+        """Return a tool with its score, for a request's words by their stems."""
+        return Ranked(name, score, words, self._entries[name])
 
 
 def words_by_stem(request: str) -> dict[str, set[str]]:
@@ -178,13 +186,13 @@ def words_by_stem(request: str) -> dict[str, set[str]]:
 
 
 def _entry(spec: ToolSpec) -> _Entry:
-    words = {field: words_in(text) for field, text in _texts_of(spec).items()}
-    stems = {field: [stem_of(word) for word in said if word not in STOP_WORDS] for field, said in words.items()}
+    words = {part: words_in(text) for part, text in _texts_of(spec).items()}
+    stems = {part: [stem_of(word) for word in said if word not in STOP_WORDS] for part, said in words.items()}
     sums: defaultdict[str, float] = defaultdict(float)
     counts: defaultdict[str, int] = defaultdict(int)
-    for place, (field, (weight, usual_length)) in enumerate(FIELDS.items()):
-        length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words[field]) / usual_length
-        for stem, often in Counter(stems[field]).items():
+    for place, (part, (weight, usual_length)) in enumerate(FIELDS.items()):
+        length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words[part]) / usual_length
+        for stem, often in Counter(stems[part]).items():
             sums[stem] += often * weight / length
             counts[stem] |= min(often, MOST_COUNTED) << COUNT_BITS * place
     name = frozenset(stems["name"])

@@ -38,7 +38,7 @@ OWN_COUNT = {"own builtin_mixed": 3, "own builtin_long": 3}
 """Sources that count more than the others."""
 DRAWN = 0.35
 """How hard the weights are drawn to their prior, in requests."""
-AT_MOST = {"advice": -5.0, "below": -2.5, "otherwise": -2.0, "no_path": 0.0, "above": 0.0, "behind": 0.0}
+AT_MOST = {"advice": -5.0, "below": -2.5, "otherwise": -2.0}
 """What speaks against a tool does so, however few of the requests show it."""
 PRIOR = Fitted(
     Signals(
@@ -48,16 +48,13 @@ PRIOR = Fitted(
         known=2.5,
         named=2,
         place=0.7,
-        behind=-1,
         verb=0.5,
         outright=5,
         path=1.5,
-        no_path=-0.6,
         implied=2,
         documents=1,
         answers=0.5,
         practised=0.5,
-        above=-3,
         below=-4,
         otherwise=-1,
         deprecated=-0.8,
