@@ -40,7 +40,8 @@ class Trees:
         """Each tree's inner nodes, as places in all trees' arrays; the leaves to the left of each, as bits; and the
         value of each leaf, from the leftmost on."""
         trees, most = self.feature.shape
-        nodes, left_of = np.zeros((trees, most // 2), np.intp), np.zeros((trees, most // 2), np.int64)
+        wide = np.int32 if most < 60 else np.int64
+        nodes, left_of = np.zeros((trees, most // 2), np.intp), np.zeros((trees, most // 2), wide)
         values = np.zeros((trees, most // 2 + 1), np.float32)
         for tree in range(trees):
             inner: list[tuple[int, int]] = []
