@@ -66,6 +66,8 @@ LARGE = 1_000_000 // (TURNS - 1)
 """Characters of a result, where a session is to hold a megabyte of them."""
 REQUEST = "Read notes.txt and tell me what it says about room {}"
 """With another number each time: nobody says the same over and over."""
+_NUMBERS = count(1)
+"""Of all turns of a process: it remembers the texts that its encoder has read."""
 TOOL, PARAMS = "files.read_text_file", {"path": "notes.txt"}
 OUTPUT = "The gate opens at seven."
 ANSWER = "The file says that the gate opens at seven."
@@ -93,7 +95,6 @@ class Agent:
     stages: list[dict[str, float]] = field(default_factory=list)
     nodes: int = 0
     """Stages of its last turn."""
-    _numbers: Iterator[int] = field(default_factory=partial(count, 1))
 
     async def turn(self, thread: str | None = None) -> float:
         """Run one turn on a thread, or on a new one, and return how long that took, in milliseconds.
@@ -102,7 +103,7 @@ class Agent:
             RuntimeError: it did not come to its answer.
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread or new_id()}}
-        given = self.given(self.request.format(next(self._numbers)))
+        given = self.given(self.request.format(next(_NUMBERS)))
         started = time.perf_counter()
         state = await self.graph.ainvoke(given, config, durability=DURABILITY if self.graph.checkpointer else None)
         took = 1000 * (time.perf_counter() - started)
