@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 WEIGHTS = Path(__file__).parent / "weights"
-AT_ONCE = 4
-"""Tools that are read in one batch: what a batch needs of memory grows with it, what a tool takes of time does not."""
 THREADS = 2
 REMEMBERED = 64
 """Requests whose judgements are kept at hand."""
@@ -33,20 +31,21 @@ class Encoder:
     session: "InferenceSession"
     tokenizer: "Tokenizer"
     _one_at_a_time: Lock = field(default_factory=Lock, repr=False, compare=False)
-    """A batch takes all cores, and the memory of the longest is kept: one more beside it would only keep more."""
+    """A tool takes all cores, and the memory of the longest is kept: one more beside it would only keep more."""
 
     def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[float]:
-        """Return the probability that each tool serves the request, in their order. Blocking."""
+        """Return the probability that each tool serves the request, in their order. Blocking.
+
+        Tools are read one by one: nothing is padded, and none is judged by what stands beside it.
+        """
         asked = encode_request(request, self.tokenizer)
-        pairs = [joined(asked, encode_tool(spec, self.tokenizer)) for spec in specs]
-        by_length = sorted(range(len(pairs)), key=lambda at: len(pairs[at][0]))  # so that little of a batch is padding
-        judged = np.zeros(len(pairs))
-        for first in range(0, len(pairs), AT_ONCE):
-            batch = by_length[first : first + AT_ONCE]
-            with self._one_at_a_time:
-                (scores,) = self.session.run(["serves"], _batch([pairs[at] for at in batch]))
-            judged[batch] = 1 / (1 + np.exp(-scores))
-        return [float(probability) for probability in judged]
+        return [self._judged(*joined(asked, encode_tool(spec, self.tokenizer))) for spec in specs]
+
+    def _judged(self, ids: list[int], segments: list[int], markers: list[int]) -> float:
+        rows = {"ids": ids, "mask": [1] * len(ids), "segments": segments, "markers": markers or [0]}
+        with self._one_at_a_time:
+            (scores,) = self.session.run(["serves"], {name: np.array([row], np.int64) for name, row in rows.items()})
+        return float(1 / (1 + np.exp(-scores[0])))
 
 
 def judge(request: str, specs: Sequence[ToolSpec]) -> list[float]:
@@ -72,17 +71,3 @@ def load_encoder(folder: Path) -> Encoder:
         WeightsError: they are missing or broken.
     """
     return Encoder(session_of(folder / "judge.onnx", THREADS), tokenizer_of(ranking.WEIGHTS / ranking.VOCABULARY))
-
-
-def _batch(pairs: Sequence[tuple[list[int], list[int], list[int]]]) -> dict[str, Any]:
-    """Return the pairs as arrays; where no tool has parameters, it has one marker."""
-    longest = max(len(ids) for ids, _, _ in pairs)
-    most = max([1, *(len(markers) for _, _, markers in pairs)])
-    arrays = {name: np.zeros((len(pairs), longest), dtype=np.int64) for name in ("ids", "mask", "segments")}
-    arrays["markers"] = np.zeros((len(pairs), most), dtype=np.int64)
-    for at, (ids, segments, markers) in enumerate(pairs):
-        arrays["ids"][at, : len(ids)] = ids
-        arrays["mask"][at, : len(ids)] = 1
-        arrays["segments"][at, : len(ids)] = segments
-        arrays["markers"][at, : len(markers)] = markers
-    return arrays

@@ -38,6 +38,8 @@ TELLING = 0.9
 """How probably the words of a question without those that ask are what to look for."""
 FILLED = 6
 """Of those, the ones that fit best, whose arguments are looked for."""
+FAR = 0.02
+"""Share, beside that of the best, below which they are not looked for."""
 TYPICAL = 2
 """Arguments of a call as most are: what a tool that takes none counts as, since nothing of it is left open."""
 MOST = 3
@@ -123,7 +125,8 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
         for spec in map(catalogue.__getitem__, names)
     ]
     ordered = sorted(_shared(_judged(seen, text)), key=_first)
-    first = [*ordered[:FILLED], *(one for one in ordered[FILLED:] if one.spec.name == also)]
+    far = FAR * ordered[0].share if ordered else 0.0
+    first = [one for place, one in enumerate(ordered) if one.spec.name == also or (place < FILLED and one.share >= far)]
     return sorted(_shared([_with_arguments(one, text, now) for one in first]), key=_first)
 
 

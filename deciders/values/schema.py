@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from deciders.values.dates import format_wanted
@@ -98,6 +98,7 @@ class Parameter:
         return format_wanted(str(self.schema.get("format", "")), self.description)
 
 
+@lru_cache(maxsize=1_024)
 def parameters_of(spec: ToolSpec) -> tuple[Parameter, ...]:
     """Return the leaves of a tool's schema, in its order."""
     root = {**spec.input_schema, "properties": spec.parameters, "required": [*spec.required]}
