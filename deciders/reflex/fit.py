@@ -116,8 +116,8 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
     """
     ranked = catalogue.ranking.rank(text, limit=CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
-    names = dict.fromkeys([*hits, *_beside(text, catalogue), also])
-    names = [name for name in names if name in catalogue and (name == also or not _replaced(name, catalogue))]
+    known = [name for name in dict.fromkeys([*hits, *_beside(text, catalogue), also]) if name in catalogue]
+    names = [name for name in known if name == also or not _replaced(name, catalogue)]
     near = catalogue.ranking.nearness(text[:READ], names)
     outright = catalogue.named_in(text)
     seen = [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 Floats = NDArray[np.float32]
-Shipped = TypeVar("Shipped")
 
 WEIGHTS = Path(__file__).with_name("weights")
 VOCABULARY = "tokenizer.json"
@@ -143,16 +142,18 @@ class GivenEmbeddings:
 
 def sentence_encoder(folder: Path = WEIGHTS) -> SentenceEncoder:
     """Return the encoder of a folder, one a process."""
-    return _shared(SentenceEncoder, folder)
+    encoder: SentenceEncoder = _shared(SentenceEncoder, folder)
+    return encoder
 
 
 def static_encoder(folder: Path = WEIGHTS) -> StaticEncoder:
     """Return the vectors of words of a folder, one a process."""
-    return _shared(StaticEncoder, folder)
+    encoder: StaticEncoder = _shared(StaticEncoder, folder)
+    return encoder
 
 
 @cache
-def _shared(kind: Callable[[Path], Shipped], folder: Path) -> Shipped:
+def _shared(kind: Callable[[Path], Any], folder: Path) -> Any:
     return kind(folder)
 
 

@@ -9,7 +9,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from support.tool_specs import a_tool
 
 from state.errors import WeightsError
-from tools.ranking.encoder import WEIGHTS, SentenceEncoder, StaticEncoder, sentence_encoder
+from tools.ranking.encoder import WEIGHTS, SentenceEncoder, StaticEncoder, sentence_encoder, static_encoder
 from tools.ranking.ranking import Meaning, Ranking
 from tools.ranking.space import Spaces, mixes
 from tools.ranking.text import text_of
@@ -150,6 +150,25 @@ def test_missing_or_broken_weights_are_one_clear_error(file: str, content: bytes
     meaning._spaces = Spaces(weights=tmp_path)
     with pytest.raises(WeightsError, match=f"{file}: these weights are missing or broken"):
         Ranking(OFFICE, meaning=meaning).rank("send a mail")
+
+
+def test_nothing_is_read_behind_the_first_tokens_of_a_text():
+    long = "a long text of very many words that says a good deal " * 9
+    for encoder in (sentence_encoder(), static_encoder()):
+        assert np.array_equal(*encoder.vectors([long, f"{long} and then something else"]))
+
+
+def test_a_process_has_one_encoder():
+    assert sentence_encoder() is sentence_encoder(WEIGHTS)
+
+
+def test_how_near_a_tool_is_does_not_depend_on_where_its_vector_is_kept():
+    names = [spec.name for spec in OFFICE]
+    kept, made = ranked(OFFICE), ranked(OFFICE, Meaning(embeddings=DeterministicFakeEmbedding(size=8), name="fake"))
+    near = kept.nearness("will it rain in Paris", names)
+    assert max(near, key=lambda name: near[name]) == "weather.get_forecast"
+    assert made.nearness("will it rain in Paris", names) == pytest.approx(near, abs=1e-3)
+    assert Ranking([]).nearness("anything", []) == {}
 
 
 def test_any_embeddings_may_take_the_encoders_place():
