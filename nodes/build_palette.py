@@ -62,7 +62,7 @@ async def build_palette(
         palette.entries,
         tokens=palette.tokens,
         left_out=palette.left_out,
-        available=tuple(catalogue),
+        available=catalogue,
         servers=servers,
         subject=tuple(sorted(palette.subject.terms)),
         shift=palette.shift,

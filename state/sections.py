@@ -1,8 +1,9 @@
 """The packet's sections, one per concern, named as in the GAIA Cognition Packet."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
@@ -14,7 +15,7 @@ from state.printing import byte_size
 from state.redaction import redacted
 from state.routing import Risk
 
-PACKET_VERSION = 8
+PACKET_VERSION = 9
 """Raised with every change that an older Packetgate could not read."""
 
 DecidedBy = Literal["model", "reflex"]
@@ -24,6 +25,8 @@ Shown = Literal["name", "brief", "full"]
 
 LEDGER_RESULTS = 5
 """Results that a session remembers."""
+MOST_NAMED = 1_000
+"""Tools that a packet names as those there are: every checkpoint holds the names."""
 
 
 class Header(Section):
@@ -189,6 +192,9 @@ class Context(Section):
 
     context_type: str = "general"
     available_mcp_tools: tuple[str, ...] = ()
+    """What there was to choose from; where that is very many, the first of them."""
+    available_more: int = 0
+    """How many more there were."""
     servers: tuple[ServerHealth, ...] = ()
     palette: tuple[PaletteEntry, ...] = ()
     palette_tokens: int = 0
@@ -209,6 +215,11 @@ class Context(Section):
         """The names that may be called this turn."""
         return frozenset(entry.tool_name for entry in self.palette)
 
+    @property
+    def available_count(self) -> int:
+        """How many tools there were to choose from."""
+        return len(self.available_mcp_tools) + self.available_more
+
     def offering(self, entry: PaletteEntry) -> "Context":
         """Return the section with a tool on the palette, where it was not, or only to read on."""
         others = tuple(one for one in self.palette if one.tool_name != entry.tool_name or one.reason != "kept")
@@ -226,7 +237,7 @@ class Context(Section):
         *,
         tokens: int,
         left_out: int,
-        available: tuple[str, ...],
+        available: Collection[str],
         servers: tuple[ServerHealth, ...],
         subject: tuple[str, ...],
         shift: str,
@@ -236,7 +247,8 @@ class Context(Section):
             palette=palette,
             palette_tokens=tokens,
             palette_left_out=left_out,
-            available_mcp_tools=available,
+            available_mcp_tools=tuple(islice(available, MOST_NAMED)),
+            available_more=max(0, len(available) - MOST_NAMED),
             servers=servers,
             subject=subject or self.subject,
             shift=self.shift or shift,

@@ -92,6 +92,8 @@ def tools_text(packet: CognitionPacket, rights: RoutingContext) -> str:
         only = f" Only these may be used here: `{', '.join(rights.allowed_tools)}`." if rights.allowed_tools else ""
         return f"I look at the tools when a request needs one, and here none has yet.{only}\nFor you here: {switches}."
     listed = "\n".join(f"{'*' if name in shown else ' '} {name}" for name in names)
+    if packet.context.available_more:
+        listed += f"\n  and {packet.context.available_more:,} more"
     return f"{code_block(listed)}\n`*` was on the last turn's palette. For you here: {switches}."
 
 

@@ -159,10 +159,10 @@ def _about_palette(packet: CognitionPacket, wanted: list[str]) -> str:
     """Say how large the palette was, and what the words find that was not on it."""
     context = packet.context
     if not context.palette and not wanted:
-        return f"the last turn needed no tool; there are {len(context.available_mcp_tools):,}"
+        return f"the last turn needed no tool; there are {context.available_count:,}"
     if not wanted:
         return (
-            f"{len(context.palette):,} of {counted(len(context.available_mcp_tools), 'tool')}, "
+            f"{len(context.palette):,} of {counted(context.available_count, 'tool')}, "
             f"{context.palette_tokens:,} tokens, for {packet.content.original_prompt[:80]!r}"
         )
     others = [
@@ -170,7 +170,11 @@ def _about_palette(packet: CognitionPacket, wanted: list[str]) -> str:
         for name in context.available_mcp_tools
         if name not in context.palette_names and all(word in name.casefold() for word in wanted)
     ]
-    return f"not on the last palette: {', '.join(others[:20])}" if others else "nothing else has these words"
+    if others:
+        return f"not on the last palette: {', '.join(others[:20])}"
+    if context.available_more:
+        return f"none of the first {len(context.available_mcp_tools):,} has these words; `packetgate tools` lists all"
+    return "nothing else has these words"
 
 
 async def _help(chat: Conversation, _: str) -> None:

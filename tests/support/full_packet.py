@@ -109,6 +109,7 @@ FILE = s.Attachment(
 CONTEXT = s.Context(
     context_type="code",
     available_mcp_tools=("files.read_file", "files.write_file"),
+    available_more=3,
     servers=(s.ServerHealth(name="files", state="ready", tools=2, problem="slow"),),
     palette=(ENTRY,),
     palette_tokens=120,

@@ -1,0 +1,38 @@
+"""What a packet tells of the tools there are: names, as far as every checkpoint can hold them, and their number."""
+
+import pytest
+
+from connectors.discord.slash import tools_text
+from connectors.terminal.slash import _about_palette
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.sections import MOST_NAMED, Content, Context, PaletteEntry
+
+
+def packet(tools: int) -> CognitionPacket:
+    """Return a packet whose palette was chosen from so many tools."""
+    shown = PaletteEntry(tool_name="shelf.item_00000", shown="full", reason="ranked", risk="read")  # type: ignore[arg-type]
+    names = {f"shelf.item_{number:05}": number for number in range(tools)}
+    context = Context().with_palette((shown,), tokens=9, left_out=0, available=names, servers=(), subject=(), shift="")
+    return CognitionPacket(messages=[], context=context, content=Content(original_prompt="get it"))
+
+
+@pytest.mark.parametrize(("tools", "named"), [(3, 3), (MOST_NAMED, MOST_NAMED), (10_000, MOST_NAMED)])
+def test_of_very_many_tools_the_first_are_named_and_all_counted(tools: int, named: int):
+    context = packet(tools).context
+    assert (len(context.available_mcp_tools), context.available_count) == (named, tools)
+    assert context.available_mcp_tools[0] == "shelf.item_00000"
+
+
+def test_the_terminal_says_where_it_has_not_looked():
+    few, many = packet(3), packet(10_000)
+    assert "1 of 3 tools" in _about_palette(few, [])
+    assert "1 of 10,000 tools" in _about_palette(many, [])
+    assert _about_palette(many, ["item_00777"]) == "not on the last palette: shelf.item_00777"
+    assert _about_palette(few, ["item_09999"]) == "nothing else has these words"
+    assert "none of the first 1,000 has these words" in _about_palette(many, ["item_09999"])
+
+
+def test_discord_says_how_many_more_there_are():
+    assert "more" not in tools_text(packet(3), RoutingContext())
+    assert "and 9,000 more" in tools_text(packet(10_000), RoutingContext())
