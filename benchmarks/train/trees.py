@@ -1,33 +1,48 @@
 """What LightGBM fitted, as the product evaluates it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tools.ranking.trees import Trees
 
+MOST_LEAVES = 31
+"""Of a tree: each is a bit."""
+
+Node = tuple[int, float, int]
+"""Its feature, its threshold, and the leaves to its left as bits."""
+
 
 def trees_of(model: Mapping[str, Any]) -> Trees:
-    """Return the trees of what `Booster.dump_model` gives."""
-    trees = [list(_nodes(one["tree_structure"])) for one in model["tree_info"]]
-    shape = (len(trees), max(map(len, trees)))
-    feature, left, right = (np.zeros(shape, np.int16) for _ in range(3))
-    threshold, value = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-    for row, nodes in enumerate(trees):
-        place = {id(node): at for at, node in enumerate(nodes)}
+    """Return the trees of what `Booster.dump_model` gives.
+
+    Raises:
+        ValueError: a tree has more leaves than there are bits.
+    """
+    trees: list[tuple[list[Node], list[float]]] = []
+    for one in model["tree_info"]:
+        nodes, leaves = [], []
+        _walk(one["tree_structure"], nodes, leaves)
+        trees.append((nodes, leaves))
+    most = max(len(leaves) for _, leaves in trees)
+    if most > MOST_LEAVES:
+        raise ValueError(f"a tree has {most} leaves, more than {MOST_LEAVES}")
+    shape = (len(trees), max(1, most - 1))
+    feature, left_of = np.zeros(shape, np.int16), np.zeros(shape, np.int32)
+    threshold, values = np.zeros(shape, np.float32), np.zeros((len(trees), most), np.float32)
+    for row, (nodes, leaves) in enumerate(trees):
+        values[row, : len(leaves)] = leaves
         for at, node in enumerate(nodes):
-            if "leaf_value" in node:
-                left[row, at] = right[row, at] = at
-                value[row, at] = node["leaf_value"]
-            else:
-                feature[row, at], threshold[row, at] = node["split_feature"], node["threshold"]
-                left[row, at], right[row, at] = place[id(node["left_child"])], place[id(node["right_child"])]
-    return Trees(feature, threshold, left, right, value)
+            feature[row, at], threshold[row, at], left_of[row, at] = node
+    return Trees(feature, threshold, left_of, values)
 
 
-def _nodes(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield node
-    for child in ("left_child", "right_child"):
-        if child in node:
-            yield from _nodes(node[child])
+def _walk(node: Mapping[str, Any], nodes: list[Node], leaves: list[float]) -> int:
+    """Note a node and all below it; return its leaves as bits."""
+    if "leaf_value" in node:
+        leaves.append(node["leaf_value"])
+        return 1 << len(leaves) - 1
+    below = _walk(node["left_child"], nodes, leaves)
+    nodes.append((node["split_feature"], node["threshold"], below))
+    return below | _walk(node["right_child"], nodes, leaves)

@@ -118,7 +118,7 @@ def _strings(reading: Reading, parameter: Parameter, now: datetime | None) -> It
             yield from _moments(reading, span, parameter, now)
         zone = zone_of(span.text) if parameter.takes_zone and span.last - span.first <= 3 else None
         yield Candidate(zone or span.text, "written", span, float(hinted is not None or zone is not None))
-        if span.kind == "path" and zone_of(span.text) is None and (pair := _PAIR.fullmatch(span.text)):
+        if span.kind == "path" and (pair := _PAIR.fullmatch(span.text)) and zone_of(span.text) is None:
             yield from (Candidate(name, "part", span, float(at)) for at, name in enumerate(pair.groups()))
         if zone is None and hinted is not None and hinted != span.text:
             yield Candidate(hinted, "hinted", span, 1.0)

@@ -1,17 +1,20 @@
+import random
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from support.tool_specs import a_tool
 
+from benchmarks.train.trees import trees_of
 from state.errors import WeightsError
 from tools.ranking.encoder import WEIGHTS, SentenceEncoder, StaticEncoder, sentence_encoder, static_encoder
 from tools.ranking.ranking import Meaning, Ranking
-from tools.ranking.space import Spaces, mixes
+from tools.ranking.space import Spaces
 from tools.ranking.text import text_of
 from tools.ranking.trees import Trees
 from tools.ranking.vectors import Vectors
@@ -176,27 +179,42 @@ def test_any_embeddings_may_take_the_encoders_place():
     assert ranked(OFFICE, meaning).rank("send a mail")[0].name == "mail.send_letter"
 
 
+def a_tree(rng: random.Random, depth: int) -> dict[str, Any]:
+    """Return a tree as LightGBM tells it."""
+    if depth == 0 or rng.random() < 0.2:
+        return {"leaf_value": rng.uniform(-1, 1)}
+    left, right = a_tree(rng, depth - 1), a_tree(rng, depth - 1)
+    return {
+        "split_feature": rng.randrange(5), "threshold": float(np.float32(rng.gauss(0, 1))),
+        "left_child": left, "right_child": right,
+    }  # fmt: skip
+
+
+def walked(node: dict[str, Any], row: np.ndarray) -> float:
+    while "leaf_value" not in node:
+        node = node["left_child" if row[node["split_feature"]] <= node["threshold"] else "right_child"]
+    return float(np.float32(node["leaf_value"]))
+
+
 def test_trees_come_to_the_same_leaves_as_when_they_are_walked():
-    trees = mixes(WEIGHTS / "mix.npz")["fine"]
-    rows = np.random.default_rng(1).normal(size=(40, int(trees.feature.max()) + 1)).astype(np.float32)
-
-    def walked(tree: int, row: np.ndarray) -> float:
-        node = 0
-        while (left := trees.left[tree, node]) != node:
-            node = left if row[trees.feature[tree, node]] <= trees.threshold[tree, node] else trees.right[tree, node]
-        return float(trees.value[tree, node])
-
-    sums = [sum(walked(tree, row) for tree in range(len(trees.feature))) for row in rows]
+    rng = random.Random(1)
+    told = {"tree_info": [{"tree_structure": a_tree(rng, 4)} for _ in range(60)]}
+    rows = np.random.default_rng(1).normal(size=(40, 5)).astype(np.float32)
+    sums = [sum(walked(one["tree_structure"], row) for one in told["tree_info"]) for row in rows]
+    trees = trees_of(told)
     assert trees.scores(rows).tolist() == np.array(sums, np.float32).tolist()
+    assert Trees.from_arrays(trees.arrays("a"), "a").scores(rows).tolist() == trees.scores(rows).tolist()
 
 
 def test_trees_go_to_the_left_up_to_the_threshold():
-    trees = Trees(
-        feature=np.array([[1, 0, 0]], np.int16),
-        threshold=np.array([[0.5, 0, 0]], np.float32),
-        left=np.array([[1, 1, 2]], np.int16),
-        right=np.array([[2, 1, 2]], np.int16),
-        value=np.array([[0, -1, 2]], np.float32),
-    )
+    leaves = {"left_child": {"leaf_value": -1}, "right_child": {"leaf_value": 2}}
+    trees = trees_of({"tree_info": [{"tree_structure": {"split_feature": 1, "threshold": 0.5, **leaves}}]})
     assert trees.scores(np.array([[9, 0.5], [0, 0.6]], np.float32)).tolist() == [-1, 2]
-    assert Trees.from_arrays(trees.arrays("a"), "a").scores(np.array([[0, 1]], np.float32)).tolist() == [2]
+
+
+def test_a_tree_has_no_more_leaves_than_there_are_bits():
+    tree: dict[str, Any] = {"leaf_value": 0.0}
+    for _ in range(31):
+        tree = {"split_feature": 0, "threshold": 0.0, "left_child": tree, "right_child": {"leaf_value": 1.0}}
+    with pytest.raises(ValueError, match="32 leaves, more than 31"):
+        trees_of({"tree_info": [{"tree_structure": tree}]})
