@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+from connectors import garbage
 from connectors.interrupts import stopped_by_ctrl_c
 from connectors.sessions import Sessions
 from graph.settings import Settings
@@ -32,6 +33,7 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
     from graph.leases import open_leases
 
     async with open_graph(settings, models) as graph, open_leases(settings) as leases:
+        garbage.seldom()
         with _stoppable():
             yield Sessions(graph, leases, journal_in(settings), kept_in(settings))
 

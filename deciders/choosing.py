@@ -11,7 +11,7 @@ from deciders.protocols import D, Decider, Deciders, T
 from deciders.reflex.answer import respond_by_reflex
 from deciders.reflex.calls import review_by_reflex, select_by_reflex
 from deciders.reflex.intent import detect_by_reflex
-from models.model import ModelSource
+from models.source import ModelSource
 from models.turns import in_turn
 from state.context import RoutingContext
 from state.errors import DecisionError, ModelError

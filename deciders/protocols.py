@@ -6,7 +6,7 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
-from models.model import ModelSource, Named
+from models.source import ModelSource, Named
 from state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from state.context import RoutingContext
 from state.errors import DecisionError, NotAskedError

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from langgraph.graph.state import CompiledStateGraph
 
@@ -19,7 +19,6 @@ from graph.records.prompts import prune_prompts
 from graph.settings import Settings
 from graph.storage import open_checkpointer, open_store
 from models.embeddings import open_embeddings
-from models.model import Model
 from models.pool import ModelPool
 from state.context import RoutingContext
 from state.errors import ModelError
@@ -34,6 +33,9 @@ from tools.text.kept import KeptResults
 from tools.usage.learned_store import ROOT as LEARNED
 from tools.usage.store import prune
 
+if TYPE_CHECKING:
+    from models.model import Model
+
 Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
 
 
@@ -47,7 +49,7 @@ def deciders_for(models: ModelPool, kept: KeptResults | None = None) -> Deciders
     return reviewed_by(made, models.reviewer) if models.has_reviewer else made
 
 
-async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> Model:
+async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> "Model":
     model = await models.get(role)
     if model is None:
         raise ModelError(f"no model plays {role!r}: set PACKETGATE_LITE or PACKETGATE_PRIME")

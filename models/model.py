@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -168,24 +168,6 @@ class Model:
         """
         message = await ask(self.chat, messages, sampling)
         return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
-
-
-class Named(Protocol):
-    """Whom a stage asks, as telemetry tells of it."""
-
-    @property
-    def name(self) -> str:
-        """The name that it is asked by."""
-        ...
-
-    @property
-    def provider(self) -> str | None:
-        """Who runs it; None: not known."""
-        ...
-
-
-ModelSource = Callable[[], Awaitable[Model]]
-"""Loads a model on first use."""
 
 
 async def ask(chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessage:

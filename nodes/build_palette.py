@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from deciders.choosing import token_counter
-from models.model import ModelSource
+from models.source import ModelSource
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.printing import counted

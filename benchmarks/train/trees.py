@@ -22,7 +22,8 @@ def trees_of(model: Mapping[str, Any]) -> Trees:
     """
     trees: list[tuple[list[Node], list[float]]] = []
     for one in model["tree_info"]:
-        nodes, leaves = [], []
+        nodes: list[Node] = []
+        leaves: list[float] = []
         _walk(one["tree_structure"], nodes, leaves)
         trees.append((nodes, leaves))
     most = max(len(leaves) for _, leaves in trees)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from connectors import garbage
 from connectors.clients import LOCAL
 from connectors.proxy.chain import Chain
 from connectors.proxy.config import ProxyConfig
@@ -51,6 +52,7 @@ async def gateway_to(
         journal, kept = journal_in(settings), kept_in(settings)
         graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
         used = store if settings.usage_days else None
+        garbage.seldom()
         async with Recorder(Sessions(graph), journal, used) as recorder:
             yield Gateway(
                 chain=Chain(hub, journal, used),

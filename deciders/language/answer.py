@@ -4,7 +4,7 @@ from deciders.language.pictures import attached_pictures, earlier_pictures, retu
 from deciders.language.prompting import conversation, harmless, results
 from deciders.protocols import Answer
 from models.completion import complete
-from models.model import ModelSource
+from models.source import ModelSource
 from prompts.rendering import render
 from state.context import RoutingContext
 from state.packet import CognitionPacket

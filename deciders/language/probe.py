@@ -16,8 +16,9 @@ from deciders.language.selection import select_by_model
 from deciders.protocols import CallReview, Decision
 from models.endpoint import Role
 from models.forms import AnswerForm
-from models.model import FormAnswer, Model, ModelSource
+from models.model import FormAnswer, Model
 from models.pool import ModelPool
+from models.source import ModelSource
 from models.thoughts import ended_in_thought
 from state.base import ConfidenceSource, TokenUsage
 from state.context import RoutingContext

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 from deciders.language.forms import review_form
 from deciders.language.prompting import data, earlier_words
 from deciders.protocols import CallReview, Review, Reviewer
-from models.model import ModelSource
+from models.source import ModelSource
 from models.structured import Structured, decide
 from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource

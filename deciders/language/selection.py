@@ -10,7 +10,7 @@ from deciders.language.pictures import attached_pictures
 from deciders.language.prompting import conversation, data, harmless, results
 from deciders.protocols import Selection, WantedCall
 from models.decoding.call_forms import call_fields
-from models.model import ModelSource
+from models.source import ModelSource
 from models.structured import Structured, decide
 from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource

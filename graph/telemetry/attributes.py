@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from opentelemetry.util.types import AttributeValue
 
 from graph.telemetry.changes import StageChange
-from models.model import Named
+from models.source import Named
 from state.base import TokenUsage
 from state.events import StageFinished, StageStopped
 from state.routing import ToolCall

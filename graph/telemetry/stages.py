@@ -12,7 +12,7 @@ from langgraph.types import Command
 from graph.telemetry.attributes import of_model
 from graph.telemetry.changes import StageChange
 from graph.telemetry.spans import guarded, record_break, record_change, stage_span
-from models.model import Named
+from models.source import Named
 from state.base import TokenUsage, ms_since
 from state.context import RoutingContext
 from state.errors import DecisionError

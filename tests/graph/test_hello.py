@@ -11,7 +11,7 @@ from support.scripted_openai import ScriptedOpenAI
 
 from connectors.turn import Say
 from deciders.choosing import language_deciders, reflex_deciders
-from models.model import ModelSource
+from models.source import ModelSource
 from tools.servers.connection import Connection
 
 GREETINGS = ["Hello", "hi there!", "Thank you very much", "Good morning, how are you?", "ok bye"]

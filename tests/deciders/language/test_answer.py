@@ -7,7 +7,7 @@ from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from deciders.choosing import language_deciders
 from deciders.language.answer import respond_by_model
-from models.model import ModelSource
+from models.source import ModelSource
 from state.errors import DecisionError
 from state.sections import DataField
 from state.transitions import ToolExecutionStatus

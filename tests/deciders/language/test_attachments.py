@@ -7,7 +7,7 @@ from support.scripted_openai import ScriptedOpenAI
 from deciders.language.answer import respond_by_model
 from deciders.language.prompting import ATTACHED_CHARS
 from deciders.reflex.answer import respond_by_reflex
-from models.model import ModelSource
+from models.source import ModelSource
 from state.packet import CognitionPacket
 from state.sections import Attachment
 

@@ -10,7 +10,7 @@ from support.tool_specs import a_tool
 
 from deciders.choosing import language_deciders
 from deciders.language.prompting import data, harmless
-from models.model import ModelSource
+from models.source import ModelSource
 from state.routing import Risk
 from state.sections import PaletteEntry
 from tools.catalogue.catalogue import Catalogue

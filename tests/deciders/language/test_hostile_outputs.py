@@ -20,8 +20,9 @@ from deciders.outcome import routing_after
 from deciders.protocols import Selection
 from deciders.reflex.calls import select_by_reflex
 from models.endpoint import Endpoint
-from models.model import Model, ModelSource
+from models.model import Model
 from models.openai.connect import connect
+from models.source import ModelSource
 from state.errors import DecisionError
 from state.routing import ToolRouting
 from state.transitions import ToolExecutionStatus

@@ -14,8 +14,9 @@ from support.scripted_replies import HttpError
 from deciders.language.answer import respond_by_model
 from deciders.language.review import review_by_model
 from deciders.language.selection import select_by_model
-from models.model import Model, ModelSource
+from models.model import Model
 from models.options import ModelOptions
+from models.source import ModelSource
 from state.attachments import ResultAttachment
 from state.packet import CognitionPacket
 from state.routing import ToolCall, ToolResult, ToolRouting

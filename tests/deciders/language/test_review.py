@@ -9,7 +9,7 @@ from support.prompts import last, review, sent, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from deciders.choosing import language_deciders
-from models.model import ModelSource
+from models.source import ModelSource
 from models.thoughts import UNKNOWN_ROOM
 from state.base import ConfidenceSource
 from state.context import RoutingContext

@@ -7,7 +7,7 @@ from support.scripted_openai import ScriptedOpenAI
 
 from deciders.choosing import language_deciders
 from deciders.language.selection import select_by_model
-from models.model import ModelSource
+from models.source import ModelSource
 from models.thoughts import UNKNOWN_ROOM
 from state.context import RoutingContext
 from state.errors import DecisionError

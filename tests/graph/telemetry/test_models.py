@@ -12,7 +12,8 @@ from support.telemetry import Telemetry, told
 
 from deciders.choosing import language_deciders
 from models.llama.model import LlamaCppModel
-from models.model import Model, ModelSource
+from models.model import Model
+from models.source import ModelSource
 
 READ_A = call("notebook.read_note", name="a")
 BY_MODEL = ("select_tool", "review_selection", "respond")
