@@ -6,7 +6,6 @@ from functools import cache
 from itertools import count, islice, product
 from typing import Any
 
-import numpy as np
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -121,15 +120,7 @@ class Copies:
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Return the texts' vectors."""
-        known = self._originals
-        return np.concatenate(
-            [_vector(known[one]) if one in known else sentence_encoder().vectors([one]) for one in texts]
-        )
-
-
-@cache
-def _vector(text: str) -> Floats:
-    return sentence_encoder().vectors([text])
+        return sentence_encoder().vectors([self._originals.get(one, one) for one in texts])
 
 
 def grown(originals: Sequence[ToolSpec], number: int, *more: ToolSpec, earlier: Catalogue | None = None) -> Catalogue:

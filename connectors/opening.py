@@ -24,7 +24,7 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
         from connectors.remote.sessions import open_remote
 
         async with open_remote(settings.url, settings.assistant) as remote:
-            with _stoppable():
+            with _running():
                 yield remote
         return
     from graph.composition import open_graph
@@ -33,14 +33,14 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
     from graph.leases import open_leases
 
     async with open_graph(settings, models) as graph, open_leases(settings) as leases:
-        garbage.seldom()
-        with _stoppable():
+        with _running():
             yield Sessions(graph, leases, journal_in(settings), kept_in(settings))
 
 
 @contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let Ctrl-C cancel the task that has the sessions open."""
+def _running() -> Iterator[None]:
+    """Look for garbage again, as all is loaded, and let Ctrl-C cancel the task that has the sessions open."""
+    garbage.seldom()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     with stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(task.cancel) if task else None):
         yield

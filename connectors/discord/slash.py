@@ -92,7 +92,7 @@ def tools_text(packet: CognitionPacket, rights: RoutingContext) -> str:
         only = f" Only these may be used here: `{', '.join(rights.allowed_tools)}`." if rights.allowed_tools else ""
         return f"I look at the tools when a request needs one, and here none has yet.{only}\nFor you here: {switches}."
     listed = "\n".join(f"{'*' if name in shown else ' '} {name}" for name in names)
-    if packet.context.available_more:
+    if packet.context.available_more and len(names) == len(packet.context.available_mcp_tools):
         listed += f"\n  and {packet.context.available_more:,} more"
     return f"{code_block(listed)}\n`*` was on the last turn's palette. For you here: {switches}."
 

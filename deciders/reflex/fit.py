@@ -132,11 +132,11 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
 
 def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
     """Return the fits with what the judge says of each that it may bring to the front, or have none serve instead."""
-    scores = [score(fit.signals) for fit in fits]
-    within = [one >= max([0.0, *scores]) - REACH for one in scores]
-    said = iter(judge(text, [fit.spec for fit, asked in zip(fits, within, strict=True) if asked]))
-    odds = [log_odds(next(said)) if asked else UNLIKELY for asked in within]
-    return [replace(fit, signals=fit.signals._replace(judged=one)) for fit, one in zip(fits, odds, strict=True)]
+    scores = {fit.spec: score(fit.signals) for fit in fits}
+    least = max([0.0, *scores.values()]) - REACH
+    within = [spec for spec, one in scores.items() if one >= least]
+    odds = dict(zip(within, map(log_odds, judge(text, within)), strict=True))
+    return [replace(fit, signals=fit.signals._replace(judged=odds.get(fit.spec, UNLIKELY))) for fit in fits]
 
 
 def _replaced(name: str, catalogue: Catalogue) -> bool:

@@ -36,3 +36,4 @@ def test_the_terminal_says_where_it_has_not_looked():
 def test_discord_says_how_many_more_there_are():
     assert "more" not in tools_text(packet(3), RoutingContext())
     assert "and 9,000 more" in tools_text(packet(10_000), RoutingContext())
+    assert "more" not in tools_text(packet(10_000), RoutingContext(allowed_tools=("shelf.item_00007",)))

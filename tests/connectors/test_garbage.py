@@ -1,0 +1,35 @@
+"""How often garbage is looked for: hardly while the command line starts, and never otherwise than others want it."""
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.turn_places import Place
+
+from connectors import garbage
+from connectors.opening import open_sessions
+from graph.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    """Put back how often it is looked for."""
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+async def test_it_is_looked_for_again_when_sessions_are_open(place: Place) -> None:
+    garbage.hardly()
+    assert gc.get_threshold()[0] == garbage.STARTING
+    async with open_sessions(place.settings):
+        assert gc.get_threshold()[0] == garbage.STARTED
+
+
+async def test_a_program_that_opens_sessions_keeps_its_own_figure(tmp_path: Path) -> None:
+    gc.set_threshold(500)
+    frozen = gc.get_freeze_count()
+    async with open_sessions(Settings(home=tmp_path, root=tmp_path)):
+        assert (gc.get_threshold()[0], gc.get_freeze_count()) == (500, frozen)
