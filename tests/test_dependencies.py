@@ -62,8 +62,8 @@ def owning_distributions() -> dict[str, str]:
     found: dict[str, str] = {}
     for name in declared(*EXTRAS) | PARTS.keys():
         with suppress(PackageNotFoundError):
-            for path in files(name) or ():
-                module = path.parent if path.name == "__init__.py" else path.with_suffix("")
+            for path in (path for path in files(name) or () if path.suffix in {".py", ".pyd", ".so"}):
+                module = path.parent if path.name == "__init__.py" else path.with_name(path.name.partition(".")[0])
                 found.setdefault(".".join(module.parts), PARTS.get(name, name))
     return found
 

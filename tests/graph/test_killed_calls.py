@@ -46,6 +46,7 @@ async def unfinished_writes(settings: Settings, session: str) -> int:
 async def checked(settings: Settings, hotel: Hotel, session: str, room: str, text: str) -> Counter[str]:
     """Go on with a turn after a kill; check how it ends, and return what is to be counted."""
     doubtful = await unfinished_writes(settings, session)
+    was_booked = hotel.counted(room)["booked"] > 0
     end = await finished(settings, session, hotel, room, text)
     packet = end.finished.packet
     assert packet.messages[-1].type == "ai", "the turn has its answer"
@@ -56,7 +57,7 @@ async def checked(settings: Settings, hotel: Hotel, session: str, room: str, tex
         assert end.doubts == doubtful <= 1, "each unfinished write is asked about, and nothing else"
         assert len(hotel.keys(room)) == 1
         assert call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.UNKNOWN}
-        assert (call.status is ToolExecutionStatus.UNKNOWN) == bool(doubtful and done["held-after"])
+        assert (call.status is ToolExecutionStatus.UNKNOWN) == bool(doubtful and was_booked)
     else:
         assert end.doubts == 0
         assert done["checked"] >= 1
