@@ -1,45 +1,44 @@
-"""How packets are written into checkpoints: as LangGraph writes them, byte for byte, but each section only once."""
+"""How packets are written into checkpoints: as LangGraph writes them, byte for byte, but no part of them twice."""
 
-from collections import OrderedDict
+import weakref
 from typing import Any
 
 import ormsgpack
+from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
 from state.base import Section
 from state.packet import checkpoint_types
 
-KEPT = 256
-"""Encoded sections kept at hand; a packet has a dozen."""
-
 
 class PacketSerializer(JsonPlusSerializer):
     """Restores our own types and LangChain's messages, and nothing else.
 
-    Every checkpoint holds all sections, of which a stage changes a few. Sections are frozen, so the bytes of the others
-    still hold.
+    A checkpoint may hold all sections and all messages, of which a stage changes a few. Sections are frozen, and a
+    message that has its id stays as it is, so the bytes of the others still hold, for as long as they live.
     """
 
     def __init__(self) -> None:
         super().__init__(allowed_msgpack_modules=checkpoint_types())
-        self._encoded: OrderedDict[int, tuple[Section, ormsgpack.Ext]] = OrderedDict()
+        self._encoded: dict[int, tuple[weakref.ref[Any], ormsgpack.Ext]] = {}
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Return a channel's value, or a whole checkpoint, as bytes and their kind."""
         if isinstance(obj, dict) and isinstance(obj.get("channel_values"), dict):
-            channels = {name: self._section(value) for name, value in obj["channel_values"].items()}
+            channels = {name: self._channel(value) for name, value in obj["channel_values"].items()}
             return super().dumps_typed({**obj, "channel_values": channels})
-        return super().dumps_typed(self._section(obj))
+        return super().dumps_typed(self._channel(obj))
 
-    def _section(self, value: Any) -> Any:
-        if not isinstance(value, Section):
+    def _channel(self, value: Any) -> Any:
+        return [self._part(one) for one in value] if type(value) is list else self._part(value)
+
+    def _part(self, value: Any) -> Any:
+        if not isinstance(value, Section) and not (isinstance(value, BaseMessage) and value.id):
             return value
-        kept = self._encoded.get(id(value))
-        if kept is None:
+        key = id(value)  # its own for as long as it lives
+        if key not in self._encoded:
             kind = type(value)
             parts = (kind.__module__, kind.__name__, value.model_dump(), "model_validate_json")
-            encoded = ormsgpack.Ext(EXT_PYDANTIC_V2, super().dumps_typed(parts)[1])
-            kept = self._encoded[id(value)] = value, encoded  # the id is the section's own as long as that is kept too
-            if len(self._encoded) > KEPT:
-                self._encoded.popitem(last=False)
-        return kept[1]
+            gone = weakref.ref(value, lambda _: self._encoded.pop(key, None))
+            self._encoded[key] = gone, ormsgpack.Ext(EXT_PYDANTIC_V2, super().dumps_typed(parts)[1])
+        return self._encoded[key][1]

@@ -1,10 +1,10 @@
-"""Sections are encoded once, to the very bytes that LangGraph's own serializer gives."""
+"""Sections and messages are encoded once, to the very bytes that LangGraph's own serializer gives."""
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from graph.serializer import KEPT, PacketSerializer
+from graph.serializer import PacketSerializer
 from state.packet import checkpoint_types
 from state.routing import ToolCall, ToolRouting
 from state.sections import Header, Intent, Reasoning, Reflection
@@ -13,16 +13,19 @@ PLAIN = JsonPlusSerializer(allowed_msgpack_modules=checkpoint_types())
 ROUTING = ToolRouting(calls=(ToolCall(tool_name="a.b", params={"c": [1, None]}),))
 REASONING = Reasoning().noted(Reflection(step="a", summary="b", confidence=0.7))
 
+MESSAGES = [HumanMessage("hi", id="1"), AIMessage("there", id="2", tool_calls=[{"name": "a", "args": {}, "id": "3"}])]
+
 
 @pytest.mark.parametrize(
-    "value", [Header(), ROUTING, REASONING, [HumanMessage("hi")], "text", None, b"bytes", {"a": 1}]
+    "value",
+    [Header(), ROUTING, REASONING, [HumanMessage("hi"), AIMessage("a", id="1")], [], "text", None, b"bytes", {"a": 1}],
 )
 def test_a_value_is_encoded_as_langgraph_does(value: object) -> None:
     assert PacketSerializer().dumps_typed(value) == PLAIN.dumps_typed(value)
 
 
 def test_a_checkpoint_is_encoded_as_langgraph_does() -> None:
-    checkpoint = {"v": 4, "channel_values": {"header": Header(), "tool_routing": ROUTING, "messages": []}}
+    checkpoint = {"v": 4, "channel_values": {"header": Header(), "tool_routing": ROUTING, "messages": MESSAGES}}
     ours = PacketSerializer()
     for _ in range(2):
         encoded = ours.dumps_typed(checkpoint)
@@ -31,8 +34,18 @@ def test_a_checkpoint_is_encoded_as_langgraph_does() -> None:
     assert isinstance(checkpoint["channel_values"]["header"], Header)  # type: ignore[index]
 
 
-def test_no_section_is_taken_for_another() -> None:
+def test_a_message_that_is_given_its_id_later_keeps_it() -> None:
+    message = HumanMessage("hi")
     serializer = PacketSerializer()
-    for number in range(4 * KEPT):
+    serializer.dumps_typed([message])
+    message.id = "1"
+    assert serializer.loads_typed(serializer.dumps_typed([message])) == [HumanMessage("hi", id="1")]
+
+
+def test_no_section_is_taken_for_another_and_none_outlives_its_packet() -> None:
+    serializer = PacketSerializer()
+    for number in range(1000):
         intent = Intent(user_intent=str(number))
         assert serializer.loads_typed(serializer.dumps_typed(intent)) == intent
+    del intent
+    assert serializer._encoded == {}
