@@ -68,7 +68,7 @@ def build_graph(
             node = with_usage_record(node, usage_days, prompt_days)
         graph.add_node(name, node, **special.get(name, {}))
 
-    add("open_packet", open_packet)
+    add("open_packet", open_packet, journal=journal)
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
     add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite, learned=learned_by if usage_days else None)
     add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)

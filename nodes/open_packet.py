@@ -6,6 +6,7 @@ from state.base import new_id
 from state.context import RoutingContext, routing_context
 from state.packet import OpeningPacket, PacketUpdate, request_in
 from state.request import TurnRequest
+from state.routing import Risk
 from state.sections import (
     DROPPED,
     Attachment,
@@ -24,7 +25,10 @@ from state.sections import (
     Status,
     check_version,
 )
+from state.transitions import ToolExecutionStatus
 from tools.approval.questions import is_reply
+from tools.execution.call_log import end_of
+from tools.execution.journal import Journal
 from tools.palette.subject import context_shift
 
 LINEAGE = 20
@@ -32,7 +36,9 @@ PICTURED_TURNS, PICTURES = 3, 4
 """So many turns later what was attached is still shown, as far as there are not more pictures."""
 
 
-async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+async def open_packet(
+    packet: OpeningPacket, runtime: Runtime[RoutingContext], *, journal: Journal | None = None
+) -> PacketUpdate:
     """Reset what belongs to a turn, keep what belongs to the session.
 
     Raises:
@@ -74,7 +80,7 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext]) -
         "governance": Governance(
             dry_run=not (context.allow_write_tools or context.allow_execute_tools),
             settings=context,
-            audit=_dropped(packet),
+            audit=(*_dropped(packet), *await _cut_off(packet, journal)),
         ),
         "metrics": Metrics(),
         "status": Status(state=PacketState.PROCESSING, next_steps=("detect_intent",)),
@@ -114,3 +120,16 @@ def _dropped(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
     ]
     asked = [(f"{routing.question!r} was never answered", None)] if routing.question else []
     return tuple(AuditEntry(event=DROPPED, detail=what, call_id=call_id) for what, call_id in [*waiting, *asked])
+
+
+async def _cut_off(packet: OpeningPacket, journal: Journal | None) -> tuple[AuditEntry, ...]:
+    """Record what the last turn was allowed to change, and started, before it was cut off: nobody was told its end."""
+    routing = packet.tool_routing
+    if journal is None or routing is None:
+        return ()
+    changing = [call for call in routing.calls if call.risk is not Risk.READ]
+    allowed = [call for call in changing if call.status is ToolExecutionStatus.APPROVED]
+    ends = [(call, await end_of(call, packet, journal)) for call in allowed]
+    return tuple(
+        AuditEntry(event=DROPPED, detail=f"{call.tool_name}: {end}", call_id=call.call_id) for call, end in ends if end
+    )

@@ -124,6 +124,17 @@ async def test_of_two_processes_that_race_for_one_question_the_one_with_the_call
     assert counts["asked"] == counts["booked"] == RACES
 
 
+async def test_a_new_request_says_what_became_of_a_write_that_was_cut_off(settings: Settings, hotel: Hotel) -> None:
+    await asked(settings, "s", 'Book the room "r1"')
+    hotel.hold("after")
+    await killed_in_call(hotel, "r1", "after", started(settings, "s", Reply("yes")))
+    end = (await events(settings, "s", Say('Get the price of "r2"')))[-1]
+    assert isinstance(end, Finished)
+    assert "Dropped: hotel.book_room: it was started at" in end.packet.response.candidate
+    assert "nobody knows whether it finished" in end.packet.response.candidate
+    assert "r2 costs nothing" in end.packet.response.candidate
+
+
 async def test_checkpoints_that_were_lost_run_nothing_again(settings: Settings, hotel: Hotel) -> None:
     """The order in which checkpoints are written is not the journal's: with the newest gone, it knows what was done."""
     await asked(settings, "s", 'Book the room "r1"')

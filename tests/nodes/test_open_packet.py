@@ -11,20 +11,22 @@ from state.errors import PacketVersionError, RequestError
 from state.packet import OpeningPacket
 from state.request import TurnRequest
 from state.sections import PACKET_VERSION, Attachment, Header
+from tools.execution.journal import MemoryJournal
 
+JOURNAL = MemoryJournal()
 RUNTIME: Runtime[RoutingContext] = Runtime(context=RoutingContext())
 
 
 @pytest.mark.parametrize("messages", [[], [AIMessage("Hello!")], [HumanMessage("Hi"), AIMessage("Hello!")]])
 async def test_a_turn_starts_with_a_user_message(messages: list):
     with pytest.raises(RequestError, match="a turn starts with a user message"):
-        await open_packet(OpeningPacket(messages=messages), RUNTIME)
+        await open_packet(OpeningPacket(messages=messages), RUNTIME, journal=JOURNAL)
 
 
 @pytest.mark.parametrize(("text", "says"), [(" ", "empty"), ("a\x00", "U+0000"), ("x" * 200_001, "200,001")])
 async def test_what_is_no_request(text: str, says: str):
     with pytest.raises(RequestError) as caught:
-        await open_packet(OpeningPacket(messages=[HumanMessage(text)]), RUNTIME)
+        await open_packet(OpeningPacket(messages=[HumanMessage(text)]), RUNTIME, journal=JOURNAL)
     assert says in str(caught.value)
 
 
@@ -32,12 +34,12 @@ async def test_a_session_of_a_newer_packetgate():
     newer = Header.model_construct(version=PACKET_VERSION + 1)
     packet = OpeningPacket(messages=[HumanMessage("Hi")]).model_copy(update={"header": newer})
     with pytest.raises(PacketVersionError, match="upgrade Packetgate"):
-        await open_packet(packet, RUNTIME)
+        await open_packet(packet, RUNTIME, journal=JOURNAL)
 
 
 async def test_content_blocks_are_read_as_text():
     message = HumanMessage([{"type": "text", "text": " Read a.txt "}])
-    update = await open_packet(OpeningPacket(messages=[message]), RUNTIME)
+    update = await open_packet(OpeningPacket(messages=[message]), RUNTIME, journal=JOURNAL)
     assert update["content"].original_prompt == "Read a.txt"
 
 
@@ -46,28 +48,28 @@ async def test_content_blocks_are_read_as_text():
 )
 async def test_dry_run_until_something_is_switched_on(write: int, execute: int, dry: bool):
     runtime = Runtime(context=RoutingContext(allow_write_tools=write, allow_execute_tools=execute))
-    update = await open_packet(OpeningPacket(messages=[HumanMessage("Hi")]), runtime)
+    update = await open_packet(OpeningPacket(messages=[HumanMessage("Hi")]), runtime, journal=JOURNAL)
     assert update["governance"].dry_run is dry
 
 
 async def test_settings_may_be_missing_or_come_as_json():
     given = OpeningPacket(messages=[HumanMessage("Hi")])
-    assert (await open_packet(given, Runtime(context=None)))["governance"].dry_run  # type: ignore[arg-type]
+    assert (await open_packet(given, Runtime(context=None), journal=JOURNAL))["governance"].dry_run  # type: ignore[arg-type]
     over_http = Runtime(context={"allow_write_tools": True})
-    assert not (await open_packet(given, over_http))["governance"].dry_run  # type: ignore[arg-type]
+    assert not (await open_packet(given, over_http, journal=JOURNAL))["governance"].dry_run  # type: ignore[arg-type]
 
 
 async def test_what_it_was_given_stays_as_it_was():
     given = OpeningPacket.model_validate(dict(asking("Read a.txt")))
     before = given.model_dump_json()
-    await open_packet(given, RUNTIME)
+    await open_packet(given, RUNTIME, journal=JOURNAL)
     assert given.model_dump_json() == before
 
 
 async def test_what_is_no_text_is_not_passed_over():
     message = HumanMessage([{"type": "text", "text": "What?"}, {"type": "image", "url": "https://a.example/a.png"}])
     with pytest.raises(RequestError, match="a part of type 'image', which is not taken on this way"):
-        await open_packet(OpeningPacket(messages=[message]), RUNTIME)
+        await open_packet(OpeningPacket(messages=[message]), RUNTIME, journal=JOURNAL)
 
 
 async def test_pictures_are_shown_for_three_turns_more():
@@ -76,7 +78,7 @@ async def test_pictures_are_shown_for_three_turns_more():
     packet = OpeningPacket(messages=[HumanMessage("What is it?")], request=TurnRequest(attachments=(cat, text)))
     pictured = []
     for _ in range(5):
-        opened = packet.merged(await open_packet(packet, RUNTIME))
+        opened = packet.merged(await open_packet(packet, RUNTIME, journal=JOURNAL))
         pictured.append([one.name for one in opened.context.earlier_pictures])
         packet = OpeningPacket.model_validate({**vars(opened), "request": TurnRequest()})
     assert pictured == [[], ["cat.png"], ["cat.png"], ["cat.png"], []]

@@ -136,3 +136,14 @@ class CallLog:
         header, call_id, reads = self.packet.header, self.call.call_id, self.call.risk is Risk.READ
         key = None if reads else f"{once}:{header.packet_id}:{call_id}:{self._attempt}"
         return Entry(event, header.session_id, header.packet_id, call_id, told, key, is_lasting=not reads)
+
+
+async def end_of(call: ToolCall, packet: CognitionPacket, journal: Journal) -> str:
+    """Return what is written down of how a call went that nobody was told of; empty where it was never started."""
+    rows = await journal.of_call(packet.header.packet_id, call.call_id)
+    starts, ends = ([row for row in rows if row.entry.event == event] for event in (STARTED, ENDED))
+    if not starts:
+        return ""
+    ended = {row.entry.detail.get("attempt"): row.entry.detail.get("status") for row in ends}
+    status = ended.get(starts[-1].entry.detail.get("attempt"))
+    return f"it ended as {status}, and nobody was told" if status else call.in_doubt(starts[-1].at).doubt
