@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from deciders.protocols import Answer
-from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, words_in
+from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, steps_in, words_in
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.printing import fenced, shorten
@@ -33,7 +33,7 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
     routing, request = packet.tool_routing, packet.content.original_prompt
     told: list[tuple[str, str]] = []
     if routing is None:
-        told.append((_hello(catalogue) if is_small_talk(request) else _nothing_fits(request, catalogue), ""))
+        told.append((_nothing_to_do(request, catalogue), ""))
     else:
         told += [_tell(call, request) for call in routing.all_calls]
         if routing.note:
@@ -64,6 +64,12 @@ def _hello(catalogue: Catalogue) -> str:
     some = ", ".join(names[:SOME]) + (f" and {len(names) - SOME} more" if len(names) > SOME else "")
     where = f"Ask for something these can do: {some}." if names else "`packetgate tools` lists what can be asked for."
     return f"Hello! I route requests to tools; to talk, it takes a language model that answers. {where}"
+
+
+def _nothing_to_do(request: str, catalogue: Catalogue) -> str:
+    if is_small_talk(request):
+        return _hello(catalogue)
+    return _nothing_fits(request, catalogue) if steps_in(request) else "Nothing was done, as you said."
 
 
 def _nothing_fits(request: str, catalogue: Catalogue) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from deciders.reflex.reading import VERBS, mentions_in, words_in
+from deciders.reflex.reading import VERBS, mentions_in, steps_in, words_in
 from state.packet import CognitionPacket
 
 SHORT = 6
@@ -51,6 +51,13 @@ class Earlier:
 def request_of(packet: CognitionPacket) -> str:
     """Return the turn's request with what it leaves to the turn before put in."""
     return meant(packet.content.original_prompt, _earlier(packet))
+
+
+def step_of(packet: CognitionPacket) -> str:
+    """Return the step of the request that the packet is at; all of it where it only says what is not to be done."""
+    request = request_of(packet)
+    steps = steps_in(request) or [request]
+    return steps[min(packet.routing.step, len(steps) - 1)]
 
 
 def meant(request: str, earlier: Earlier) -> str:

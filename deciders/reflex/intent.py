@@ -22,6 +22,8 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
     request = request_of(packet)
     steps, routing = steps_in(request), packet.tool_routing
     taken = routing.step + 1 if routing else 0
+    if not steps:
+        return _decided(False, request, Access.READ, "it only says what is not to be done")
     if taken >= len(steps):
         return _decided(False, request, Access.READ, "every step of the request was taken")
     if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.step_calls):

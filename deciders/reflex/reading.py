@@ -57,6 +57,19 @@ _STEP = re.compile(
 )
 _PART = re.compile(r",?\s+and\s+(?:also\s+)?(?=(\w+)\b)", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.!:,;]\s+|\n")
+_CLAUSE = re.compile(r"(?:[.!?;,]\s+|\n+|\s+(?=but\b|and\b))(?:(?:and|but|so)\s+)*", re.IGNORECASE)
+_BEFORE = r"^\W*(?:(?:please|just|also|so|now|ok|okay|no|and|but|then|whatever you do)\b[\s,]*)*"
+_FORBIDS = re.compile(
+    rf"{_BEFORE}(?:(you|we|i)\s+)?(?:(?:do|does|did|must|should|shall)\s+not|(?:do|does|did|must|should)n['\u2019]?t|never"
+    r"|let['\u2019]?s\s+not|avoid|refrain\s+from|(?:there(?:'s| is)\s+)?no\s+need\s+to|not\s+to)"
+    r"\s+(?:(?:want|have|need|you|to|ever|even|please|by any means|under any circumstances)\s+)*([a-z]+)",
+    re.IGNORECASE,
+)
+_NO_BAN = frozenset("bother fail forget hesitate just mind only worry".split())
+"""Words after a negation that forbid nothing: `don't forget to`."""
+_SPARES = re.compile(rf"{_BEFORE}(?:keep|leave|spare|not)\s+(?:(?:the|my|file|folder)\s+)*[\"'`]*", re.IGNORECASE)
+_RESERVES = re.compile(r"\b(?:if|unless|except|excluding|apart from|other than|only when|as long as)\b", re.IGNORECASE)
+_LOOSE = re.compile(r"^(?:[\s,.;!]|\b(?:and|but|so)\b)+|(?:[\s,;]|\b(?:and|but|so)\b)+$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 
 
@@ -109,8 +122,39 @@ def mentions_in(text: str) -> Mentions:
 
 
 def steps_in(request: str) -> list[str]:
-    """Split a request where one thing is to follow another: `then`, `;`, a numbered list."""
-    return [step.strip() for step in _outside_quotes(_STEP, request) if step.strip()] or [request.strip()]
+    """Split a request where one thing is to follow another: `then`, `;`, a numbered list.
+
+    What it says is not to be done is left out; where that is all, there is no step.
+    """
+    steps = [step.strip() for step in _outside_quotes(_STEP, request) if step.strip()] or [request.strip()]
+    return [wanted for step in steps if (wanted := wanted_of(step)) or not step]
+
+
+def wanted_of(text: str) -> str:
+    """Return a text without what it says is not to be done: `don't delete a.txt`, `keep b.txt`, `but not c.txt`.
+
+    Clauses without a verb of their own go with the one before in their sentence.
+    """
+    starts = [match.end() for match in _CLAUSE.finditer(text) if not _within_quotes(text, match.start())]
+    clauses = [text[start:end] for start, end in pairwise([0, *starts, len(text)])]
+    wanted, is_wanted, ends = [], True, False
+    for clause in clauses:
+        if _is_forbidden(clause):
+            is_wanted = False
+        elif ends or verbs_in(_PATH.sub(" ", clause)):
+            is_wanted = True
+        wanted += [clause] if is_wanted else []
+        ends = clause.rstrip().endswith((".", "!", "?"))
+    if len(wanted) == len(clauses):
+        return text.strip()
+    rest = _LOOSE.sub("", "".join(wanted))
+    return "" if is_small_talk(rest) else rest
+
+
+def reserve_in(text: str) -> str:
+    """Return the word by which a text says when something is to be done, or for what not; empty where there is none."""
+    match = _RESERVES.search(_QUOTED.sub(" ", _TICKED.sub(" ", text)))
+    return match[0].lower() if match else ""
 
 
 def parts_in(step: str) -> list[str]:
@@ -182,6 +226,17 @@ def access_of(text: str) -> Access:
     if executes:
         return Access.EXECUTE
     return Access.WRITE if writes else Access.READ
+
+
+def _is_forbidden(clause: str) -> bool:
+    """Whether a clause says of an action that it is not to be done, or of a thing that it is to be left alone."""
+    match, spares = _FORBIDS.match(clause), _SPARES.match(clause)
+    if match is None:
+        return spares is not None and clause[spares.end() :].startswith(mentions_in(clause).paths[:1] or ("\0",))
+    who, word = (match[1] or "").lower(), match[2].lower()
+    if who in {"", "you"}:
+        return word not in _NO_BAN
+    return word in VERBS
 
 
 def _only_tells(part: str) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 from deciders.protocols import CallReview, Review
 from deciders.reflex.fit import LEAST, Fit, fits_of, left_over
-from deciders.reflex.following import request_of
-from deciders.reflex.reading import access_of, parts_in, steps_in
+from deciders.reflex.following import step_of
+from deciders.reflex.reading import access_of, parts_in, reserve_in, steps_in
 from deciders.reflex.serving import sure
 from deciders.values.filling import Filling
 from state.base import ConfidenceSource
@@ -20,6 +20,7 @@ from tools.text.words import words_of
 
 NOT_ASKED_FOR = 0.3
 NOT_GROUNDED = 0.4
+NOT_LOOKED_AT = 0.5
 DOUBTED = 0.7
 """Probability below which a doubt is told."""
 NEARLY = 0.3
@@ -59,6 +60,9 @@ def _against(call: ToolCall, packet: CognitionPacket) -> Sequence[tuple[float, s
     found = []
     if not any(call.risk in access_of(step).risks for step in steps_in(packet.content.user_words)):
         found.append((NOT_ASKED_FOR, f"the request does not ask for {call.risk} access"))
+    reserve = reserve_in(packet.content.user_words) if call.risk is not Risk.READ else ""
+    if reserve:
+        found.append((NOT_LOOKED_AT, f"your words have an `{reserve}`, and nobody looked whether it holds"))
     if call.foreign:
         foreign = ", ".join(f"`{name}` (from {origin.told})" for name, origin in call.foreign.items())
         found.append((NOT_GROUNDED, f"not in your words: {foreign}"))
@@ -67,9 +71,8 @@ def _against(call: ToolCall, packet: CognitionPacket) -> Sequence[tuple[float, s
 
 def _sureness(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[float, list[str]]:
     """Return (probability that the call is right, what makes it less than sure), for the part that it fits best."""
-    steps, now = steps_in(request_of(packet)), packet.header.created_at.astimezone()
-    step = steps[min(packet.routing.step, len(steps) - 1)]
-    found = [(text, fits_of(text, catalogue, now, also=call.tool_name)) for text in parts_in(step)]
+    now = packet.header.created_at.astimezone()
+    found = [(text, fits_of(text, catalogue, now, also=call.tool_name)) for text in parts_in(step_of(packet))]
     fits = {text: next(fit for fit in held if fit.spec.name == call.tool_name) for text, held in found}
     text = max(fits, key=lambda one: (any(call.params == made.params for made in fits[one].fillings), fits[one].share))
     fit = fits[text]

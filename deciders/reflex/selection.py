@@ -6,8 +6,8 @@ from typing import Any
 
 from deciders.protocols import Selection, WantedCall
 from deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, needed
-from deciders.reflex.following import request_of
-from deciders.reflex.reading import access_of, parts_in, steps_in
+from deciders.reflex.following import step_of
+from deciders.reflex.reading import access_of, parts_in
 from deciders.values.filling import LIKELY, Filling, answer, fill
 from state.base import ConfidenceSource
 from state.packet import CognitionPacket
@@ -34,8 +34,7 @@ class _Part:
 
 def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     """Choose from the palette for each part of the step; off it only when nothing on it fits. Blocking."""
-    steps = steps_in(request_of(packet))
-    step = steps[min(packet.routing.step, len(steps) - 1)]
+    step = step_of(packet)
     corrects = any(one.says_instead for one in packet.governance.approvals)
     now = packet.header.created_at.astimezone()
     parts = [_Part(text, packet.content.clarifications, corrects, now) for text in parts_in(step)]

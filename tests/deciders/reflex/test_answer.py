@@ -129,6 +129,10 @@ async def test_what_needs_no_tool_is_not_greeted():
     assert (await answer(asking("What is love?"))).startswith("No tool here is made for that")
 
 
+async def test_what_was_only_forbidden_was_not_done():
+    assert await answer(asking("Don't delete a.txt")) == "Nothing was done, as you said."
+
+
 async def test_words_that_no_tool_knows_and_the_nearest_tools_are_told():
     text = await answer(asking("Convert the photographs in the directory"))
     assert 'No tool knows "photographs".' in text

@@ -53,6 +53,7 @@ async def test_needs_a_tool(request_: str, access: Access):
         "What is a directory?",
         "Tell me a joke",
         "My cat is called Minka",
+        "Don't delete a.txt",
         "Sing",
         "42",
     ],

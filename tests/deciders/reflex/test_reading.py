@@ -2,7 +2,16 @@
 
 import pytest
 
-from deciders.reflex.reading import access_of, is_small_talk, mentions_in, parts_in, senses_of, steps_in, words_in
+from deciders.reflex.reading import (
+    access_of,
+    is_small_talk,
+    mentions_in,
+    parts_in,
+    reserve_in,
+    senses_of,
+    steps_in,
+    words_in,
+)
 from state.sections import Access
 
 SMALL_TALK = [
@@ -50,6 +59,69 @@ def test_no_small_talk(text: str):
 )
 def test_steps(request_: str, steps: list[str]):
     assert steps_in(request_) == steps
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *("Don't delete a.txt", "Do not delete a.txt", "never delete a.txt, please", 'Don\'t write "x" to c.txt'),
+        *("Please do not delete a.txt", "don\u2019t read a.txt", "Don't delete a.txt and b.txt", "no, don't delete it"),
+        *("I don't want you to delete a.txt", "I did not rename a.txt to b.txt", "Let's not delete a.txt"),
+        *(
+            "You must not touch a.txt",
+            "avoid deleting a.txt",
+            "there's no need to delete a.txt",
+            "Don't you dare do it",
+        ),
+        "Don't delete a.txt; never rename b.txt",
+    ],
+)
+def test_what_is_only_forbidden_is_no_step(request_: str):
+    assert steps_in(request_) == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "steps"),
+    [
+        ("Keep a.txt, delete b.txt", ["delete b.txt"]),
+        ("Delete b.txt and leave a.txt alone", ["Delete b.txt"]),
+        ("Delete a.txt but not b.txt", ["Delete a.txt"]),
+        ("Read a.txt, but don't write anything", ["Read a.txt"]),
+        ("read a.txt then don't delete b.txt", ["read a.txt"]),
+        ("Don't go to Berlin. What is the weather in Oslo?", ["What is the weather in Oslo?"]),
+        ("Don't delete a.txt, rename it to b.txt", ["rename it to b.txt"]),
+    ],
+)
+def test_what_is_forbidden_is_left_out(request_: str, steps: list[str]):
+    assert steps_in(request_) == steps
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *("Don't forget to delete a.txt", "Do not hesitate to delete a.txt", "Don't just read a.txt, count its words"),
+        *("Why don't you read a.txt?", "Can't you read a.txt?", "Find files that do not contain TODO"),
+        *("Write 'don't be late' to a.txt", "Add 'milk, not cream' to a.txt", "Write a note: don't forget milk"),
+        *("I don't know what is in a.txt, read it", "We do not have a.txt, create it", "Keep a log in a.txt"),
+        *("Never mind, read a.txt", "Copy a.txt to b.txt, keep the formatting", "don't"),
+    ],
+)
+def test_what_forbids_nothing_stays(request_: str):
+    assert steps_in(request_) == [request_]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Delete a.txt if it is empty", "if"),
+        ("Delete all but keep.txt unless I say so", "unless"),
+        ("Delete everything except a.txt", "except"),
+        ("Write 'if' to a.txt", ""),
+        ("Delete gift.txt", ""),
+    ],
+)
+def test_reserves(text: str, word: str):
+    assert reserve_in(text) == word
 
 
 @pytest.mark.parametrize(

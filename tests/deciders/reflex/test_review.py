@@ -51,6 +51,8 @@ async def test_a_call_is_reviewed_for_its_step():
     [
         ("Read a.txt", done("files.gone", path="a.txt"), 0.0, "the tool is gone"),
         ("Read a.txt", done("files.delete_file", path="a.txt"), 0.3, "does not ask for write access"),
+        ("Don't delete a.txt", done("files.delete_file", path="a.txt"), 0.3, "does not ask for write access"),
+        ("Delete a.txt if it is empty", done("files.delete_file", path="a.txt"), 0.5, "your words have an `if`"),
         ("Delete a.txt", done("shell.run_command", command=["rm"]), 0.3, "does not ask for execute access"),
     ],
 )
