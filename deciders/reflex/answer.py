@@ -41,7 +41,7 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
         if routing.suggestions:
             told.append(("Nearest tools: " + ", ".join(routing.suggestions) + ".", ""))
         told = told or [(_nothing_fits(request, catalogue), "")]
-    if not is_small_talk(request):
+    if not is_small_talk(request) and steps_in(request):
         troubled = [server for server in packet.context.servers if server.trouble]
         told += _trouble("Not everything was reachable", [one for one in troubled if one.state != "ready"])
         told += _trouble("Not every tool is there", [one for one in troubled if one.state == "ready"])

@@ -12,9 +12,13 @@ from deciders.values.filling import LIKELY, Filling, answer, fill
 from state.base import ConfidenceSource
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
+from state.sections import ApprovalOutcome
+from tools.approval.questions import read_words
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.wrong_kind import wrong_kind
 from tools.spec.tool_spec import ToolSpec
+
+_LEFT = {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}
 
 TOLD = 0.05
 """Share from which a tool that was not chosen is told of."""
@@ -70,6 +74,14 @@ def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selec
     best, corrections = _of_the_right_kind(_best(fits, palette), part, catalogue)
     filled = _filled(best.spec, part)
     lacking = next((missing for _, missing in filled if missing), [])
+    if lacking and part.answers and read_words(part.answers[-1]).outcome in _LEFT:
+        return Selection(
+            action="none",
+            confidence=1.0,
+            reasoning=f"nobody said {lacking[0]!r}, which {best.spec.name} needs",
+            confidence_source=ConfidenceSource.CALIBRATED,
+            decided_by="reflex",
+        )
     if lacking:
         return Selection(
             action="clarify",
@@ -119,7 +131,8 @@ def _answered(
 ) -> tuple[dict[str, Any], list[str]]:
     """Fill what is missing from the user's answers: by their mentions, or whole, the one thing that was asked for."""
     for said in part.answers:
-        given = answer(spec, missing[0], said, part.now) if missing else None
+        decides = read_words(said).outcome is not ApprovalOutcome.ANSWERED
+        given = answer(spec, missing[0], said, part.now, decides=decides) if missing else None
         found = {missing[0]: given} if given is not None else _sure_of(fill(spec, said, now=part.now))
         if part.corrects:
             params = {**params, **found}

@@ -193,10 +193,14 @@ def filled_by(filling: Filling, name: str, value: str, probability: float) -> Fi
     )
 
 
-def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None) -> Any:
-    """Return what an answer to the question for one parameter comes to: a value in it, or all of it, or None."""
+def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None, *, decides: bool = False) -> Any:
+    """Return what an answer to the question for one parameter comes to: a value in it, or all of it, or None.
+
+    Args:
+        decides: it is a mere yes, no or skip, which is no text.
+    """
     parameter = next((one for one in parameters_of(spec) if one.path == (name,)), None)
-    if parameter is None:
+    if parameter is None or (decides and parameter.type in {"string", "any"}):
         return None
     reading = read(said)
     quoted = [span for span in reading.mentions if span.kind in {"quoted", "code"}]

@@ -21,12 +21,22 @@ _REMEMBERED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED})
 CLARIFY = "A question for you"
 """What front ends show as the title of a question that wants words."""
 
-YES = frozenset("y yes ok okay approve approved accept allow go sure".split())
-NO = frozenset("n no deny denied reject rejected decline refuse".split())
+YES = frozenset({*"y yes yeah yep ok okay approve approved accept allow go sure".split(), "do it", "please do"})
+NO = frozenset(
+    {
+        *"n no nope deny denied reject rejected decline refuse stop cancel don't".split(),
+        "do not",
+        "no thanks",
+        "no thank you",
+    }
+)
 SKIP = frozenset("s skip ignore".split())
 SESSION = frozenset({"session", "this session", "for this session", "yes for this session", "yes session"})
 ALWAYS = frozenset({"always", "yes always", "always allow", "allow always"})
 NEVER = frozenset({"never", "no never", "never allow", "deny always"})
+
+_AROUND = frozenset("please ahead then it do that this".split())
+"""Words that may stand beside such a word and say nothing more."""
 
 _WORDS: tuple[tuple[frozenset[str], ApprovalOutcome, Remember], ...] = (
     (YES, ApprovalOutcome.APPROVED, ""),
@@ -94,7 +104,7 @@ def payload(packet: CognitionPacket, question: Question, problem: str = "") -> d
 
 def is_reply(text: str) -> bool:
     """Whether a message only says yes, no or skip."""
-    return bool(text.strip()) and _from_words(text).outcome is not ApprovalOutcome.ANSWERED
+    return bool(text.strip()) and read_words(text).outcome is not ApprovalOutcome.ANSWERED
 
 
 def parse_replies(reply: Any, count: int) -> list[Reply]:
@@ -106,11 +116,11 @@ def parse_replies(reply: Any, count: int) -> list[Reply]:
         RequestError: it is none of these, or does not decide every request.
     """
     if isinstance(reply, str):
-        return [_from_words(reply)] * count
+        return [read_words(reply)] * count
     decisions = reply.get("decisions", [reply]) if isinstance(reply, dict) else reply
     if not isinstance(decisions, list) or not decisions:
         raise RequestError('not a reply: send {"decisions": [{"type": "approve"}]}, or a word such as yes or no')
-    replies = [_from_words(one) if isinstance(one, str) else _from_decision(one) for one in decisions]
+    replies = [read_words(one) if isinstance(one, str) else _from_decision(one) for one in decisions]
     if len(replies) != count:
         raise RequestError(f"{len(replies)} decisions for {count} calls: send one for each, in their order")
     return replies
@@ -132,13 +142,15 @@ def parse_answer(reply: Any) -> str | None:
     raise RequestError('the question wants words for an answer: send them as text, or as {"type": "respond"}')
 
 
-def _from_words(text: str) -> Reply:
-    word = text.strip().lower().rstrip(".!")
-    if not word:
+def read_words(text: str) -> Reply:
+    """Read a reply in words; what is none of those that decide is something else that was said."""
+    said = text.strip().lower().replace("\u2019", "'").rstrip(".!").replace(",", " ").split()
+    if not said:
         return Reply(ApprovalOutcome.SKIPPED)
-    for words, outcome, remember in _WORDS:
-        if " ".join(word.replace(",", " ").split()) in words:
-            return Reply(outcome, remember=remember)
+    for word in (" ".join(said), " ".join(one for one in said if one not in _AROUND)):
+        for words, outcome, remember in _WORDS:
+            if word in words:
+                return Reply(outcome, remember=remember)
     return Reply(ApprovalOutcome.ANSWERED, comment=text.strip())
 
 
