@@ -25,6 +25,7 @@ from state.packet import CognitionPacket, TurnInput
 from state.routing import ToolRouting
 from state.sections import Header, check_version
 from tools.attached.parts import take_files
+from tools.execution.call_log import cut_off
 from tools.text.kept import KeptResults
 
 STRICT_RESUME = "__pregel_strict_resume"
@@ -84,7 +85,8 @@ class SessionState:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise PacketError(f"what is kept of this session is no packet: {where}: {first['msg']}") from error
-        return cls(packet, question, bool(snapshot.next) and question is None, asked.id if asked else "")
+        is_open = bool(snapshot.next or snapshot.tasks)  # a stage's end is kept first, and then what comes next
+        return cls(packet, question, is_open and question is None, asked.id if asked else "")
 
 
 class Sessions:
@@ -129,6 +131,10 @@ class Sessions:
             PacketError: what is kept is no packet, or a newer Packetgate's.
         """
         return SessionState.of(await self.graph.aget_state(self.config(session)))
+
+    async def has_begun(self, packet: CognitionPacket) -> bool:
+        """Whether a packet whose turn was stopped has started a call that may change something."""
+        return bool(self._journal and await cut_off(packet, self._journal))
 
     async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
         """Yield the states of a session, the newest first."""

@@ -9,7 +9,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.errors import UnknownInterruptError
 from langgraph.types import Command
 
-from connectors.asking import Reply, Say, Turn
+from connectors.asking import Continue, Reply, Say, Turn
 from connectors.sessions import AnswerPiece, Given, Sessions, SessionState
 from state.context import RoutingContext
 from state.errors import SessionError
@@ -26,6 +26,14 @@ NOT_SHOWN = "this is not the question that was answered, or it was not shown bef
 @dataclass(frozen=True)
 class Waiting:
     """Another turn runs on the session, here or in another process; this one begins after it."""
+
+
+GONE_ON_FIRST = "The turn before was stopped in the middle of a change, and goes on first. Say this again after it."
+
+
+@dataclass(frozen=True)
+class GoingOn:
+    """The turn before goes on in place of what was said: it was stopped after a change may have begun."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +69,14 @@ class Finished:
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
 
 
-TurnEvent = Waiting | StageEvent | AnswerPiece | Answering | Asked | Finished
+TurnEvent = Waiting | GoingOn | StageEvent | AnswerPiece | Answering | Asked | Finished
 
 
 async def run_turn(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> AsyncGenerator[TurnEvent]:
     """Run a turn on a session, up to its answer or to a question. Closing it stops the turn.
 
-    A turn waits for the one that runs on its session, in whatever process, as long as that takes, and says so.
+    A turn waits for the one that runs on its session, in whatever process, as long as that takes, and says so. Nothing
+    new is begun over one that was stopped in the middle of a change: that one goes on, so that nothing is done twice.
 
     Raises:
         RequestError: the request cannot be used; the session stays as it was.
@@ -89,6 +98,9 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
         if waits and isinstance(turn, Reply) and before.question is None:
             raise _answered_elsewhere(session)
         turn = _as_reply(turn, before)
+        if isinstance(turn, Say) and before.is_unfinished and await sessions.has_begun(before.packet):
+            turn = Continue()
+            yield GoingOn()
         if isinstance(turn, Reply) and before.question is not None:
             if not _is_meant(turn, before.question):
                 yield Asked({**before.question, "problem": NOT_SHOWN}, before.packet)

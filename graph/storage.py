@@ -13,6 +13,7 @@ from langgraph.store.base import BaseStore
 
 from graph.postgres import pooled
 from graph.private import private_file
+from graph.savers import Whole
 from graph.serializer import PacketSerializer
 from graph.settings import Settings
 from state.errors import ConfigError
@@ -38,14 +39,18 @@ async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointS
         async with pooled(settings.database_url, "checkpoints", _make_checkpoints) as pool:
             from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
-            postgres = AsyncPostgresSaver(pool, serde=PacketSerializer())
+            class PostgresSaver(Whole, AsyncPostgresSaver): ...
+
+            postgres = PostgresSaver(pool, serde=PacketSerializer())
             postgres.lock = cast("asyncio.Lock", nullcontext())  # it is for one connection; the pool has a bound
             yield postgres
         return
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+    class SqliteSaver(Whole, AsyncSqliteSaver): ...
+
     async with _sqlite(settings.database) as connection:
-        sqlite = AsyncSqliteSaver(connection, serde=PacketSerializer())
+        sqlite = SqliteSaver(connection, serde=PacketSerializer())
         await sqlite.setup()
         yield sqlite
 
@@ -122,6 +127,8 @@ async def _sqlite(path: Path, **options: Any) -> "AsyncIterator[Connection]":
         # No step waits for the disk; what the journal waits for takes all that was committed before it along.
         await connection.execute("PRAGMA synchronous = NORMAL")
         yield connection
+    except aiosqlite.OperationalError as error:
+        raise ConfigError(f"{path}: sessions cannot be kept there now: {error}") from error
     except aiosqlite.DatabaseError as error:
         raise ConfigError(
             f"{path}: not a usable session file: {error}; move it away, or set PACKETGATE_HOME"

@@ -6,7 +6,6 @@ from state.base import new_id
 from state.context import RoutingContext, routing_context
 from state.packet import OpeningPacket, PacketUpdate, request_in
 from state.request import TurnRequest
-from state.routing import Risk
 from state.sections import (
     DROPPED,
     Attachment,
@@ -25,9 +24,8 @@ from state.sections import (
     Status,
     check_version,
 )
-from state.transitions import ToolExecutionStatus
 from tools.approval.questions import is_reply
-from tools.execution.call_log import end_of
+from tools.execution.call_log import cut_off
 from tools.execution.journal import Journal
 from tools.palette.subject import context_shift
 
@@ -123,13 +121,8 @@ def _dropped(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
 
 
 async def _cut_off(packet: OpeningPacket, journal: Journal | None) -> tuple[AuditEntry, ...]:
-    """Record what the last turn was allowed to change, and started, before it was cut off: nobody was told its end."""
-    routing = packet.tool_routing
-    if journal is None or routing is None:
-        return ()
-    changing = [call for call in routing.calls if call.risk is not Risk.READ]
-    allowed = [call for call in changing if call.status is ToolExecutionStatus.APPROVED]
-    ends = [(call, await end_of(call, packet, journal)) for call in allowed]
+    """Record what the last turn changed, or may have, before it was stopped."""
+    found = await cut_off(packet, journal) if journal else []
     return tuple(
-        AuditEntry(event=DROPPED, detail=f"{call.tool_name}: {end}", call_id=call.call_id) for call, end in ends if end
+        AuditEntry(event=DROPPED, detail=f"{call.tool_name}: {end}", call_id=call.call_id) for call, end in found
     )

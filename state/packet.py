@@ -170,7 +170,7 @@ def request_in(messages: Any) -> str:
 
 def checkpoint_types() -> list[tuple[str, str]]:
     """Return (module, name) of every type of ours that a checkpoint may hold."""
-    found: set[tuple[str, str]] = {(TurnRequest.__module__, TurnRequest.__name__)}
+    found: set[tuple[str, str]] = {(one.__module__, one.__name__) for one in (TurnRequest, TurnInput)}
     for module in (attachments, base, origins, routing, sections, transitions):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, BaseModel | Enum) and value.__module__ == module.__name__:

@@ -17,7 +17,7 @@ from connectors.discord.presenting import buttons, headline, is_plain, parts
 from connectors.discord.progress import LiveMessage
 from connectors.discord.questions import OpenQuestion, OpenQuestions, expiry_of
 from connectors.sessions import Sessions, SessionState
-from connectors.turn import Asked, Finished, Waiting, run_turn
+from connectors.turn import GONE_ON_FIRST, Asked, Finished, GoingOn, Waiting, run_turn
 from state.context import RoutingContext
 from state.errors import PacketgateError, RequestError
 from state.events import StageStarted
@@ -101,6 +101,8 @@ class Conversations:
                 match event:
                     case Waiting():
                         await here.live.show("wait")
+                    case GoingOn():
+                        here.live.notes += [GONE_ON_FIRST]
                     case StageStarted(stage=stage):
                         await here.live.show(stage)
                     case Asked(question):

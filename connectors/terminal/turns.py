@@ -19,7 +19,7 @@ from connectors.terminal.answering import StreamedAnswer
 from connectors.terminal.paging import show_whole
 from connectors.terminal.reading import Reader, reader
 from connectors.terminal.shown import Shown
-from connectors.turn import Answering, Asked, Finished, Waiting, run_turn
+from connectors.turn import GONE_ON_FIRST, Answering, Asked, Finished, GoingOn, Waiting, run_turn
 from graph.building import LAST
 from state.context import RoutingContext
 from state.errors import RequestError
@@ -96,6 +96,9 @@ class Terminal:
                         case Waiting():
                             status.update("")
                             rendering.console(stderr=True).print(WAITS, style="dim")
+                        case GoingOn():
+                            status.update("")
+                            rendering.console(stderr=True).print(GONE_ON_FIRST, style="yellow")
                         case StageStarted(stage=stage):
                             status.update(f"{stage} …")
                         case StageFinished(decisions=decisions):

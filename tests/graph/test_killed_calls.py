@@ -12,7 +12,7 @@ from support.counting import Hotel, asked, events, finished, killed, killed_in_c
 from support.palettes import NIGHTLY
 
 from connectors.asking import Continue, Reply, Say
-from connectors.turn import Finished
+from connectors.turn import Asked, Finished, GoingOn
 from graph.journal.chain import Chain
 from graph.journal.opening import journal_in
 from graph.settings import Settings
@@ -124,15 +124,21 @@ async def test_of_two_processes_that_race_for_one_question_the_one_with_the_call
     assert counts["asked"] == counts["booked"] == RACES
 
 
-async def test_a_new_request_says_what_became_of_a_write_that_was_cut_off(settings: Settings, hotel: Hotel) -> None:
-    await asked(settings, "s", 'Book the room "r1"')
+async def test_nothing_new_is_begun_over_a_write_that_was_cut_off(settings: Settings, hotel: Hotel) -> None:
+    """Nor the same once more, as people say it who were told nothing."""
+    text = 'Book the room "r1"'
+    await asked(settings, "s", text)
     hotel.hold("after")
     await killed_in_call(hotel, "r1", "after", started(settings, "s", Reply("yes")))
-    end = (await events(settings, "s", Say('Get the price of "r2"')))[-1]
-    assert isinstance(end, Finished)
-    assert "Dropped: hotel.book_room: it was started at" in end.packet.response.candidate
-    assert "nobody knows whether it finished" in end.packet.response.candidate
-    assert "r2 costs nothing" in end.packet.response.candidate
+    told = await events(settings, "s", Say(text))
+    assert GoingOn() in told
+    assert isinstance(told[-1], Asked)
+    assert "nobody knows whether it finished: run it again?" in told[-1].question["action_requests"][0]["about"]
+    assert isinstance((await events(settings, "s", Reply("no")))[-1], Finished)
+    assert hotel.counted("r1")["booked"] == 1
+    told = await events(settings, "s", Say('Get the price of "r2"'))
+    assert GoingOn() not in told
+    assert "r2 costs nothing" in told[-1].packet.response.candidate
 
 
 async def test_checkpoints_that_were_lost_run_nothing_again(settings: Settings, hotel: Hotel) -> None:

@@ -1,17 +1,21 @@
 """Opening a packet: what is refused before anything is changed."""
 
+import dataclasses
+
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
-from support.packets import asking
+from support.packets import asking, done, packet
 
 from nodes.open_packet import open_packet
 from state.context import RoutingContext
 from state.errors import PacketVersionError, RequestError
 from state.packet import OpeningPacket
 from state.request import TurnRequest
+from state.routing import Risk
 from state.sections import PACKET_VERSION, Attachment, Header
-from tools.execution.journal import MemoryJournal
+from state.transitions import ToolExecutionStatus
+from tools.execution.journal import ENDED, STARTED, Entry, MemoryJournal
 
 JOURNAL = MemoryJournal()
 RUNTIME: Runtime[RoutingContext] = Runtime(context=RoutingContext())
@@ -82,3 +86,27 @@ async def test_pictures_are_shown_for_three_turns_more():
         pictured.append([one.name for one in opened.context.earlier_pictures])
         packet = OpeningPacket.model_validate({**vars(opened), "request": TurnRequest()})
     assert pictured == [[], ["cat.png"], ["cat.png"], ["cat.png"], []]
+
+
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [
+        ([], "and nobody knows whether it finished"),
+        ([Entry(ENDED, detail={"attempt": 1, "status": "executed"})], "it ended as executed, and nobody was told"),
+    ],
+)
+async def test_what_was_changed_before_the_last_turn_was_stopped_is_told(ends: list[Entry], says: str):
+    write = done("files.delete_file", ToolExecutionStatus.APPROVED, path="a.txt").model_copy(
+        update={"risk": Risk.WRITE, "result": None}
+    )
+    before = packet("Delete a.txt", write)
+    message = HumanMessage("Hi")
+    given = OpeningPacket.model_validate(dict(before.model_copy(update={"messages": [message]})))
+    journal = MemoryJournal()
+    assert (await open_packet(given, RUNTIME, journal=journal))["governance"].dropped == ()
+    for entry in (Entry(STARTED, detail={"attempt": 1}), *ends):
+        at = {"packet_id": given.header.packet_id, "call_id": write.call_id}
+        await journal.record(dataclasses.replace(entry, **at))
+    (told,) = (await open_packet(given, RUNTIME, journal=journal))["governance"].dropped
+    assert told.startswith("files.delete_file: ")
+    assert says in told

@@ -138,8 +138,19 @@ class CallLog:
         return Entry(event, header.session_id, header.packet_id, call_id, told, key, is_lasting=not reads)
 
 
-async def end_of(call: ToolCall, packet: CognitionPacket, journal: Journal) -> str:
-    """Return what is written down of how a call went that nobody was told of; empty where it was never started."""
+async def cut_off(packet: CognitionPacket, journal: Journal) -> list[tuple[ToolCall, str]]:
+    """Return the calls of a packet that may change something and were started, and how each went.
+
+    Nobody was told of them, since the turn was stopped before it went on.
+    """
+    changing = [call for call in packet.tool_routing.calls if call.risk is not Risk.READ] if packet.tool_routing else []
+    allowed = [call for call in changing if call.status is ToolExecutionStatus.APPROVED]
+    ends = [(call, await _end_of(call, packet, journal)) for call in allowed]
+    return [(call, end) for call, end in ends if end]
+
+
+async def _end_of(call: ToolCall, packet: CognitionPacket, journal: Journal) -> str:
+    """Return what is written down of how a call went; empty where it was never started."""
     rows = await journal.of_call(packet.header.packet_id, call.call_id)
     starts, ends = ([row for row in rows if row.entry.event == event] for event in (STARTED, ENDED))
     if not starts:
