@@ -9,13 +9,13 @@ import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graph.postgres import reached_postgres
+from graph.postgres import noticed, reached_postgres
 from graph.private import private_folder
 from graph.settings import Settings
 from state.errors import ConfigError
@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 """Between two looks whether a session is free; nobody is told when it is, nor in which order they asked."""
+
+LOOK_S = 2.0
+"""Between two looks whether the connection still is that holds locks of PostgreSQL: nobody tells when it breaks."""
 
 _TAKE = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 
@@ -120,12 +123,15 @@ class PostgresLeases(Leases):
         self._connection: AsyncConnection[Any] | None = None
         self._held: set[str] = set()
         self._renewing = asyncio.Lock()
+        self._looking: asyncio.Task[None] | None = None
 
     async def take(self, session: str) -> bool:
         """Take a session's lock, unless somebody has it."""
         taken = await self._asked(_TAKE, session)
         if taken:
             self._held.add(session)
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look())
         return taken
 
     async def give_back(self, session: str) -> None:
@@ -135,8 +141,19 @@ class PostgresLeases(Leases):
 
     async def close(self) -> None:
         """Give everything back."""
+        if self._looking is not None:
+            self._looking.cancel()
         if self._connection is not None:
             await self._connection.close()
+
+    async def _look(self) -> None:
+        """See to it, as long as locks are held, that a connection holds them."""
+        from psycopg import OperationalError
+
+        while self._held:
+            await asyncio.sleep(LOOK_S)
+            with suppress(OperationalError):  # the database is away: the next look may find it
+                await self._asked("SELECT %s <> ''", "held")
 
     async def _asked(self, sql: str, session: str) -> bool:
         from psycopg import OperationalError
@@ -193,8 +210,8 @@ async def open_leases(settings: Settings) -> AsyncIterator[Leases]:
 
 
 async def _connected(url: str) -> "AsyncConnection[Any]":
-    """Return a connection whose end the database notices within a minute, also if it is the machine that died."""
+    """Return a connection for locks alone."""
     from psycopg import AsyncConnection
 
-    options = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
-    return await AsyncConnection.connect(url, autocommit=True, application_name="packetgate-leases", options=options)
+    name = "packetgate-leases"
+    return await AsyncConnection.connect(url, autocommit=True, application_name=name, options=noticed(url))

@@ -52,7 +52,7 @@ async def pooled(url: str, tables: str, set_up: SetUp) -> "AsyncIterator[AsyncCo
             pools[url] = _Shared(
                 AsyncConnectionPool(
                     url,
-                    kwargs=_options(),
+                    kwargs=_options(url),
                     min_size=1,
                     max_size=MOST_CONNECTIONS,
                     timeout=PATIENCE_S,
@@ -80,7 +80,7 @@ async def _make(url: str, set_up: SetUp) -> None:
     """Make tables, one process at a time. None waits in the database: an index made there would wait for it in turn."""
     from psycopg import AsyncConnection
 
-    async with await AsyncConnection.connect(url, **_options()) as connection:
+    async with await AsyncConnection.connect(url, **_options(url)) as connection:
         while True:
             taken = await connection.execute("SELECT pg_try_advisory_lock(%s) AS taken", (_TABLES_LOCK,))
             if (await taken.fetchone() or {}).get("taken"):
@@ -99,11 +99,23 @@ async def _still_open(connection: "AsyncConnection[Any]") -> None:
         await AsyncConnectionPool.check_connection(connection)
 
 
-def _options() -> dict[str, Any]:
+def noticed(url: str) -> str:
+    """Return the options of a connection whose end the database notices within a minute, though its machine died.
+
+    Else what it has locked would stay so for hours.
+    """
+    from psycopg.conninfo import conninfo_to_dict
+
+    after = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "user_timeout": 60_000}
+    given = str(conninfo_to_dict(url).get("options") or "")
+    return " ".join([*(f"-c tcp_{name}={value}" for name, value in after.items()), given]).strip()
+
+
+def _options(url: str) -> dict[str, Any]:
     """Return how a connection behaves, as LangGraph's saver and store want it."""
     from psycopg.rows import dict_row
 
-    return {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    return {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row, "options": noticed(url)}
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.counting import Hotel, asked, events, finished, killed, killed_in_call, started
+from support.mcp_servers import until
 from support.palettes import NIGHTLY
 
 from connectors.asking import Continue, Reply, Say
@@ -16,6 +17,7 @@ from connectors.turn import Asked, Finished, GoingOn
 from graph.journal.chain import Chain
 from graph.journal.opening import journal_in
 from graph.settings import Settings
+from state.errors import ConfigError
 from state.transitions import ToolExecutionStatus
 from tools.execution.call_log import ENDED, STARTED
 
@@ -139,6 +141,26 @@ async def test_nothing_new_is_begun_over_a_write_that_was_cut_off(settings: Sett
     told = await events(settings, "s", Say('Get the price of "r2"'))
     assert GoingOn() not in told
     assert "r2 costs nothing" in told[-1].packet.response.candidate
+
+
+async def test_a_journal_that_cannot_be_written_ends_the_turn_and_makes_no_call_unknown(
+    settings: Settings, hotel: Hotel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the call came to is not lost either: whoever goes on is asked, as after a kill."""
+    monkeypatch.setattr("graph.journal.sqlite.PATIENCE_S", 0.2)
+    await asked(settings, "s", 'Book the room "r1"')
+    hotel.hold("after")
+    turn = asyncio.create_task(events(settings, "s", Reply("yes")))
+    await until(lambda: hotel.counted("r1")["held-after"] > 0)
+    with closing(sqlite3.connect(settings.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        hotel.release()
+        with pytest.raises(ConfigError, match="cannot keep the journal: database is locked"):
+            await turn
+    end = (await events(settings, "s", Continue()))[-1]
+    assert isinstance(end, Asked)
+    assert "nobody knows whether it finished" in end.question["action_requests"][0]["about"]
+    assert hotel.counted("r1")["booked"] == 1
 
 
 async def test_checkpoints_that_were_lost_run_nothing_again(settings: Settings, hotel: Hotel) -> None:

@@ -8,7 +8,7 @@ from support.command_line import CommandLine
 
 from graph.journal.opening import journal_in
 from graph.leases import open_leases
-from graph.postgres import MOST_CONNECTIONS
+from graph.postgres import MOST_CONNECTIONS, pooled
 from graph.settings import Settings
 from graph.storage import open_checkpointer, open_store
 from state.errors import ConfigError
@@ -85,3 +85,33 @@ async def test_a_process_takes_few_connections_and_goes_on_when_they_break(postg
             assert await others.is_taken("a")
             assert await others.is_taken("b")
         assert not await others.is_taken("a")
+
+
+async def test_a_lock_is_held_again_where_its_connection_broke_in_the_middle_of_a_turn(postgres: str) -> None:
+    """Though the turn asks for nothing meanwhile."""
+    settings = Settings(database_url=postgres)
+    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'packetgate-leases'"
+    async with open_leases(settings) as ours, ours.held("a"):
+        async with await AsyncConnection.connect(postgres, autocommit=True) as other:
+            await other.execute(kill)
+            held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+            for _ in range(200):
+                await asyncio.sleep(0.1)
+                if await (await other.execute(held)).fetchone() == (1,):
+                    break
+        async with open_leases(settings) as others:
+            assert await others.is_taken("a")
+
+
+async def test_the_database_soon_notices_a_machine_that_died_and_the_urls_own_options_hold(postgres: str) -> None:
+    url = f"{postgres}{'&' if '?' in postgres else '?'}options=-c%20statement_timeout%3D54321"
+    async with pooled(url, "nothing", nothing) as pool, pool.connection() as connection:
+        found = await connection.execute("SELECT name, reset_val FROM pg_settings")  # shown they are 0 on a socket
+        settings = {row["name"]: row["reset_val"] for row in await found.fetchall()}
+    assert settings["statement_timeout"] == "54321"
+    assert settings["tcp_user_timeout"] == "60000"
+    assert (settings["tcp_keepalives_idle"], settings["tcp_keepalives_interval"]) == ("30", "10")
+
+
+async def nothing(connection: AsyncConnection) -> None:
+    """There are no tables to make."""

@@ -35,7 +35,8 @@ def note(what, room, key=""):
 async def held(where, room):
     if (folder / f"hold-{{where}}").exists():
         note(f"held-{{where}}", room)
-        await asyncio.sleep(600)
+        while (folder / f"hold-{{where}}").exists():
+            await asyncio.sleep(0.05)
 async def book_room(room, idempotency_key):
     "Book a room."
     await held("before", room)

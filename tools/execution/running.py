@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from traceback import format_exception
 from typing import Any
 
-from state.errors import LostCallError, ToolCallError
+from state.errors import ConfigError, LostCallError, ToolCallError
 from state.packet import CognitionPacket
 from state.redaction import redacted
 from state.routing import Risk, ToolCall, ToolResult
@@ -22,7 +22,7 @@ from tools.risk.call import rated
 from tools.spec.idempotency import with_key
 from tools.text.kept import of_session
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PATIENCE_S = 3.0
 """Longest that a question waits for a dry run."""
@@ -31,9 +31,16 @@ PATIENCE_S = 3.0
 async def execute_all(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> list[ToolCall]:
-    """Run calls at the same time. One that breaks in a way nobody foresaw ends itself and not the others."""
+    """Run calls at the same time. One that breaks in a way nobody foresaw ends itself and not the others.
+
+    Raises:
+        ConfigError: the journal cannot be used; once it can, it knows what was run.
+    """
     runs = [execute(call, packet, catalogue, toolbox, journal) for call in calls]
     ended = await asyncio.gather(*runs, return_exceptions=True)
+    for error in ended:
+        if isinstance(error, ConfigError):
+            raise error
     return [
         _broken(call, end) if isinstance(end, BaseException) else end for call, end in zip(calls, ended, strict=True)
     ]
@@ -93,7 +100,12 @@ async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) 
     params = with_key(call.params, spec.parameters, log.idempotency_key)
     if spec.has_dry_run:
         params["dry_run"] = False
-    return await log.finish(await _sent(call, params, toolbox, session, idempotency_key=log.idempotency_key))
+    end = await _sent(call, params, toolbox, session, idempotency_key=log.idempotency_key)
+    try:
+        return await log.finish(end)
+    except ConfigError as error:  # the packet may still be kept, and tell what is known here
+        logger.warning("the end of call %s of %s is not in the journal: %s", call.call_id, call.tool_name, error)
+        return end
 
 
 async def _sent(
@@ -165,7 +177,7 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     if not isinstance(error, Exception):
         raise error
     broke = redacted("".join(format_exception(error)))
-    log.error("call %s of %s broke: %s", call.call_id, call.tool_name, broke)
+    logger.error("call %s of %s broke: %s", call.call_id, call.tool_name, broke)
     status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
     why = redacted(f"the call broke: {type(error).__name__}: {error}")
     return _ended(call, status, ToolResult(success=False, error=why))
