@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from state.context import RoutingContext
 
 Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the conversation; a new one by default.")]
+OldSession = Annotated[str | None, typer.Option("--session", "-s", help="Name of the conversation that waits.")]
 McpConfig = Annotated[
     Path | None, typer.Option("--mcp-config", help="mcp.json; by default ./mcp.json if there is one.")
 ]

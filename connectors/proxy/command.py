@@ -21,7 +21,7 @@ def proxy(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="With --http: another name by which clients reach it.")
     ] = None,
-    client: Annotated[str, typer.Option(help="Whose session this is: a [proxy.clients.NAME], where no token says.")] = (
+    client: Annotated[str, typer.Option(help="Whose session this is: one of proxy.clients, where no token says.")] = (
         "local"
     ),
     check: Annotated[
@@ -53,6 +53,8 @@ def proxy(
             return _settle(given, install, uninstall, print_entry=print_entry)
         settings = checked_files(given)
         config = load_proxy_config(settings.preferences_path)
+        if config.clients and client not in {*config.clients, "local"}:
+            typer.echo(f"packetgate: no proxy.clients.{client} in packetgate.toml: it may use all that is configured", err=True)
         if check or pin:
             return await _preflight(settings, pins, pin=pin, as_json=as_json)
         context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))

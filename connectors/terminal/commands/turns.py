@@ -15,6 +15,7 @@ from connectors.options import (
     Commands,
     Lite,
     McpConfig,
+    OldSession,
     Prime,
     Session,
     Set,
@@ -79,7 +80,7 @@ def answer(
     reply: Annotated[
         str | None, typer.Argument(help="yes, no, skip, or your words. Without it a stopped turn goes on.")
     ] = None,
-    session: Session = None,
+    session: OldSession = None,
     edit: Annotated[str | None, typer.Option(help="Approve with these arguments instead, as a JSON object.")] = None,
     question: Annotated[
         str | None, typer.Option(help="The question that this answers, by its id; else the one last shown.")

@@ -195,3 +195,10 @@ def test_two_clients_have_two_tokens() -> None:
     both = {"a": {"token": "0123456789abcdef"}, "b": {"token": "0123456789abcdef"}}
     with pytest.raises(ConfigError, match="each its own"):
         ProxyConfig.model_validate({"clients": both}).tokens()
+
+
+@pytest.mark.parametrize(("client", "told"), [("idd", True), ("ide", False), ("local", False)])
+def test_a_client_of_no_table_is_told_of(cli: CommandLine, client: str, told: bool) -> None:
+    (cli.folder / "packetgate.toml").write_text('[proxy.clients.ide]\nservers = ["time"]\n')
+    outcome = cli.run("proxy", "--client", client)
+    assert (f"no proxy.clients.{client} in packetgate.toml" in outcome.err) is told
