@@ -54,7 +54,9 @@ def proxy(
         settings = checked_files(given)
         config = load_proxy_config(settings.preferences_path)
         if config.clients and client not in {*config.clients, "local"}:
-            typer.echo(f"packetgate: no proxy.clients.{client} in packetgate.toml: it may use all that is configured", err=True)
+            typer.echo(
+                f"packetgate: no proxy.clients.{client} in packetgate.toml: it may use all that is configured", err=True
+            )
         if check or pin:
             return await _preflight(settings, pins, pin=pin, as_json=as_json)
         context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))

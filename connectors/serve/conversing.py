@@ -84,6 +84,8 @@ class Conversations:
         session, turn = await self._turn(heard, point, state)
         async for piece in self._shown(heard, session, turn):
             yield piece
+        if point and isinstance(turn, Reply):
+            await self._threads.replied(heard.scope, heard.history, point, heard.words, counted=True)
 
     async def _turn(self, heard: Heard, point: Point | None, state: SessionState | None) -> tuple[str, Turn]:
         """Return the session that a request goes to, and what it is there."""
@@ -102,13 +104,27 @@ class Conversations:
         elif point and state and not await self._is_busy(point.session):
             if state.packet.header.packet_id == point.packet_id and not state.is_unfinished:
                 return point.session, Say(heard.words, request, follows=point.packet_id, files=heard.files)
-            if _stopped_after(point, state) and state.packet.content.original_prompt == heard.words.strip():
+            same = state.packet.content.original_prompt == heard.words.strip()
+            if _stopped_after(point, state) and (same or await self.sessions.has_begun(state.packet)):
                 return point.session, Continue()
         if heard.history and is_question(heard.history[-1].text) and is_reply(heard.words):
             raise RequestError(NOT_WAITING)
+        whole = (*heard.history, heard.said)
+        for session in await self._threads.begun(heard.scope, whole):
+            if await self._is_stopped_in_a_change(session):
+                return session, Continue()
+        session = f"{CHANNEL}-{new_id()}"
+        await self._threads.begin(heard.scope, whole, session)
         own = await self._threads.heard(heard.scope, heard.history)
         told = tuple(_told(heard.history, own))
-        return f"{CHANNEL}-{new_id()}", Say(heard.words, request, history=told, files=heard.files)
+        return session, Say(heard.words, request, history=told, files=heard.files)
+
+    async def _is_stopped_in_a_change(self, session: str) -> bool:
+        """Whether a session's first turn ended before it could tell of what it may have changed."""
+        if await self._is_busy(session):
+            return False
+        state = await self.sessions.state(session)
+        return state.is_unfinished and await self.sessions.has_begun(state.packet)
 
     async def _is_busy(self, session: str) -> bool:
         return self.sessions.queue(session).locked() or await self.sessions.is_leased(session)

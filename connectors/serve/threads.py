@@ -20,6 +20,7 @@ from graph.records.recording import CONVERSATIONS
 from state.errors import ConfigError
 
 MOST_LOOKED_UP = 200
+MOST_BEGUN = 10
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,24 @@ class Threads:
         if point.question_id:
             await self._put(_digest(scope, history[-1:]), point)
 
-    async def replied(self, scope: Scope, history: Sequence[Said], point: Point, words: str) -> None:
-        """Record, before it counts, what is replied to a question."""
-        await self.keep(scope, history, replace(point, reply=words))
+    async def replied(
+        self, scope: Scope, history: Sequence[Said], point: Point, words: str, *, counted: bool = False
+    ) -> None:
+        """Record what is replied to a question: the first before it counts, since its turn may be stopped, and then
+        the one that `counted`.
+        """
+        known = None if counted else await self.find(scope, history)
+        if known is None or known.reply is None:
+            await self.keep(scope, history, replace(point, reply=words))
+
+    async def begun(self, scope: Scope, history: Sequence[Said]) -> list[str]:
+        """Return the sessions that were opened for a history that ends with the user's message."""
+        found = await self._store.asearch((*CONVERSATIONS, _digest(scope, history)), limit=MOST_BEGUN)
+        return [str(one.value["session"]) for one in found]
+
+    async def begin(self, scope: Scope, history: Sequence[Said], session: str) -> None:
+        """Record a session before its first turn: its client may send the message again by itself."""
+        await self._put(_digest(scope, history), Point(session, ""))
 
     async def _put(self, digest: str, point: Point) -> None:
         await self._store.aput((*CONVERSATIONS, digest), point.session, asdict(point), index=False)

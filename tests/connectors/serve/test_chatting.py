@@ -172,7 +172,7 @@ async def test_of_a_session_that_is_forgotten_nothing_is_left_and_of_others_all(
         async with open_sessions(Settings(root=cli.folder, home=cli.home)) as sessions:
             assert sessions.store is not None
             kept = [item.value["session"] for item in await sessions.store.asearch(("serve",))]
-            assert Counter(kept)[session] == 4  # two answers, and a question by all that was said and by itself
+            assert Counter(kept)[session] == 5  # its first message, two answers, and a question by all and by itself
             await asyncio.to_thread(forgotten, cli, session)
             assert [item.value["session"] for item in await sessions.store.asearch(("serve",))] == [
                 other for other in kept if other != session
