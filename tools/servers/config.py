@@ -75,7 +75,8 @@ def load_config(path: Path | None) -> McpConfig:
     """
     if path is None:
         return McpConfig()
-    document = read_file(path, "JSON", "--mcp-config or PACKETGATE_MCP_CONFIG, or leave it out to use the built-in tools")
+    mend = "--mcp-config or PACKETGATE_MCP_CONFIG, or leave both out to use the built-in tools"
+    document = read_file(path, "JSON", mend)
     if not isinstance(document, dict):
         raise ConfigError(f'{path}: must be an object with "mcpServers", not {type(document).__name__}')
     servers, builtin = document.get("mcpServers", {}), document.get("builtin", False)
