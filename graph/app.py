@@ -56,9 +56,10 @@ class ServerTools:
 
     async def _hub(self) -> McpHub:
         loop = asyncio.get_running_loop()
-        if loop not in self._hubs:
-            self._hubs[loop] = loop.create_task(self._open())
-        return await asyncio.shield(self._hubs[loop])
+        opening = self._hubs.get(loop)
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+            opening = self._hubs[loop] = loop.create_task(self._open())
+        return await asyncio.shield(opening)
 
     async def _open(self) -> McpHub:
         hub = await make_hub(self._settings, self._config)

@@ -14,13 +14,13 @@ from state.packet import checkpoint_types
 class PacketSerializer(JsonPlusSerializer):
     """Restores our own types and LangChain's messages, and nothing else.
 
-    A checkpoint may hold all sections and all messages, of which a stage changes a few. Sections are frozen, and a
-    message that has its id stays as it is, so the bytes of the others still hold, for as long as they live.
+    A checkpoint may hold all sections and all messages, of which a stage changes a few. Sections are frozen, so the bytes
+    of the others still hold, for as long as they live; a message's do where it says the same as it did.
     """
 
     def __init__(self) -> None:
         super().__init__(allowed_msgpack_modules=checkpoint_types())
-        self._encoded: dict[int, tuple[weakref.ref[Any], ormsgpack.Ext]] = {}
+        self._encoded: dict[int, tuple[weakref.ref[Any], Any, ormsgpack.Ext]] = {}
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Return a channel's value, or a whole checkpoint, as bytes and their kind."""
@@ -33,12 +33,18 @@ class PacketSerializer(JsonPlusSerializer):
         return [self._part(one) for one in value] if type(value) is list else self._part(value)
 
     def _part(self, value: Any) -> Any:
-        if not isinstance(value, Section) and not (isinstance(value, BaseMessage) and value.id):
+        if not isinstance(value, Section | BaseMessage):
             return value
         key = id(value)  # its own for as long as it lives
-        if key not in self._encoded:
+        kept, says = self._encoded.get(key), value.model_dump() if isinstance(value, BaseMessage) else None
+        if kept is None or kept[1] != says:
             kind = type(value)
-            parts = (kind.__module__, kind.__name__, value.model_dump(), "model_validate_json")
+            parts = (
+                kind.__module__,
+                kind.__name__,
+                value.model_dump() if says is None else says,
+                "model_validate_json",
+            )
             gone = weakref.ref(value, lambda _: self._encoded.pop(key, None))
-            self._encoded[key] = gone, ormsgpack.Ext(EXT_PYDANTIC_V2, super().dumps_typed(parts)[1])
-        return self._encoded[key][1]
+            kept = self._encoded[key] = gone, says, ormsgpack.Ext(EXT_PYDANTIC_V2, super().dumps_typed(parts)[1])
+        return kept[2]

@@ -69,6 +69,8 @@ _NO_BAN = frozenset("bother fail forget hesitate just mind only worry".split())
 """Words after a negation that forbid nothing: `don't forget to`."""
 _SPARES = re.compile(rf"{_BEFORE}(?:keep|leave|spare|not)\s+(?:(?:the|my|file|folder)\s+)*[\"'`]*", re.IGNORECASE)
 _RESERVES = re.compile(r"\b(?:if|unless|except|excluding|apart from|other than|only when|as long as)\b", re.IGNORECASE)
+_INSTEAD = re.compile(r"\?|\b(?:i|we|instead|only|just)\b", re.IGNORECASE)
+"""What a clause has that says something new after one that forbids."""
 _LOOSE = re.compile(r"^(?:[\s,.;!]|\b(?:and|but|so)\b)+|(?:[\s,;]|\b(?:and|but|so)\b)+$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 
@@ -141,7 +143,7 @@ def wanted_of(text: str) -> str:
     for clause in clauses:
         if _is_forbidden(clause):
             is_wanted = False
-        elif ends or verbs_in(_PATH.sub(" ", clause)):
+        elif ends or _INSTEAD.search(clause) or verbs_in(_PATH.sub(" ", clause)):
             is_wanted = True
         wanted += [clause] if is_wanted else []
         ends = clause.rstrip().endswith((".", "!", "?"))

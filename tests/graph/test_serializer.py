@@ -34,12 +34,16 @@ def test_a_checkpoint_is_encoded_as_langgraph_does() -> None:
     assert isinstance(checkpoint["channel_values"]["header"], Header)  # type: ignore[index]
 
 
-def test_a_message_that_is_given_its_id_later_keeps_it() -> None:
-    message = HumanMessage("hi")
+def test_a_message_that_is_changed_is_kept_as_it_is_now() -> None:
+    """Graphs give messages their ids, and people edit them in notebooks."""
+    message = HumanMessage([{"type": "text", "text": "hi"}])
     serializer = PacketSerializer()
     serializer.dumps_typed([message])
     message.id = "1"
-    assert serializer.loads_typed(serializer.dumps_typed([message])) == [HumanMessage("hi", id="1")]
+    assert serializer.loads_typed(serializer.dumps_typed([message])) == [message]
+    message.content[0]["text"] = "bye"  # type: ignore[index]
+    (now,) = serializer.loads_typed(serializer.dumps_typed([message]))
+    assert (now.id, now.text) == ("1", "bye")
 
 
 def test_no_section_is_taken_for_another_and_none_outlives_its_packet() -> None:

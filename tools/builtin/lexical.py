@@ -37,7 +37,11 @@ class LexicalIndex:
         """
         match = match_any(query)
         with self._lock:
-            database = self._up_to_date(files)
+            try:
+                database = self._up_to_date(files)
+            except Exception:  # what is noted here is no longer what the database holds
+                self._database, self._files, self._rows = None, {}, {}
+                raise
             rows = database.execute(_SEARCH, (match, 4 * top_k)).fetchall()
         return best(((Chunk(*row[:4]), row[4]) for row in rows), top_k)
 

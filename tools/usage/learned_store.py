@@ -49,6 +49,8 @@ async def read_learned(store: BaseStore, header: Header) -> Learned:
         items = await store.asearch(namespace(ROOT, who), limit=_ALL)
         uses = [use for use in (_use(item.value) for item in items) if use is not None]
         learned = Learned(sorted(uses, key=lambda use: use.at)[-MOST_USES:])
+        for old in [one for one, (then, _) in read.items() if monotonic() - then >= FRESH_S]:
+            del read[old]
         read[who] = (monotonic(), learned)
     return learned
 

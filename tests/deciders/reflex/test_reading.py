@@ -89,6 +89,7 @@ def test_what_is_only_forbidden_is_no_step(request_: str):
         ("Read a.txt, but don't write anything", ["Read a.txt"]),
         ("read a.txt then don't delete b.txt", ["read a.txt"]),
         ("Don't go to Berlin. What is the weather in Oslo?", ["What is the weather in Oslo?"]),
+        ("don't delete anything, I only want to know what is in a/", ["I only want to know what is in a/"]),
         ("Don't delete a.txt, rename it to b.txt", ["rename it to b.txt"]),
     ],
 )
