@@ -14,8 +14,8 @@ from state.packet import checkpoint_types
 class PacketSerializer(JsonPlusSerializer):
     """Restores our own types and LangChain's messages, and nothing else.
 
-    A checkpoint may hold all sections and all messages, of which a stage changes a few. Sections are frozen, so the bytes
-    of the others still hold, for as long as they live; a message's do where it says the same as it did.
+    A checkpoint may hold all sections and all messages, of which a stage changes a few. Sections are frozen, so the
+    bytes of the others still hold, for as long as they live; a message's do where it says the same as it did.
     """
 
     def __init__(self) -> None:
