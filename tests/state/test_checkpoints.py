@@ -5,12 +5,13 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from support.full_packet import full_packet, inside
 
 from graph.serializer import PacketSerializer
 from state.context import RoutingContext
-from state.packet import checkpoint_types
+from state.packet import TurnInput, checkpoint_types
 from state.request import TurnRequest
 from state.sections import Attachment
 from tools.approval.questions import Reply
@@ -20,12 +21,14 @@ REQUEST = TurnRequest(
     origin="discord", person="7", context_type="code", attachments=(Attachment(name="a.txt", text="text"),)
 )
 
+INPUT = TurnInput(messages=[HumanMessage("hi", id="1")], request=REQUEST)
+
 
 def examples(kind: type) -> list[Any]:
     """Return every value of an enum; of a section, those in the full packet."""
     if issubclass(kind, Enum):
         return list(kind)
-    return [part for part in (*inside(full_packet()), REQUEST) if type(part) is kind]
+    return [part for part in (*inside(full_packet()), REQUEST, INPUT) if type(part) is kind]
 
 
 def restored(value: Any, through: JsonPlusSerializer) -> Any:
