@@ -67,7 +67,7 @@ def test_a_broken_file_is_refused_in_one_line(file: Path, content: bytes, says: 
 
 
 def test_a_file_that_is_not_there_or_is_a_folder(file: Path):
-    assert "no such file: check --mcp-config, or leave it out" in refused(file)
+    assert "no such file: check --mcp-config or PACKETGATE_MCP_CONFIG, or leave both out" in refused(file)
     file.mkdir()
     assert "cannot be read: Is a directory: check --mcp-config" in refused(file)
 
