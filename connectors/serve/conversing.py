@@ -110,9 +110,9 @@ class Conversations:
         if heard.history and is_question(heard.history[-1].text) and is_reply(heard.words):
             raise RequestError(NOT_WAITING)
         whole = (*heard.history, heard.said)
-        begun = await self._threads.begun(heard.scope, whole)
-        if begun is not None and await self._is_stopped_in_a_change(begun):
-            return begun, Continue()
+        for session in await self._threads.begun(heard.scope, whole):
+            if await self._is_stopped_in_a_change(session):
+                return session, Continue()
         session = f"{CHANNEL}-{new_id()}"
         await self._threads.begin(heard.scope, whole, session)
         own = await self._threads.heard(heard.scope, heard.history)

@@ -20,6 +20,7 @@ from graph.records.recording import CONVERSATIONS
 from state.errors import ConfigError
 
 MOST_LOOKED_UP = 200
+MOST_BEGUN = 10
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,10 @@ class Threads:
         if known is None or known.reply is None:
             await self.keep(scope, history, replace(point, reply=words))
 
-    async def begun(self, scope: Scope, history: Sequence[Said]) -> str | None:
-        """Return the session that was last opened for a history that ends with the user's message."""
-        found = await self._store.asearch((*CONVERSATIONS, _digest(scope, history)), limit=1)
-        return str(found[0].value["session"]) if found else None
+    async def begun(self, scope: Scope, history: Sequence[Said]) -> list[str]:
+        """Return the sessions that were opened for a history that ends with the user's message."""
+        found = await self._store.asearch((*CONVERSATIONS, _digest(scope, history)), limit=MOST_BEGUN)
+        return [str(one.value["session"]) for one in found]
 
     async def begin(self, scope: Scope, history: Sequence[Said], session: str) -> None:
         """Record a session before its first turn: its client may send the message again by itself."""
