@@ -57,6 +57,7 @@ async def open_packet(
         lineage=(packet.header.lineage + followed)[-LINEAGE:],
         origin=request.origin,
         person=request.person,
+        way_out=request.way_out,
     )
     return {
         "header": header,

@@ -8,7 +8,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, conve
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidator
 
-from state import attachments, base, origins, routing, sections, transitions
+from state import attachments, base, channels, origins, routing, sections, transitions
 from state.base import is_storable
 from state.errors import PacketError, RequestError, first_problem
 from state.request import TurnRequest, check_request
@@ -171,7 +171,7 @@ def request_in(messages: Any) -> str:
 def checkpoint_types() -> list[tuple[str, str]]:
     """Return (module, name) of every type of ours that a checkpoint may hold."""
     found: set[tuple[str, str]] = {(one.__module__, one.__name__) for one in (TurnRequest, TurnInput)}
-    for module in (attachments, base, origins, routing, sections, transitions):
+    for module in (attachments, base, channels, origins, routing, sections, transitions):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, BaseModel | Enum) and value.__module__ == module.__name__:
                 found.add((value.__module__, value.__name__))

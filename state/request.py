@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from state.base import Section, is_storable
+from state.channels import WayOut
 from state.errors import RequestError
 from state.sections import Attachment
 
@@ -19,6 +20,8 @@ class TurnRequest(Section):
     origin: str = "unknown"
     person: str = ""
     """Who asks, where a connector speaks with several."""
+    way_out: WayOut = WayOut()
+    """How the connector says that writes and commands are switched on."""
     context_type: str | None = None
     """The kind of conversation; None keeps the session's."""
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=MAX_ATTACHED)

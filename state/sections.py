@@ -9,13 +9,14 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from state.base import Confidence, ConfidenceSource, Section, TokenUsage, new_id, now
+from state.channels import WayOut
 from state.context import RoutingContext
 from state.errors import PacketVersionError
 from state.printing import byte_size
 from state.redaction import redacted
 from state.routing import Risk
 
-PACKET_VERSION = 9
+PACKET_VERSION = 10
 """Raised with every change that an older Packetgate could not read."""
 
 DecidedBy = Literal["model", "reflex"]
@@ -42,6 +43,7 @@ class Header(Section):
     """The connector the request came through."""
     person: str = ""
     """Who asked, as the connector names them."""
+    way_out: WayOut = WayOut()
     created_at: datetime = Field(default_factory=now)
 
     @field_validator("version")

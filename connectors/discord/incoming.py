@@ -8,6 +8,7 @@ import discord
 
 from connectors.asking import Say
 from connectors.discord.errors import UNSENT
+from state.channels import WayOut
 from state.request import TurnRequest
 from state.sections import Attachment
 from tools.attached.parts import (
@@ -27,6 +28,11 @@ REPLIES = 6
 """The most messages of a chain of replies that are read."""
 PIECE = 40
 """Characters from which on a text that stands within another counts as a piece of it."""
+
+WAY_OUT = WayOut(
+    write="whoever runs this bot switches them on under `[discord.writes]`",
+    execute="whoever runs this bot switches them on under `[discord.commands]`",
+)
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +55,7 @@ class Incoming:
     def turn(self) -> Say:
         """The turn it starts."""
         words = self.words or (SEE_ATTACHED if self.earlier or self.files else "Hello")
-        request = TurnRequest(origin="discord", person=self.person, attachments=tuple(self.earlier))
+        request = TurnRequest(origin="discord", person=self.person, way_out=WAY_OUT, attachments=tuple(self.earlier))
         return Say(words, request, files=tuple(self.files))
 
 

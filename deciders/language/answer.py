@@ -63,6 +63,9 @@ def _outcome(packet: CognitionPacket) -> str:
         for call in routing.all_calls
         if call.status not in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}
     ]
+    off = {call.risk for call in routing.all_calls if call.result and call.result.dry_run}
+    ways = packet.header.way_out
+    notes += [f"{risk} tools are switched off; tell the user that {ways.of(risk)}." for risk in sorted(off)]
     if routing.note:
         notes.append(f"{routing.note}." if routing.all_calls else f"No tool was called: {routing.note}.")
     return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""

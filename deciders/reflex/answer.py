@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 from deciders.protocols import Answer
 from deciders.reflex.reading import VERBS, is_small_talk, mentions_in, steps_in, words_in
+from state.channels import WayOut
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.printing import fenced, shorten
-from state.routing import Risk, ToolCall
+from state.routing import ToolCall
 from state.sections import ServerHealth
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
@@ -19,8 +20,6 @@ SHOWN_CHARS = 4_000
 EXCERPT_PARAGRAPHS = 4
 SOME, NEAREST = 6, 3
 """Names and words, and nearest tools, that are told."""
-
-_SWITCH = {Risk.WRITE: "--allow-writes (allow_write_tools)", Risk.EXECUTE: "--allow-commands (allow_execute_tools)"}
 
 
 async def respond_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
@@ -35,7 +34,7 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
     if routing is None:
         told.append((_nothing_to_do(request, catalogue), ""))
     else:
-        told += [_tell(call, request) for call in routing.all_calls]
+        told += [_tell(call, request, packet.header.way_out) for call in routing.all_calls]
         if routing.note:
             told.append((_sentence(routing.note), ""))
         if routing.suggestions:
@@ -94,7 +93,7 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join(f'"{word}"' for word in words)
 
 
-def _tell(call: ToolCall, request: str) -> tuple[str, str]:
+def _tell(call: ToolCall, request: str, way_out: WayOut) -> tuple[str, str]:
     """Return what happened, and what the tool itself said."""
     called, error = f"{call.tool_name} ({_params(call)})", call.result.error or "" if call.result else ""
     match call.status:
@@ -108,7 +107,7 @@ def _tell(call: ToolCall, request: str) -> tuple[str, str]:
         case ToolExecutionStatus.USER_DENIED:
             return f"{called} was not run: you denied it.", ""
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
-            off = f"Nothing was done: {call.risk} tools are switched off ({_SWITCH[call.risk]})."
+            off = f"Nothing was done: {call.risk} tools are switched off; {way_out.of(call.risk)}."
             return f"{off} {call.tool_name} answers to a dry run:\n", _shown(call.result.output, request)
         case ToolExecutionStatus.SKIPPED:
             return f"{called} was skipped: {error or call.review_reasoning}", ""

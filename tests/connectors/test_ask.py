@@ -61,6 +61,7 @@ def test_a_kept_packet_shows_its_journey_again(cli: CommandLine) -> None:
 def test_a_write_is_only_shown_while_writes_are_switched_off(cli: CommandLine) -> None:
     done = cli.run("ask", 'Write "hello" to notes.txt')
     assert done.status == 0
+    assert "`--allow-writes` switches them on" in done.out
     assert "Would create notes.txt" in done.out
     assert "--allow-writes" in done.out
     assert not (cli.folder / "notes.txt").exists()

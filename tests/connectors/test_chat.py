@@ -153,6 +153,7 @@ def test_switches_hold_from_the_next_turn_on(cli: CommandLine) -> None:
         child.sendline("/writes off")
         child.expect("you> ")
         child.sendline('Write "hello" to more.txt')
+        child.expect_exact("switched off; `/writes on` switches them on.")
         child.expect("Would create more.txt")
     assert sorted(path.name for path in cli.folder.iterdir()) == ["notes.txt", "plan.txt", "todo.txt"]
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from state import sections as s
 from state.attachments import ResultAttachment
 from state.base import ConfidenceSource, TokenUsage
+from state.channels import WayOut
 from state.context import RoutingContext
 from state.origins import Origin, OriginKind, Role
 from state.packet import CognitionPacket
@@ -76,6 +77,7 @@ HEADER = s.Header(
     lineage=("p0", "p1"),
     origin="terminal",
     person="p",
+    way_out=WayOut.by("/writes on", "/commands on"),
     created_at=AT,
 )
 INTENT = s.Intent(

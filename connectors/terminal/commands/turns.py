@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from connectors.asking import Turn
     from state.request import TurnRequest
 
+OPTIONS, TYPED = ("--allow-writes", "--allow-commands"), ("/writes on", "/commands on")
+"""What has writes and commands run: of a command, and in `packetgate chat`."""
+
 ContextType = Annotated[
     str | None,
     typer.Option("--context", help="Kind of conversation, such as `tasks`: it begins with the tools that are for it."),
@@ -70,7 +73,8 @@ def ask(
 
         files = tuple(file_part(one) for one in attach or ())
         words = _request_text(request)
-        return Say(words if files else check_request(words), _turn_request(context_type), shown, files=files)
+        asked = _turn_request(context_type, OPTIONS)
+        return Say(words if files else check_request(words), asked, shown, files=files)
 
     given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
     _turn(start, session, given, (chosen, allow_writes, allow_commands), as_json)
@@ -130,7 +134,7 @@ def chat(
     """
 
     async def talk() -> int:
-        request = _turn_request(context_type)
+        request = _turn_request(context_type, OPTIONS if as_json else TYPED)
         settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
         from connectors.terminal.chat import chat as run_chat
         from connectors.terminal.json_lines import chat_lines
@@ -183,13 +187,14 @@ def _again(given: "dict[str, Any]") -> tuple[str, ...]:
     return tuple(part for pair in named for part in pair)
 
 
-def _turn_request(context_type: str | None) -> "TurnRequest":
+def _turn_request(context_type: str | None, switches: tuple[str, str]) -> "TurnRequest":
+    from state.channels import WayOut
     from state.request import TurnRequest, decode_request
 
     kind = None if context_type is None else decode_request(os.fsencode(context_type), "--context").strip()
     if kind == "":
         raise InputError("--context is empty: name a kind of conversation, or leave it out")
-    return TurnRequest(origin="terminal", person=_who(), context_type=kind)
+    return TurnRequest(origin="terminal", person=_who(), context_type=kind, way_out=WayOut.by(*switches))
 
 
 def _who() -> str:

@@ -103,7 +103,7 @@ async def test_writes_are_off_where_nobody_switched_them_on(
         if asks:
             await discord.question(where)
         else:
-            await discord.answer(where, "Nothing was done: write tools are switched off")
+            await discord.answer(where, "switched off; whoever runs this bot switches them on under `[discord.writes]`")
     assert not (workshop.folder / "notes.txt").exists()
 
 

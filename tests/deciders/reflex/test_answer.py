@@ -39,7 +39,7 @@ async def answer(given: CognitionPacket, catalogue: Catalogue = FILES) -> str:
         (done("files.delete_file", S.UNKNOWN, path="a"), "is not known: no answer came"),
         (
             with_output(done("files.delete_file", S.SKIPPED, path="a"), "would delete a", dry_run=True),
-            "Nothing was done: write tools are switched off (--allow-writes (allow_write_tools)).",
+            "Nothing was done: write tools are switched off; `allow_write_tools` switches them on.",
         ),
         (
             with_output(done("files.delete_file", S.SKIPPED, path="a"), "would delete a", dry_run=True),
@@ -47,7 +47,7 @@ async def answer(given: CognitionPacket, catalogue: Catalogue = FILES) -> str:
         ),
         (
             with_output(done("shell.run_command", S.SKIPPED, command=["ls"]), "would run ls", dry_run=True),
-            "execute tools are switched off (--allow-commands (allow_execute_tools))",
+            "execute tools are switched off; `allow_execute_tools` switches them on.",
         ),
         (done("files.read_file", S.AWAITING_APPROVAL, path="a"), "was not run (it is awaiting_approval)"),
         (done("files.read_file", S.PENDING, path="a"), "was not run (it is pending)"),
