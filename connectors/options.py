@@ -95,7 +95,7 @@ def checked(settings: "Settings") -> "Settings":
 
 
 def checked_files(settings: "Settings") -> "Settings":
-    """Return settings whose files can be used.
+    """Return settings whose files can be used; what of `mcp.json` is not used as it stands is told.
 
     Raises:
         ConfigError: they cannot.
@@ -103,7 +103,8 @@ def checked_files(settings: "Settings") -> "Settings":
     from tools.catalogue.preferences import load_preferences
     from tools.servers.config import load_config
 
-    load_config(settings.config_path)
+    for line in load_config(settings.config_path, settings.root).odd:
+        typer.echo(f"packetgate: {line}", err=True)
     load_preferences(settings.preferences_path)
     return settings
 

@@ -1,6 +1,7 @@
 """The exported graph, for LangGraph servers and Studio. It carries no checkpointer: the server brings its own."""
 
 import asyncio
+import logging
 import weakref
 from typing import Any
 
@@ -75,12 +76,15 @@ _msgpack.SAFE_MSGPACK_TYPES |= frozenset(checkpoint_types())
 
 _settings = Settings()
 load_preferences(_settings.preferences_path)  # what is wrong with the file is told at the start, not at the first turn
+_config = load_config(_settings.config_path, _settings.root)
+for _line in _config.odd:
+    logging.getLogger(__name__).warning("%s", _line)
 _models = model_pool(_settings)
 _kept = kept_in(_settings)
 graph = ServedGraph.of(
     build_graph(
         deciders_for(_models, _kept),
-        ServerTools(_settings, load_config(_settings.config_path)),
+        ServerTools(_settings, _config),
         _settings.usage_days,
         _settings.prompt_days,
         journal_in(_settings),

@@ -107,7 +107,7 @@ async def open_tools(settings: Settings) -> AsyncIterator[McpHub]:
     Raises:
         ConfigError, ModelError: as `make_hub`.
     """
-    async with await make_hub(settings, load_config(settings.config_path)) as hub:
+    async with await make_hub(settings, load_config(settings.config_path, settings.root)) as hub:
         yield hub
 
 

@@ -23,7 +23,7 @@ from tools.builtin.failures import ToolFailure
 from tools.builtin.sandbox import Sandbox
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import Preferences, load_preferences
-from tools.servers.config import McpConfig, load_config
+from tools.servers.config import McpConfig, Remark, load_config
 
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 
@@ -125,7 +125,7 @@ async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:
     if unusable:
         return unusable, Catalogue()
     try:
-        config = load_config(settings.config_path)
+        config = load_config(settings.config_path, settings.root)
         async with open_tools(settings) as hub:
             catalogue = await hub.catalogue()
             health = hub.health()
@@ -133,7 +133,8 @@ async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:
         return [Finding("bad", "servers", str(error))], Catalogue()
     sandbox = [await _sandbox(settings, catalogue.preferences)] if "ai.execute" in catalogue else []
     where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}; logs in {settings.logs_path}"
-    servers = [Finding("ok", "servers", where), *(_server(one, config) for one in health)]
+    servers = [Finding("ok", "servers", where), *map(_remark, config.remarks)]
+    servers += [_server(one, config) for one in health]
     return [*servers, *sandbox, *_preferences(settings.preferences_path, catalogue)], catalogue
 
 
@@ -168,6 +169,10 @@ def _preferences(path: Path | None, catalogue: Catalogue) -> list[Finding]:
         Finding("ok", "policy", policy),
         *(Finding("note", "preferences", line) for line in unfitting(catalogue, path)),
     ]
+
+
+def _remark(remark: Remark) -> Finding:
+    return Finding("bad" if remark.kind == "left out" else "note", "mcp.json", str(remark))
 
 
 def _server(server: ServerHealth, config: McpConfig) -> Finding:

@@ -3,11 +3,14 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import uvicorn
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from fastmcp.tools import Tool
@@ -35,6 +38,21 @@ def echoing(name: str) -> FastMCP[None]:
         return f"{name} says {text}"
 
     return server
+
+
+@asynccontextmanager
+async def over_http(server: FastMCP[Any], transport: Literal["http", "sse"], path: str = "/mcp") -> AsyncIterator[str]:
+    """Serve a server over HTTP, and yield its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    app = server.http_app(path=path, transport=transport)
+    served = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1, ws="none"))
+    served.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    running = asyncio.create_task(served._serve([listener]))
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}{path}"
+    finally:
+        served.should_exit = True
+        await running
 
 
 def in_process(

@@ -15,6 +15,10 @@ from state.routing import Risk
 from tools.policy.rules import Rule
 from tools.spec.descriptions import BRIEF_WORDS
 from tools.spec.tool_spec import ToolSpec
+from tools.text import jsonc
+
+MAX_FILE = 16_000_000
+"""Largest file of settings, in bytes."""
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 Pattern = NonEmpty
@@ -166,8 +170,11 @@ def read_file(
         ConfigError: the file is missing, or is not of that form.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        return json.loads(text) if form == "JSON" else tomllib.loads(text)
+        if path.stat().st_size > MAX_FILE:
+            raise ConfigError(f"{path}: larger than {MAX_FILE // 10**6} MB: check {check}")
+        data = path.read_bytes()
+        text = data.decode(json.detect_encoding(data) if form == "JSON" else "utf-8-sig")
+        return jsonc.loads(text) if form == "JSON" else tomllib.loads(text)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file: check {check}") from error
     except OSError as error:

@@ -1,18 +1,31 @@
-"""`mcp.json`: which servers there are, in the `mcpServers` form that MCP clients share."""
+"""`mcp.json`: which servers there are, in any of the forms that MCP clients write."""
 
-import json
-import os
+import hashlib
 import re
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
-from state.errors import ConfigError, ServerError
-from tools.catalogue.preferences import read_file
+from dotenv import dotenv_values
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+from state.errors import ConfigError, ServerError
+from state.printing import printable
+from tools.catalogue.preferences import read_file
+from tools.servers.entries import UnusableEntryError, entries_of, looks_like_a_server, read_entry
+from tools.servers.variables import filled, variables_in
+
+BUILT_IN_NAMES = ("ai", "embedding")
+"""Servers of our own; no other has their names beside them."""
+MAX_REMARK = 300
+
+_SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_HOLDERS = frozenset({"mcpservers", "servers", "contextservers"})
+"""Keys under which clients keep servers, without case, `_`, and what stands before a dot."""
+_SWITCHED_OFF = ("disabledMcpServers", "disabledMcpjsonServers")
+"""Lists of Claude Code."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +34,11 @@ class ServerConfig:
 
     name: str
     entry: dict[str, Any]
-    """As written: variables are filled in when the server is started."""
+    """Its fields by the names used here. Variables are filled in when the server is started."""
     source: str = "mcp.json"
     """The file it stands in."""
+    folder: Path = Path()
+    """The workspace."""
 
     @property
     def trusted(self) -> bool:
@@ -37,17 +52,22 @@ class ServerConfig:
         return float(milliseconds) / 1000 if isinstance(milliseconds, int | float) else None
 
     def filled(self) -> dict[str, Any]:
-        """Return the entry with every `${NAME}` replaced by the environment variable: secrets stay out of the file.
+        """Return the entry with every variable replaced by its value: secrets stay out of the file.
 
         Raises:
-            ServerError: a variable is not set.
+            ServerError: a variable is not set, or the file of variables that it names is not there.
         """
-        entry: dict[str, Any] = _filled(self.entry)
+        entry = filled(self.entry, self.folder)
+        for key in ("command", "cwd", "envFile"):
+            if isinstance(entry.get(key), str) and entry[key].startswith("~"):
+                entry[key] = str(Path(entry[key]).expanduser())
+        if isinstance(entry.get("envFile"), str):
+            entry["env"] = {**_read_variables(Path(entry["envFile"])), **entry.get("env", {})}
         return entry
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that are filled in."""
-        return {name: os.environ.get(name, "") for name in _VARIABLE.findall(json.dumps(self.entry))}
+        return variables_in(self.entry)
 
     def concealed(self, text: str) -> str:
         """Return a text with `${NAME}` for every value that was filled in."""
@@ -58,6 +78,19 @@ class ServerConfig:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """What became of an entry that is not used as it stands."""
+
+    name: str
+    how: str
+    kind: Literal["mended", "left out", "disabled"]
+
+    def __str__(self) -> str:
+        what = "left out: " if self.kind == "left out" else ""
+        return f"server {self.name!r}: {what}{self.how}"
+
+
+@dataclass(frozen=True)
 class McpConfig:
     """The configured servers."""
 
@@ -65,13 +98,21 @@ class McpConfig:
     builtin: bool = True
     """Whether the built-in servers are offered: with no servers configured, or when the file says `"builtin": true`."""
     source: str = "built in"
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def odd(self) -> list[str]:
+        """A line for each entry that was mended or left out."""
+        return [f"{self.source}: {one}" for one in self.remarks if one.kind != "disabled"]
 
 
-def load_config(path: Path | None) -> McpConfig:
-    """Read `mcp.json`; without a path, the built-in servers alone.
+def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
+    """Read `mcp.json`; without a path, the built-in servers alone. `folder` is the workspace that entries may name.
+
+    An entry that cannot be used is left out, with a remark.
 
     Raises:
-        ConfigError: the file is missing, is not JSON, or does not have the expected form.
+        ConfigError: the file is missing, is not JSON, or has no servers that can be used.
     """
     if path is None:
         return McpConfig()
@@ -79,51 +120,106 @@ def load_config(path: Path | None) -> McpConfig:
     document = read_file(path, "JSON", mend)
     if not isinstance(document, dict):
         raise ConfigError(f'{path}: must be an object with "mcpServers", not {type(document).__name__}')
-    servers, builtin = document.get("mcpServers", {}), document.get("builtin", False)
-    if not isinstance(servers, dict):
-        raise ConfigError(f'{path}: "mcpServers" must be an object of servers by name, not {type(servers).__name__}')
-    if not isinstance(builtin, bool):
+    builtin = document.get("builtin")
+    if not isinstance(builtin, bool | None):
         raise ConfigError(f'{path}: "builtin" must be true or false, not {builtin!r}')
-    if not servers and not builtin:
+    entries = _entries(document, folder)
+    if not builtin and (entries is None or (not entries and builtin is False)):
         raise ConfigError(
             f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools'
         )
-    return McpConfig(
-        servers=tuple(_server(path, name, entry) for name, entry in servers.items()),
-        builtin=builtin,
-        source=str(path),
-    )
+    found = [(name, entry) for name, entry in entries or () if not _is_of_no_server(name, entry)]
+    servers, remarks = _servers(path, found, BUILT_IN_NAMES if builtin else (), _switched_off(document), folder)
+    if remarks and not builtin and all(one.kind == "left out" for one in remarks) and not servers:
+        raise ConfigError(f"{path}: no entry can be used: {'; '.join(map(str, remarks))}"[: MAX_REMARK + 200])
+    return McpConfig(servers, not found if builtin is None else builtin, str(path), remarks)
 
 
-def _server(path: Path, name: str, entry: Any) -> ServerConfig:
-    where = f"{path}: server {name!r}"
-    if not _SERVER_NAME.fullmatch(name):
-        raise ConfigError(f"{where}: a server's name may only have letters, digits, - and _")
-    if not isinstance(entry, dict):
-        raise ConfigError(f"{where}: must be an object, not {type(entry).__name__}")
-    kinds = [key for key in ("command", "url") if isinstance(entry.get(key), str) and entry[key].strip()]
-    if len(kinds) != 1:
-        raise ConfigError(f'{where}: needs either a "command" to start or a "url" to reach, as text')
-    if kinds == ["url"] and not entry["url"].startswith(("http://", "https://", "${")):
-        raise ConfigError(f'{where}: "url" must start with http:// or https://, not {entry["url"]!r}')
-    timeout = entry.get("timeout")
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int) or timeout <= 0):
-        raise ConfigError(f'{where}: "timeout" must be a whole number of milliseconds above 0, not {timeout!r}')
-    if not isinstance(entry.get("trusted", False), bool):
-        raise ConfigError(f'{where}: "trusted" must be true or false, not {entry["trusted"]!r}')
-    return ServerConfig(name, entry, source=str(path))
+def _entries(document: Mapping[str, Any], folder: Path) -> list[tuple[str, Any]] | None:
+    """Return the entries of a file, wherever its client keeps them; None where it has no place for them."""
+    holders = [*_holders(document)]
+    projects = document.get("projects")  # of Claude Code
+    if isinstance(projects, dict) and isinstance(own := projects.get(str(folder.absolute())), dict):
+        holders += _holders(own)
+    if not holders and looks_like_a_server(document):
+        holders = [{"server": document}]
+    elif not holders and any(map(looks_like_a_server, document.values())):
+        holders = [{name: value for name, value in document.items() if looks_like_a_server(value)}]
+    return [pair for holder in holders for pair in entries_of(holder)] if holders else None
 
 
-def _filled(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _filled(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_filled(inner) for inner in value]
-    return _VARIABLE.sub(_variable, value) if isinstance(value, str) else value
+def _holders(document: Mapping[str, Any]) -> Iterator[Any]:
+    for key, value in document.items():
+        name = key.rpartition(".")[2].replace("_", "").casefold()
+        if name == "mcp" and isinstance(value, dict):
+            inner = [*_holders(value)]
+            yield from inner or [{key: one for key, one in value.items() if looks_like_a_server(one)}]
+        elif name in _HOLDERS and isinstance(value, dict | list | None):
+            yield value or {}
 
 
-def _variable(match: re.Match[str]) -> str:
+def _is_of_no_server(name: str, entry: Any) -> bool:
+    """Whether a key beside the servers is a note of its client."""
+    return name.startswith(("$", "//", "_comment")) and not looks_like_a_server(entry)
+
+
+def _switched_off(document: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names that a client's lists switch off."""
+    mcp = document.get("mcp")
+    lists = [document.get(key) for key in _SWITCHED_OFF] + [mcp.get("excluded") if isinstance(mcp, dict) else None]
+    return frozenset(name for one in lists if isinstance(one, list) for name in one if isinstance(name, str))
+
+
+def _servers(
+    path: Path, entries: list[tuple[str, Any]], reserved: Collection[str], off: frozenset[str], folder: Path
+) -> tuple[tuple[ServerConfig, ...], tuple[Remark, ...]]:
+    servers: list[ServerConfig] = []
+    remarks: list[Remark] = []
+    names, seen = _names([name for name, _ in entries], reserved), dict[str, Any]()
+    for written, raw in entries:
+        if written in seen:
+            if seen[written] != raw:
+                remarks.append(Remark(written, "stands there twice: the second one is not used", "left out"))
+            continue
+        seen[written] = raw
+        try:
+            entry = read_entry(raw)
+        except UnusableEntryError as error:
+            remarks.append(Remark(written, _line(str(error)), "left out"))
+            continue
+        called = [] if names[written] == written else [f"it is called {names[written]} here"]
+        if not entry.enabled or written in off:
+            remarks.append(Remark(written, _line("; ".join(["switched off", *entry.mended])), "disabled"))
+            continue
+        if said := [*called, *entry.mended]:
+            remarks.append(Remark(written, _line("; ".join(said)), "mended"))
+        servers.append(ServerConfig(names[written], entry.fields, str(path), folder))
+    return tuple(servers), tuple(remarks)
+
+
+def _names(written: list[str], reserved: Collection[str]) -> dict[str, str]:
+    """Return the name before a tool's for each name in the file: letters, digits, `-` and `_`, each one once."""
+    names = {name: name for name in written if _SERVER_NAME.fullmatch(name) and name not in reserved}
+    taken = {*names, *reserved}
+    for name in written:
+        if name in names:
+            continue
+        letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+        mended = re.sub(r"[^A-Za-z0-9_-]+", "-", letters).strip("-_")[:48]
+        mended = mended or f"server-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:6]}"
+        places = (mended if at == 1 else f"{mended}-{at}" for at in range(1, len(written) + len(taken) + 2))
+        names[name] = next(one for one in places if one not in taken)
+        taken.add(names[name])
+    return names
+
+
+def _line(text: str) -> str:
+    return printable(text)[:MAX_REMARK]
+
+
+def _read_variables(path: Path) -> dict[str, str]:
     try:
-        return os.environ[match[1]]
-    except KeyError as error:
-        raise ServerError(f"the environment variable {match[1]} is not set: set it, or take it out") from error
+        with path.open(encoding="utf-8-sig") as file:
+            return {name: value for name, value in dotenv_values(stream=file).items() if value is not None}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ServerError(f"{path}, the file of its variables (envFile), cannot be read: {error}") from error

@@ -16,9 +16,8 @@ from fastmcp import Client
 from fastmcp.client.logging import default_log_handler
 from fastmcp.client.messages import MessageHandler
 from fastmcp.client.progress import ProgressHandler
-from fastmcp.client.transports import ClientTransport, StdioTransport, StreamableHttpTransport
+from fastmcp.client.transports import ClientTransport
 from fastmcp.exceptions import ToolError
-from fastmcp.mcp_config import MCPConfig, MCPServerTypes
 from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
 from mcp_types import (
@@ -32,17 +31,18 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from state.base import ms_since
-from state.errors import ConfigError, LostCallError, ServerError
+from state.errors import LostCallError, ServerError
 from state.printing import printable
 from state.redaction import learn, learn_entry, redacted
 from state.routing import Risk, ToolResult
 from tools.risk.features import Definition
 from tools.risk.tool import judge
-from tools.servers.bounds import MAX_PARTS, BoundedTransport, bounded_http
+from tools.servers.bounds import MAX_PARTS, BoundedTransport
 from tools.servers.config import ServerConfig
 from tools.servers.content import read_answer
 from tools.servers.freshness import hinted_s
 from tools.servers.relaying import Listeners, Relay
+from tools.servers.remote import RemoteTransport
 from tools.servers.results import Keep, to_result_aside
 from tools.servers.server import Server
 from tools.servers.server_log import ServerLog
@@ -237,16 +237,9 @@ class Connection(Server):
         self.state = "connecting"
         await self.close()
         try:
-            self._client = Client(
-                BoundedTransport(await asyncio.to_thread(self._transport)),
-                init_timeout=CONNECT_TIMEOUT_S,
-                timeout=self._timeout_s,
-                message_handler=_Messages(self._mark_stale, self._log),
-                log_handler=self._told,
-            )
+            transport = await asyncio.to_thread(self._transport)
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._client.__aenter__()  # type: ignore[no-untyped-call]
-                await self._list()
+                await self._start(transport)
         except asyncio.CancelledError:  # with the turn that waited for it; the next one tries again
             self.state, self.problem = "failed", "it was stopped while starting"
             raise
@@ -254,6 +247,28 @@ class Connection(Server):
             self.fail(error)
         else:
             self._attempts = 0
+
+    async def _start(self, transport: ClientTransport) -> None:
+        """Open a session and list the tools; a server that refuses streamable HTTP is reached by SSE."""
+        self._client = Client(
+            BoundedTransport(transport),
+            init_timeout=CONNECT_TIMEOUT_S,
+            timeout=self._timeout_s,
+            message_handler=_Messages(self._mark_stale, self._log),
+            log_handler=self._told,
+        )
+        try:
+            await self._client.__aenter__()  # type: ignore[no-untyped-call]
+            await self._list()
+        except (*_LOST, MCPError) as error:
+            other = transport.other_way() if isinstance(transport, RemoteTransport) else None
+            if other is None:
+                raise
+            await self.close()
+            try:
+                await self._start(other)
+            except (*_LOST, MCPError):
+                raise error from None  # what the server says to the way that the file names
 
     async def _list(self) -> None:
         if self._client is None:
@@ -326,12 +341,7 @@ class Connection(Server):
 def configured(
     config: ServerConfig, log_dir: Path, keep: Keep | None = None, keep_file: Keep | None = None
 ) -> Connection:
-    """Return the connection to a server of `mcp.json`; what it prints goes to a file in `log_dir`.
-
-    Raises:
-        ConfigError: the entry does not have the expected form.
-    """
-    _server(config.name, config.entry, config.source)
+    """Return the connection to a server of `mcp.json`; what it prints goes to a file in `log_dir`."""
     log = ServerLog(log_dir / f"{config.name}.log") if "command" in config.entry else None
 
     def transport() -> ClientTransport:
@@ -339,16 +349,12 @@ def configured(
         learn_entry(config.name, entry)
         for name, value in config.variables().items():
             learn(name, value)
-        made = _server(config.name, entry, config.source).to_transport()
-        if isinstance(made, StdioTransport) and log is not None:
-            log.start()
-            inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
-            return LoggedTransport(
-                made, {**inherited, **{key: str(value) for key, value in (made.env or {}).items()}}, log
-            )
-        if isinstance(made, StreamableHttpTransport):
-            made.httpx_client_factory = bounded_http
-        return made
+        if log is None:
+            return RemoteTransport(entry)
+        log.start()
+        inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
+        command = [entry["command"], *entry.get("args", ())]
+        return LoggedTransport(command, entry.get("cwd"), {**inherited, **entry.get("env", {})}, log)
 
     return Connection(
         config.name,
@@ -362,16 +368,6 @@ def configured(
         keep=keep,
         keep_file=keep_file,
     )
-
-
-def _server(name: str, entry: dict[str, Any], source: str) -> MCPServerTypes:
-    try:
-        return MCPConfig.from_dict({"mcpServers": {name: entry}}).mcpServers[name]
-    except ValidationError as error:
-        form = "StdioMCPServer" if "command" in entry else "RemoteMCPServer"
-        first = next(one for one in error.errors(include_url=False) if one["loc"][2] == form)
-        where = ".".join(str(part) for part in first["loc"][3:])
-        raise ConfigError(f"{source}: server {name!r}: {where}: {first['msg']}") from error
 
 
 def spec_of(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from state.base import ms_since
-from state.errors import ConfigError
 from state.routing import ToolResult
 from tools.builtin.ai import ai_tools
 from tools.builtin.corpus import Corpus
@@ -23,7 +22,7 @@ from tools.builtin.tool import BUILT_IN, Answer, BuiltinTool
 from tools.catalogue.preferences import Preferences
 from tools.policy.rules import Rule
 from tools.ranking.ranking import SHIPPED, Meaning
-from tools.servers.config import McpConfig
+from tools.servers.config import BUILT_IN_NAMES, McpConfig
 from tools.servers.hub import McpHub
 from tools.servers.results import to_result_aside
 from tools.servers.server import Server
@@ -47,18 +46,11 @@ async def open_hub(
 ) -> McpHub:
     """Return the hub, not yet entered. The built-in servers run in this process; with them, long texts are `kept`
     to be read on in.
-
-    Raises:
-        ConfigError: a server's entry has a form that no transport takes, or the name of a built-in server.
     """
     servers: list[Server] = await asyncio.to_thread(_configured, config, log_dir, kept) if config.servers else []
     if config.builtin:
         rules = preferences.policy.rules if preferences else ()
         builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules)
-        for server in config.servers:
-            if server.name in builtin:
-                where = f"{config.source}: server {server.name!r}"
-                raise ConfigError(f'{where}: a built-in server has that name: rename it, or take "builtin" out')
         servers += builtin.values()
     return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
 
@@ -113,8 +105,9 @@ def builtin_servers(
     """
     place, by_words = Root(root, rules), LexicalIndex()
     corpus = Corpus(place)
-    tools = {
-        "ai": ai_tools(place, Sandbox(sandbox), kept, corpus, by_words),
-        "embedding": embedding_tools(corpus, by_words, embeddings),
-    }
-    return {name: BuiltinServer(name, own, root, kept) for name, own in tools.items()}
+    tools = (
+        ai_tools(place, Sandbox(sandbox), kept, corpus, by_words),
+        embedding_tools(corpus, by_words, embeddings),
+    )
+    named = zip(BUILT_IN_NAMES, tools, strict=True)
+    return {name: BuiltinServer(name, own, root, kept) for name, own in named}

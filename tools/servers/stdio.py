@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import anyio
 from anyio.abc import Process
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from fastmcp.client.transports import ClientTransport, StdioTransport
+from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import TransportOptions
 from mcp import ClientSession
 from mcp.client.stdio import get_default_environment
@@ -29,9 +29,9 @@ _PARSED_HERE = 100_000
 class LoggedTransport(ClientTransport):
     """Prints a server's errors to its log, and ends a server that writes a line without an end."""
 
-    def __init__(self, started: StdioTransport, env: dict[str, str], log: ServerLog) -> None:
-        self._command = [started.command, *started.args]
-        self._cwd = started.cwd
+    def __init__(self, command: list[str], cwd: str | None, env: dict[str, str], log: ServerLog) -> None:
+        self._command = command
+        self._cwd = cwd
         self._env = get_default_environment() | env
         self._log = log
         self.flaw = ""
