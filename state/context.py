@@ -11,6 +11,8 @@ from state.routing import Risk
 
 NOTHING = ("-",)
 """A pattern that no canonical name fits."""
+MAX_PERSONA_CHARS = 200_000
+"""Chat clients send system prompts of tens of thousands of characters."""
 
 
 class RoutingContext(BaseModel):
@@ -27,7 +29,9 @@ class RoutingContext(BaseModel):
         description="What the prime model reviews: all calls, or not those that only read, here, in the user's words.",
     )
     persona: str = Field(
-        default="", max_length=4_000, description="Who answers, and how: put before the prompt of the answer."
+        default="",
+        max_length=MAX_PERSONA_CHARS,
+        description="Who answers, and how: put before the prompt of the answer.",
     )
     selection_temperature: float = Field(default=0.15, ge=0.0, le=2.0, description="Temperature of tool selection.")
     selection_top_p: float = Field(default=0.9, gt=0.0, le=1.0, description="Nucleus sampling of tool selection.")

@@ -15,23 +15,24 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from connectors.clients import LOCAL, client_of
+from connectors.serve.completions import ChatRequest, Completion
 from connectors.serve.config import ServeConfig
 from connectors.serve.conversing import Conversations, Heard, Over, Piece
 from connectors.serve.protocol import (
     MAX_BYTES,
     MODEL,
     ApiError,
-    ChatRequest,
-    Completion,
-    event,
+    ModelRequest,
     read_request,
     refused,
     spoken,
+    system_prompt,
 )
+from connectors.serve.responses import ResponseFrame, ResponsesRequest
 from connectors.serve.threads import Scope
 from connectors.sessions import Sessions
 from state.base import TokenUsage
-from state.context import RoutingContext
+from state.context import MAX_PERSONA_CHARS, RoutingContext
 from state.errors import InputError
 
 CONVERSATION_HEADERS = ("x-packetgate-conversation", "x-openwebui-chat-id")
@@ -57,6 +58,7 @@ class Endpoint:
         self._started = started
         self._tokens = tokens
         self._running: set[asyncio.Task[None]] = set()
+        self._noted: set[str] = set()
 
     async def models(self, request: Request) -> Response:
         """List the one model, or show it."""
@@ -68,27 +70,54 @@ class Endpoint:
         return JSONResponse(model if name else {"object": "list", "data": [model]})
 
     async def chat(self, request: Request) -> Response:
-        """Answer the last message of a conversation."""
+        """Answer the last message of a conversation with a chat completion."""
+        return await self._answer(request, ChatRequest)
+
+    async def respond(self, request: Request) -> Response:
+        """Answer the last message of a conversation with a response."""
+        return await self._answer(request, ResponsesRequest)
+
+    async def _answer(self, request: Request, kind: type[ChatRequest] | type[ResponsesRequest]) -> Response:
         client = self.client(request)
-        asked = read_request(ChatRequest, await body_of(request))
-        asked.check()
-        said = spoken(asked.messages)
-        named = (asked.metadata or {}).get("conversation_id", "")
-        conversation = next((value for name in CONVERSATION_HEADERS if (value := request.headers.get(name))), named)
-        user = asked.user or asked.safety_identifier or request.headers.get(USER_HEADER, "")
-        scope = Scope(client, conversation, user)
-        rights = self._config.settings_of(client, self._started)
-        last = asked.messages[-1]
-        pieces = self._apart(Heard(scope, said[:-1], said[-1], last.words, last.files, rights))
+        asked = read_request(kind, await body_of(request))
+        asked.check(strict=self._config.strict)
+        self._note_tools(client, asked.client_tools)
+        pieces = self._apart(self._incoming(request, client, asked))
         if not asked.stream:
-            return await unless_gone(request, _whole(pieces))
+            return await unless_gone(request, _whole(asked.frame(), pieces))
         first = await anext(pieces)
-        with_usage = asked.stream_options is not None and asked.stream_options.include_usage
         return StreamingResponse(
-            _events(first, pieces, with_usage=with_usage),
+            _events(asked.frame(), first, pieces),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
+
+    def _incoming(self, request: Request, client: str, asked: ModelRequest) -> Heard:
+        messages = asked.said
+        said = spoken(messages)
+        if not said or said[-1].role != "user":
+            raise ApiError("the last of the messages must be the user's", param="messages")
+        last = [one for one in messages if one.role == "user"][-1]
+        headers = (value for name in CONVERSATION_HEADERS if (value := request.headers.get(name)))
+        person = asked.person or request.headers.get(USER_HEADER, "")
+        scope = Scope(client, next(headers, asked.conversation_id), person)
+        rights = self._config.settings_of(client, self._started)
+        persona = "\n\n".join(one for one in (rights.persona.strip(), system_prompt(messages)) if one)
+        if len(persona) > MAX_PERSONA_CHARS:
+            raise ApiError(f"the system prompt has {len(persona):,} characters: at most {MAX_PERSONA_CHARS:,} are read")
+        rights = rights.model_copy(update={"persona": persona})
+        return Heard(scope, said[:-1], said[-1], last.words, last.files, rights)
+
+    def _note_tools(self, client: str, number: int) -> None:
+        """Log once for each client that its tools are ignored."""
+        if number and client not in self._noted:
+            self._noted.add(client)
+            log.warning(
+                "client %s sends %d tools of its own: they are ignored, and so will be those of later requests; "
+                "only tools of mcp.json run here. `strict = true` in [serve] of packetgate.toml refuses such requests",
+                client,
+                number,
+            )
 
     def client(self, request: Request) -> str:
         """Return who asks.
@@ -145,6 +174,7 @@ def make_app(endpoint: Endpoint, hosts: list[str], *more: Route) -> Starlette:
         Route("/v1/models", endpoint.models),
         Route("/v1/models/{name:path}", endpoint.models),
         Route("/v1/chat/completions", endpoint.chat, methods=["POST"]),
+        Route("/v1/responses", endpoint.respond, methods=["POST"]),
         *more,
     ]
     guard = Middleware(HostOriginGuardMiddleware, allowed_hosts=hosts, mode="strict")
@@ -183,7 +213,7 @@ async def unless_gone(request: Request, answer: Coroutine[Any, Any, Response]) -
         await asyncio.gather(answering, going, return_exceptions=True)
 
 
-async def _whole(pieces: AsyncGenerator[Piece]) -> Response:
+async def _whole(frame: Completion | ResponseFrame, pieces: AsyncGenerator[Piece]) -> Response:
     text, usage = "", TokenUsage()
     async with aclosing(pieces):
         async for piece in pieces:
@@ -191,29 +221,31 @@ async def _whole(pieces: AsyncGenerator[Piece]) -> Response:
                 text += piece
             elif isinstance(piece, Over):
                 usage = piece.usage
-    return JSONResponse(Completion().whole(text, usage))
+    return JSONResponse(frame.whole(text, usage))
 
 
-async def _events(first: Piece, pieces: AsyncGenerator[Piece], *, with_usage: bool) -> AsyncGenerator[str]:
+async def _events(
+    frame: Completion | ResponseFrame, first: Piece, pieces: AsyncGenerator[Piece]
+) -> AsyncGenerator[str]:
     """Yield the answer as server-sent events; where nothing is there to show yet, comments keep the line open."""
-    completion, usage = Completion(), TokenUsage()
+    usage = TokenUsage()
 
     def shown(piece: Piece) -> str:
         if isinstance(piece, str):
-            return completion.chunk({"content": piece}) if piece else ""
+            return frame.piece(piece) if piece else ""
         return f": {piece.name}\n\n" if not isinstance(piece, Over) else ""
 
     async with aclosing(pieces):
-        yield completion.chunk({"role": "assistant", "content": ""}) + shown(first)
+        yield frame.begin() + shown(first)
         try:
             async for piece in pieces:
                 usage = piece.usage if isinstance(piece, Over) else usage
                 if text := shown(piece):
                     yield text
         except Exception as error:  # noqa: BLE001  the outermost edge: the status is sent already
-            yield event(_api_error(error).body)
+            yield frame.failed(_api_error(error))
             return
-        yield completion.chunk({}, "stop") + (completion.usage(usage) if with_usage else "") + "data: [DONE]\n\n"
+        yield frame.end(usage)
 
 
 async def _told(_request: Request, error: Exception) -> Response:

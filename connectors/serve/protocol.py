@@ -1,15 +1,14 @@
-"""OpenAI's chat completions as they travel: what a request says, and the pieces of an answer."""
+"""What OpenAI's two forms of a request for an answer share: messages, checks, errors and events."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from time import time
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from state.base import TokenUsage, new_id, storable
+from state.base import storable
 from state.errors import InputError
 from state.printing import compact_json
 
@@ -18,7 +17,8 @@ MAX_BYTES = 20_000_000
 """Of a request's body."""
 
 Role = Literal["user", "assistant"]
-Name = Annotated[str, Field(max_length=256)]
+MAX_NAME = 256
+Name = Annotated[str, Field(max_length=MAX_NAME)]
 
 
 class ApiError(Exception):
@@ -73,31 +73,44 @@ def _mark(part: dict[str, Any]) -> str:
     return f"[{part.get('type')} {sha256(compact_json(part).encode(errors='replace')).hexdigest()[:8]}]"
 
 
-class StreamOptions(Wire):
-    """What a stream holds beside the answer."""
-
-    include_usage: bool = False
-
-
-class ChatRequest(Wire):
-    """A request for a chat completion. What of it is not named here is for models that are asked directly."""
+class ModelRequest(Wire):
+    """What requests for an answer share. A field that is not named is for models that are asked directly."""
 
     model: str
-    messages: list[WireMessage] = Field(min_length=1)
     stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    n: int | None = None
     tools: list[Any] | None = None
-    functions: list[Any] | None = None
     tool_choice: Any = None
-    response_format: dict[str, Any] | None = None
-    logprobs: bool | None = None
     user: Name | None = None
     safety_identifier: Name | None = None
-    metadata: dict[str, str] | None = None
+    metadata: dict[str, Any] | None = None
 
-    def check(self) -> None:
-        """Refuse what would be answered otherwise than it is meant.
+    @property
+    def said(self) -> tuple[WireMessage, ...]:
+        """The messages of the conversation, the system's included."""
+        raise NotImplementedError
+
+    @property
+    def client_tools(self) -> int:
+        """How many tools the client offers."""
+        return 0 if self.tool_choice == "none" else len(self.tools or ())
+
+    @property
+    def conversation_id(self) -> str:
+        """The client's own name for the conversation; empty where it gives none."""
+        name = (self.metadata or {}).get("conversation_id")
+        return name[:MAX_NAME] if isinstance(name, str) else ""
+
+    @property
+    def person(self) -> str:
+        """Who asks, as the client says."""
+        return self.user or self.safety_identifier or ""
+
+    def refused(self) -> str:
+        """Return the first field with a value that would be answered otherwise than it is meant."""
+        return ""
+
+    def check(self, *, strict: bool) -> None:
+        """Refuse what would be answered otherwise than it is meant, with `strict` also tools of the client.
 
         Raises:
             ApiError: it names the field.
@@ -109,20 +122,15 @@ class ChatRequest(Wire):
                 param="model",
                 code="model_not_found",
             )
-        if (self.tools or self.functions) and self.tool_choice != "none":
+        if strict and self.client_tools:
             raise ApiError(
-                "tools: this model calls the tools of its own servers, checked and approved, and none of a client's: "
-                "leave them out, and put their servers into its mcp.json",
+                "tools: [serve] of packetgate.toml says strict = true, and this model calls only the tools of its own "
+                "servers: leave the tools out, or remove that setting to have them ignored",
                 param="tools",
                 code="unsupported_parameter",
             )
-        kind = (self.response_format or {}).get("type", "text")
-        refused = {"n": (self.n or 1) != 1, "logprobs": bool(self.logprobs), "response_format": kind != "text"}
-        for name in (name for name, is_refused in refused.items() if is_refused):
-            raise ApiError(f"{name}: not served here: leave it out", param=name, code="unsupported_parameter")
-        last = self.messages[-1]
-        if last.role != "user":
-            raise ApiError("the last of the messages must be the user's", param="messages")
+        if name := self.refused():
+            raise ApiError(f"{name}: not supported: leave it out", param=name, code="unsupported_parameter")
 
 
 @dataclass(frozen=True)
@@ -136,6 +144,11 @@ class Said:
 def spoken(messages: Sequence[WireMessage]) -> tuple[Said, ...]:
     """Return what the user and the assistant said: the only messages that conversations are known by, and told of."""
     return tuple(Said(one.role, one.text) for one in messages if one.role in {"user", "assistant"})
+
+
+def system_prompt(messages: Sequence[WireMessage]) -> str:
+    """Return the words of the system's and the developer's messages."""
+    return "\n\n".join(one.words for one in messages if one.role in {"system", "developer"} and one.words.strip())
 
 
 R = TypeVar("R", bound=BaseModel)
@@ -157,44 +170,9 @@ def read_request(kind: type[R], body: bytes) -> R:
         raise ApiError("the body is not JSON") from error
 
 
-class Completion:
-    """One answer: the frame that all its pieces share."""
-
-    def __init__(self) -> None:
-        self._id, self._created = f"chatcmpl-{new_id()}", int(time())
-
-    def whole(self, text: str, usage: TokenUsage) -> dict[str, Any]:
-        """Return the answer in one piece."""
-        message = {"role": "assistant", "content": text, "refusal": None}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
-        return self._frame("chat.completion", [choice]) | {"usage": usage_of(usage)}
-
-    def chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> str:
-        """Return a piece as an event."""
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return event(self._frame("chat.completion.chunk", [choice]))
-
-    def usage(self, usage: TokenUsage) -> str:
-        """Return the event that tells what the answer took."""
-        return event(self._frame("chat.completion.chunk", []) | {"usage": usage_of(usage)})
-
-    def _frame(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        return {"id": self._id, "object": kind, "created": self._created, "model": MODEL, "choices": choices}
-
-
 def event(data: dict[str, Any]) -> str:
     """Return a server-sent event."""
     return f"data: {compact_json(data)}\n\n"
-
-
-def usage_of(usage: TokenUsage) -> dict[str, Any]:
-    """Return what models took, as OpenAI counts it."""
-    return {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-    }
 
 
 def refused(error: InputError) -> ApiError:

@@ -13,6 +13,8 @@ from tools.catalogue.catalogue import Catalogue
 from tools.text.kept import KeptResults
 
 TEMPERATURE = 0.7
+PERSONA_CHARS = 4_000
+"""Of a longer persona, what is kept where the model's context is too small for all of it."""
 
 
 async def respond_by_model(
@@ -29,8 +31,9 @@ async def respond_by_model(
     """
     model = await source()
     user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet))
-    persona = f"{context.persona.strip()}\n\n" if context.persona.strip() else ""
-    system = persona + render("answer_system", ledger=harmless(catalogue.ledger))
+    rules = render("answer_system", ledger=harmless(catalogue.ledger))
+    persona = harmless(context.persona.strip())
+    systems = [f"{one}\n\n{rules}" if one else rules for one in dict.fromkeys((persona, persona[:PERSONA_CHARS]))]
     pictures = [
         *await earlier_pictures(packet, kept, sees=model.sees),
         *await attached_pictures(packet, kept),
@@ -38,7 +41,7 @@ async def respond_by_model(
     ]
     answer = await complete(
         model,
-        await conversation(model, packet, [system], user, context.answer_max_tokens, pictures=pictures),
+        await conversation(model, packet, systems, user, context.answer_max_tokens, pictures=pictures),
         user_words=packet.spoken,
         temperature=TEMPERATURE,
         max_tokens=context.answer_max_tokens,
