@@ -14,15 +14,23 @@ from connectors.sessions import AnswerPiece, Sessions, SessionState
 from connectors.turn import Asked, Finished, Waiting, run_turn
 from models.markup.stripping import strip_markup
 from state.base import TokenUsage, new_id
+from state.channels import WayOut
 from state.context import RoutingContext
 from state.errors import RequestError
 from state.events import StageFinished, StageStarted, StageStopped
-from state.packet import TOLD
+from state.packet import TOLD, CognitionPacket
 from state.request import MAX_REQUEST_CHARS, TurnRequest
+from state.routing import Risk
 from tools.approval.questions import is_reply
 from tools.attached.parts import Part
 
 CHANNEL = "serve"
+WAY_OUT = WayOut(
+    write="whoever runs this server switches them on: `packetgate serve --allow-writes`, "
+    "or `allow_writes = true` under `[serve.clients.NAME]` in packetgate.toml",
+    execute="whoever runs this server switches them on: `packetgate serve --allow-commands`, "
+    "or `allow_commands = true` under `[serve.clients.NAME]` in packetgate.toml",
+)
 WITHDRAWN = "\n\n[the above is withdrawn; this is the answer:]\n\n"
 DECIDED = "(That was decided already: nothing was run again. This came of it:)\n\n"
 NOT_WAITING = "that question does not wait here any more, or is another conversation's: nothing was run; ask anew"
@@ -89,7 +97,7 @@ class Conversations:
 
     async def _turn(self, heard: Heard, point: Point | None, state: SessionState | None) -> tuple[str, Turn]:
         """Return the session that a request goes to, and what it is there."""
-        request = TurnRequest(origin=CHANNEL, person=heard.scope.person)
+        request = TurnRequest(origin=CHANNEL, person=heard.scope.person, way_out=WAY_OUT)
         if point and state and point.question_id:
             if state.question is not None:
                 if not state.may_go_on(heard.rights):
@@ -147,7 +155,8 @@ class Conversations:
                         rest = _rest(shown, written(question))
                         point = Point(session, packet.header.packet_id, str(question.get("question_id", "")))
                     case Finished(packet):
-                        rest = _rest(shown, packet.messages[-1].text.strip() or "(no answer)")
+                        whole = packet.messages[-1].text.strip() or "(no answer)"
+                        rest = _rest(shown, f"{whole}{_switched_off(packet, whole)}")
                         point = Point(session, packet.header.packet_id)
         said = (*heard.history, heard.said, Said("assistant", shown + rest))
         await self._threads.keep(heard.scope, said, point)  # before it is whole: whoever has it all can go on from it
@@ -160,6 +169,15 @@ def _rest(shown: str, whole: str) -> str:
     if whole.startswith(shown):
         return whole.removeprefix(shown)
     return "" if shown.strip() == whole.strip() else WITHDRAWN + whole
+
+
+def _switched_off(packet: CognitionPacket, answer: str) -> str:
+    """Return what to add to a model's answer that does not say how tools of a risk are switched on."""
+    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
+    risks = sorted({call.risk for call in calls if call.result and call.result.dry_run})
+    options = {Risk.WRITE: "--allow-writes", Risk.EXECUTE: "--allow-commands"}
+    missing = [risk for risk in risks if risk in options and options[risk] not in answer]
+    return "".join(f"\n\n[{risk} tools are switched off: {WAY_OUT.of(risk)}.]" for risk in missing)
 
 
 def _is_decided(point: Point, state: SessionState) -> bool:

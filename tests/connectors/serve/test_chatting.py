@@ -308,7 +308,6 @@ PICTURE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url"
 async def test_what_is_not_served_is_refused_in_openai_s_shape(cli: CommandLine, *, stream: bool) -> None:
     bad: list[tuple[int, str | None, dict[str, Any]]] = [
         (404, "model", {"model": "gpt-5"}),
-        (400, "tools", {"tools": [{"type": "function", "function": {"name": "x"}}]}),
         (400, "n", {"n": 2}),
         (400, "response_format", {"response_format": {"type": "json_object"}}),
         (400, "messages", {"messages": []}),
@@ -330,7 +329,7 @@ async def test_what_is_not_served_is_refused_in_openai_s_shape(cli: CommandLine,
         assert (await client.get("/models", headers={"Host": "evil.example"})).status_code == 421
         assert (await client.get("/models", headers={"Origin": "http://evil.example"})).status_code == 403
         ignored = {"model": "packetgate", "messages": [PICTURE, {"role": "system", "content": "Be brief"}, HELLO]}
-        answer = await client.post("/chat/completions", json={**ignored, "temperature": 0, "tools": []})
+        answer = await client.post("/chat/completions", json={**ignored, "temperature": 0, "tools": [{"type": "function"}]})
         assert answer.json()["choices"][0]["message"]["content"].startswith("Hello!")
 
 

@@ -1,0 +1,44 @@
+"""What a client's module offers, and what is asked of every client."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.clients.place import Place
+from state.errors import InputError
+
+FEATURES = {
+    "answer": "the first message is answered from a file",
+    "second turn": "the next message goes on with the same conversation",
+    "approval": "a write waits for approval, and runs after it",
+    "client tools": "requests that carry the client's own tools are answered",
+    "system prompt": "the client's system prompt reaches the model",
+    "background": "titles, tags and suggestions are answered with no tool and no question",
+}
+"""What each row of the table says."""
+
+Check = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Client:
+    """One client: its name, how it is installed, and how it is driven."""
+
+    name: str
+    package: str
+    """Where it comes from, as `PyPI open-webui`."""
+    install: Callable[[Path], str]
+    """Installs it into a folder and returns its version; raises `UnavailableError` where it cannot be had."""
+    drive: Callable[[Place], Iterator[tuple[str, bool | str]]]
+    """Yields, for every feature that the client has, whether it works; a text says why it does not."""
+
+
+def checked(features: Iterator[tuple[str, bool | str]]) -> Mapping[str, str]:
+    """Return what a driver yields, as `yes` or what went wrong; what breaks the driver is the last entry."""
+    found: dict[str, str] = {}
+    try:
+        for feature, works in features:
+            found[feature] = "yes" if works is True else f"no: {works}" if works else "no"
+    except InputError as error:
+        found["driven to the end"] = f"no: {error}"
+    return found

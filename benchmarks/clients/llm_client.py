@@ -1,0 +1,35 @@
+"""`llm`, the command-line client: conversations are kept by itself, and continued with `-c`."""
+
+from collections.abc import Iterator
+
+import yaml
+
+from benchmarks.clients.client import Client
+from benchmarks.clients.place import Place, from_pypi, run
+
+
+def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
+    """Yield which features work."""
+    program = str(place.installed / "bin" / "llm")
+    home = place.folder / "llm"
+    home.mkdir()
+    variables = {"LLM_USER_PATH": str(home), "OPENAI_API_KEY": "none"}
+    with place.serve() as url:
+        entry = {"model_id": "packetgate", "model_name": "packetgate", "api_base": url}
+        (home / "extra-openai-models.yaml").write_text(yaml.safe_dump([entry]))
+
+        def say(words: str, *options: str) -> str:
+            return run([program, "-m", "packetgate", *options, words], place.work, variables)
+
+        first = say("What does plan.txt say?", "--system", "Speak like a pirate.")
+        yield "answer", "Call Ann" in first or first
+        yield "system prompt", place.model.was_told("Speak like a pirate.")
+        second = say("And what does later.txt say?", "-c")
+        yield "second turn", ("Water the plants" in second and place.sessions() == 1) or second
+        asked = say('Append "Post the letter" to plan.txt', "-c")
+        waits = "(question " in asked and "letter" not in (place.work / "plan.txt").read_text()
+        done = say("yes", "-c")
+        yield "approval", (waits and "Post the letter" in (place.work / "plan.txt").read_text()) or f"{asked} {done}"
+
+
+LLM = Client("llm", "PyPI llm", lambda folder: from_pypi("llm", folder), drive)

@@ -1,0 +1,113 @@
+"""The scripted model behind Packetgate: approves every call, and answers with what it was shown."""
+
+import json
+import re
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from connectors.serve.protocol import event
+
+TITLE, TAG, NEXT = "Plan of the day", "planning", "Which line is the last?"
+"""What the model says where a client asks for a title, for tags, and for what the user may say next."""
+
+_OUTPUT = re.compile(r"<<<tool output \S+ [^\n]*\n(.*?)\n<<<end of tool output", re.DOTALL)
+_FILE, _QUOTED = re.compile(r"\b\w+\.txt\b"), re.compile(r'Append "([^"]+)"')
+_CALLS = re.compile(r"^\d+\. ", re.MULTILINE)
+
+
+@dataclass
+class ScriptedModel:
+    """The model as a benchmark sees it."""
+
+    base_url: str
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    """The bodies of its requests."""
+
+    def was_told(self, words: str) -> bool:
+        """Whether a system prompt held these words."""
+        return any(words in _text(one) for body in self.asked for one in body["messages"] if one["role"] == "system")
+
+    async def complete(self, request: Request) -> Response:
+        """Answer one request."""
+        body = await request.json()
+        self.asked.append(body)
+        text = said(body["messages"])
+        frame = {"id": "scripted", "created": 0, "model": "scripted"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        if not body.get("stream"):
+            choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+            return JSONResponse({**frame, "object": "chat.completion", "choices": [choice], "usage": usage})
+
+        async def events() -> AsyncIterator[str]:
+            for delta, ended in (({"role": "assistant", "content": text}, None), ({}, "stop")):
+                choice = {"index": 0, "delta": delta, "finish_reason": ended}
+                yield event({**frame, "object": "chat.completion.chunk", "choices": [choice]})
+            yield "data: [DONE]\n\n"
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def said(messages: list[dict[str, Any]]) -> str:
+    """Return the answer to these messages."""
+    system, last = _text(messages[0]), _text(messages[-1])
+    if system.startswith("You review tool calls"):
+        calls = len(_CALLS.findall(last.split("Calls:", 1)[-1]))
+        return json.dumps({"reviews": [{"call": at + 1, "approved": True, "confidence": 0.95} for at in range(calls)]})
+    if system.startswith("You choose the tools"):
+        return json.dumps(chosen(last))
+    if outputs := _OUTPUT.findall(last):
+        return "The tools say: " + " / ".join(outputs)
+    known = {'"title"': {"title": TITLE}, '"tags"': {"tags": [TAG]}, '"follow_ups"': {"follow_ups": [NEXT]}}
+    for name, answer in known.items():
+        if name in last:
+            return json.dumps(answer)
+    return TITLE if "title" in f"{system}\n{last}".lower() else f"I was told: {last.strip()[:200]}"
+
+
+def chosen(prompt: str) -> dict[str, Any]:
+    """Return which tools to call for a request that names files and what to append."""
+    if _OUTPUT.search(prompt):
+        return {"action": "none", "needs_tool": False}
+    files, quoted = _FILE.findall(prompt), _QUOTED.search(prompt)
+    if quoted and files:
+        calls = [{"tool": "ai.append", "params": {"path": files[0], "text": quoted[1]}}]
+    else:
+        calls = [{"tool": "ai.read", "params": {"path": name}} for name in dict.fromkeys(files)]
+    return {"action": "call", "calls": calls, "complete": True} if calls else {"action": "none", "needs_tool": False}
+
+
+def _text(message: dict[str, Any]) -> str:
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else "\n".join(str(part.get("text", "")) for part in content)
+
+
+@contextmanager
+def serve_model() -> Iterator[ScriptedModel]:
+    """Run the model on a free port of this machine."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    model = ScriptedModel(f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
+
+    async def models(_request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [{"id": "scripted", "object": "model", "owned_by": "here"}]})
+
+    routes = [Route("/v1/models", models), Route("/v1/chat/completions", model.complete, methods=["POST"])]
+    config = uvicorn.Config(Starlette(routes=routes), log_level="critical", lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        yield model
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listener.close()
