@@ -329,7 +329,8 @@ async def test_what_is_not_served_is_refused_in_openai_s_shape(cli: CommandLine,
         assert (await client.get("/models", headers={"Host": "evil.example"})).status_code == 421
         assert (await client.get("/models", headers={"Origin": "http://evil.example"})).status_code == 403
         ignored = {"model": "packetgate", "messages": [PICTURE, {"role": "system", "content": "Be brief"}, HELLO]}
-        answer = await client.post("/chat/completions", json={**ignored, "temperature": 0, "tools": [{"type": "function"}]})
+        ignored |= {"temperature": 0, "tools": [{"type": "function", "function": {"name": "x"}}]}
+        answer = await client.post("/chat/completions", json=ignored)
         assert answer.json()["choices"][0]["message"]["content"].startswith("Hello!")
 
 
