@@ -81,7 +81,7 @@ class ReadyModel(Model):
     ) -> FormAnswer:
         """Answer rightly, and as briefly as the form lets it."""
         tool, params = self.chat.tool, self.chat.params
-        value: dict[str, Any] = {"reviews": [{"call": 1, "approved": True, "confidence": 0.95}]}
+        value: dict[str, Any] = {"reviews": {"1": {"approved": True, "confidence": 0.95}}}
         if form.name == "selection":
             value = {"action": "call", "calls": [{"tool": tool, "params": params}], "complete": True}
             if not any(compact_json(tool) in choice.options for choice in form.choices):

@@ -45,7 +45,7 @@ async def complete(
     The answer to pictures of the user's that the model was not shown ends with a line that says so.
 
     Args:
-        user_words: whose addresses stay live.
+        user_words: What the user said. Addresses in it stay links; so does JSON that it asks for.
 
     Raises:
         DecisionError: the model cannot be asked, breaks off, or says nothing.
@@ -58,10 +58,10 @@ async def complete(
 class _Coming:
     """An answer as it comes. Where the template may have opened a thought, nothing is shown until its end is known."""
 
-    def __init__(self, thoughts: Thoughts) -> None:
+    def __init__(self, thoughts: Thoughts, request: str) -> None:
         self.pieces: list[AIMessage] = []
         self._thoughts = thoughts
-        self._markup = MarkupFilter(opened=thoughts.opened is not False)
+        self._markup = MarkupFilter(request, opened=thoughts.opened is not False)
 
     def take(self, piece: AIMessage) -> str:
         """Take the next piece; return what can be shown now."""
@@ -133,7 +133,7 @@ class _Shown(BaseChatModel):
 
         async def whole(most: int) -> _Coming:
             nonlocal sent
-            answer = _Coming(self.model.thoughts)
+            answer = _Coming(self.model.thoughts, self.user_words)
             try:
                 said = await ask(self.model.chat, sent, self._options(most))
             except DecisionError as error:
@@ -155,7 +155,7 @@ class _Shown(BaseChatModel):
         room, again = Room(self.model.thoughts, self.length), True
         sent = self._sent(messages)
         while again:
-            answer, links = _Coming(self.model.thoughts), LinkFilter(self.user_words)
+            answer, links = _Coming(self.model.thoughts, self.user_words), LinkFilter(self.user_words)
             try:
                 async for chunk in _chunks(self.model.chat, sent, self._options(room.max_tokens)):
                     if text := links.feed(answer.take(chunk)):

@@ -19,7 +19,7 @@ async def respond(
 ) -> PacketUpdate:
     """Write the answer from the packet alone."""
     answer = await decider(packet, toolbox.known, packet.governance.settings)
-    text, violations = _without_markup(answer) if answer.decided_by == "model" else (answer.text, 0)
+    text, violations = _without_markup(answer, packet.spoken) if answer.decided_by == "model" else (answer.text, 0)
     dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
     shown = inert(dropped + (answer.markdown or text), packet.spoken)
     kept = _kept(packet)
@@ -35,11 +35,11 @@ async def respond(
     }
 
 
-def _without_markup(answer: Answer) -> tuple[str, int]:
+def _without_markup(answer: Answer, request: str) -> tuple[str, int]:
     """Return (what a model wrote without tool markup, how many pieces had to go)."""
     from models.markup.stripping import NOTHING_LEFT, strip_markup  # here, because it takes some hundred patterns
 
-    clean = strip_markup(answer.text)
+    clean = strip_markup(answer.text, request)
     return clean.text or NOTHING_LEFT, clean.violations
 
 

@@ -15,7 +15,7 @@ def answer(form: str, asked: str) -> str:
     call = {"tool": "ai.read", "params": {"path": file[0] if file else "plan.txt"}}
     script = {
         "selection": {"action": "call", "calls": [call], "complete": True},
-        "review": {"reviews": [{"call": 1, "approved": True, "confidence": 0.9}]},
+        "review": {"reviews": {"1": {"approved": True, "confidence": 0.9}}},
     }
     plain = "The gate opens at seven, and the roses get water an hour later."
     return json.dumps(script[form]) if form in script else plain

@@ -64,15 +64,21 @@ def selection_form(
 
 
 def review_form(calls: int, *, explain: bool = False) -> AnswerForm:
-    """Return the form of a review of this many calls: the verdict first, and why where it is no plain yes."""
-    call, reasoning = {"enum": list(range(1, calls + 1))}, text(REASON_CHARS)
-    reasoned = obj(call=call, approved={"type": "boolean"}, confidence=CONFIDENCE, reasoning=reasoning)
-    plain = obj(call=call, approved={"const": True}, confidence=CONFIDENCE)
+    """Return the form of a review of this many calls: a verdict for each number, and why where it is no plain yes."""
+    reasoned = obj(approved={"type": "boolean"}, confidence=CONFIDENCE, reasoning=text(REASON_CHARS))
+    plain = obj(approved={"const": True}, confidence=CONFIDENCE)
+    verdict: Schema = reasoned if explain else {"anyOf": [plain, reasoned]}
+    numbers = numbers_of(calls)
     return AnswerForm(
         "review",
-        obj(reviews=_list(reasoned if explain else {"anyOf": [plain, reasoned]}, calls, calls)),
-        choices=(Choice.among("reviews", "*", "approved", values=[True, False]),),
+        obj(reviews=obj(**dict.fromkeys(numbers, verdict))),
+        choices=tuple(Choice.among("reviews", number, "approved", values=[True, False]) for number in numbers),
     )
+
+
+def numbers_of(calls: int) -> list[str]:
+    """Return the numbers under which a review judges this many calls."""
+    return [str(number) for number in range(1, calls + 1)]
 
 
 def tool_of(part: str, tools: Sequence[ToolSpec]) -> str:

@@ -3,7 +3,7 @@
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict
 
-from deciders.language.forms import review_form
+from deciders.language.forms import numbers_of, review_form
 from deciders.language.prompting import data, earlier_words
 from deciders.protocols import CallReview, Review, Reviewer
 from models.source import ModelSource
@@ -17,7 +17,7 @@ from state.routing import Risk, ToolCall
 from tools.catalogue.catalogue import Catalogue
 from tools.spec.tool_spec import ToolSpec
 
-PLAIN = {"call": 1, "approved": True, "confidence": 0.95}
+PLAIN = {"approved": True, "confidence": 0.95}
 """An approval, by example."""
 REASONS = "Give your reasons."
 BRIEF = "Give your reasons only where you do not approve, or are not sure."
@@ -31,7 +31,6 @@ class ReviewEntry(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    call: int
     approved: bool
     confidence: Confidence
     reasoning: str = ""
@@ -40,7 +39,8 @@ class ReviewEntry(BaseModel):
 class ReviewAnswer(BaseModel):
     """What the model answers."""
 
-    reviews: list[ReviewEntry]
+    reviews: dict[str, ReviewEntry]
+    """By the number of the call."""
 
 
 async def review_by_model(
@@ -52,15 +52,17 @@ async def review_by_model(
         DecisionError: the model gave no usable answer, or did not judge every call exactly once.
     """
     calls = packet.routing.calls
+    numbers = numbers_of(len(calls))
 
     def objection(answer: ReviewAnswer) -> str | None:
-        judged = sorted(entry.call for entry in answer.reviews)
-        wanted = list(range(1, len(calls) + 1))
-        return None if judged == wanted else f'"reviews" must judge each of the calls {wanted} once, not {judged}.'
+        judged = sorted(answer.reviews)
+        if judged == sorted(numbers):
+            return None
+        return f'"reviews" must hold one verdict for each of the calls {", ".join(numbers)}, not for {judged}.'
 
     model, max_tokens = await source(), context.review_max_tokens * max(1, len(calls))
     why, plain = (REASONS, {**PLAIN, "reasoning": "it is what was asked for"}) if context.explain else (BRIEF, PLAIN)
-    approval = compact_json({"reviews": [plain]})
+    approval = compact_json({"reviews": {"1": plain}})
     system = render("review_system", why=why, approval=approval)
     answer = await decide(
         model,
@@ -71,8 +73,7 @@ async def review_by_model(
         max_tokens=max_tokens,
         validate=objection,
     )
-    at = {entry.call: index for index, entry in enumerate(answer.value.reviews)}
-    reviews = tuple(_judgement(call, at[number], answer) for number, call in enumerate(calls, start=1))
+    reviews = tuple(_judgement(call, number, answer) for number, call in zip(numbers, calls, strict=True))
     measured = all(one.confidence_source is ConfidenceSource.MEASURED for one in reviews)
     return Review(
         reviews=reviews,
@@ -113,9 +114,9 @@ def to_review(packet: CognitionPacket, catalogue: Catalogue) -> str:
     return render("review_user", request=packet.content.user_words, earlier=earlier, calls=data(listed))
 
 
-def _judgement(call: ToolCall, index: int, answer: Structured[ReviewAnswer]) -> CallReview:
+def _judgement(call: ToolCall, number: str, answer: Structured[ReviewAnswer]) -> CallReview:
     """Return the review of one call. Its confidence is the probability of approval, where that could be measured."""
-    entry, sure = answer.value.reviews[index], answer.probability("reviews", index, "approved")
+    entry, sure = answer.value.reviews[number], answer.probability("reviews", number, "approved")
     confidence, source = entry.confidence, ConfidenceSource.STATED
     if sure is not None:
         confidence = sure if entry.approved else 1 - sure

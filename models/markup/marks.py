@@ -57,7 +57,11 @@ _BEGINNINGS = frozenset(
 )
 _TOKEN_BEGINNING = re.compile(r"<[|\uff5c][^<\[|\uff5c>\n]{0,200}[|\uff5c]?|</?think:[\da-f]{0,16}")
 _NESTED = "<[]\u25c1\u273f"
-_LAST = ">["
+_BEFORE_MENTION = re.compile(r"\S.*[\s(\"'*\u201c]\Z")
+_AFTER_MENTION = re.compile(r"[ \t.,;:!?)\"'*\u201d]")
+"""What stands around a mark in its line where a sentence mentions it, and hardly where a model lets it slip."""
+_LINE_CHARS = 200
+_LAST = ">]["
 """Marks that others begin with end so."""
 _FIRST = re.compile(rf"[{re.escape(_NESTED)}]|(?P<word>A(?=c|\Z))|>(?=>|\Z)")
 """Every mark begins with one of these, and hardly any holds one further in; a word does at the beginning of a line."""
@@ -129,6 +133,10 @@ class MarkFilter:
         """Whether any of the answer was passed."""
         self._unclosed = Counter[str]()
         """How often a tag that is a word of the text was opened there, and not closed."""
+        self._mentioned: list[re.Pattern[str]] = []
+        """What ends the blocks of the marks that the text mentions: it may mention that too."""
+        self._line = ""
+        """The end of what was passed of the current line."""
 
     def feed(self, text: str) -> Iterator[str | None]:
         """Return what is no mark, in order; None where a thought ends whose beginning is not in the text."""
@@ -158,6 +166,20 @@ class MarkFilter:
                 return first
         return None
 
+    def takes(self, char: str) -> bool:
+        """Whether the next character, this one, belongs to a block that is being cut, or to its mark."""
+        if self._end or not self._begun:
+            return self._end is not None
+        return _is_beginning(self._begun[-1] + char) or bool(_mark_in(self._begun[-1]))
+
+    def skip_code(self, code: str) -> Iterator[str | None]:
+        """Return what was held back before code, which is part of the text and holds no marks."""
+        self._passed += [self._opening or "", *self._begun]
+        self._opening = None
+        self._begun.clear()
+        yield from self._pass()
+        self._line, self._before, self._has_text = (self._line + code).rpartition("\n")[2], code[-1], True
+
     def close(self) -> Iterator[str]:
         """Return what was held back: the text is at its end."""
         self._passed.append(self._opening or "")
@@ -173,7 +195,10 @@ class MarkFilter:
         if _is_beginning(text):
             self._begun[-1] = text
         elif (mark := _mark_in(text)) and not self._is_text(text):
-            yield from self._cut(mark)
+            if char in _LAST and self._may_be_mentioned(mark, text):
+                self._begun[-1] = text  # what follows shows whether it is mentioned
+            else:
+                yield from self._cut(mark)
         elif char in _NESTED and not _mark_in(self._begun[-1]):
             if self._begun[0][0] not in _NESTED:  # words hold no marks
                 self._passed.append(self._begun.pop())
@@ -185,6 +210,9 @@ class MarkFilter:
         """Go on in what is no mark as a whole, behind a shorter one that it begins with, or where another may begin."""
         for end in range(len(text) - 1, 0, -1):
             if text[end - 1] in _LAST and (mark := _mark_in(text[:end])):
+                if _AFTER_MENTION.match(text, end) and self._may_be_mentioned(mark, text[:end]):
+                    self._mentioned += [mark.end] if mark.end else []
+                    break
                 yield from self._cut(mark)
                 yield from self.feed(text[end:])
                 return
@@ -208,6 +236,13 @@ class MarkFilter:
             self._unclosed.clear()
             yield None
 
+    def _may_be_mentioned(self, mark: _Mark, tag: str) -> bool:
+        """Whether a sentence may mention a mark that begins or ends a block, as its line shows so far."""
+        if mark.end is None and not any(end.fullmatch(tag) for end in self._mentioned):
+            return False
+        line = (self._line + "".join([*self._passed, *self._begun[:-1]])).rpartition("\n")[2]
+        return bool(_BEFORE_MENTION.search(line))
+
     def _is_text(self, tag: str) -> bool:
         """Whether a tag is a word of the answer: it begins after others, or ends what such a one began."""
         word = _WORD.match(tag)
@@ -219,6 +254,7 @@ class MarkFilter:
         if passed := "".join(self._passed):
             self._passed.clear()
             self._has_text |= bool(passed.strip())
+            self._line = (self._line + passed).rpartition("\n")[2][-_LINE_CHARS:]
             yield passed
 
     def _open(self, text: str) -> str:

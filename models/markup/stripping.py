@@ -1,6 +1,5 @@
 """Tool markup that models let slip into text: found, cut out, counted, at once or while the text arrives."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,28 +7,25 @@ from dataclasses import dataclass
 from models.decoding.call_forms import says_call
 from models.decoding.native_calls import read_answer
 from models.decoding.values import read_strict
+from models.markup.code import Code, CodeFilter
 from models.markup.lines import LineFilter
-from models.markup.marks import MarkFilter
 
 NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wrong place, and was not run."
 """Shown in place of an answer that was markup and nothing else."""
 
-_TICKS = re.compile(r"`+")
-_FIRST_LINE = re.compile(r"(`{3,})([^\n`]{0,100})")
 _WORDS = ("functools[", "to=functions.")
 """What calls begin with that have no marks: of Phi, and of gpt-oss where the template wrote the first mark."""
 _MAY_BE_CALL = re.compile(
-    r'\s*(?:\[\s*)?(?:\{\s*(?:".*)?)?|\s*\[\s*[^\W\d][\w.]*(?:\(.*)?|\s*(?:'
+    r'\s*(?:```tool.*|(?:```[\w-]*[ \t]*\n\s*)?(?:(?:\[\s*)?(?:\{\s*(?:".*)?)?|\[\s*[^\W\d][\w.]*(?:\(.*)?))|\s*(?:'
     + "|".join(re.escape(word[:length]) for word in _WORDS for length in range(1, len(word)))
     + "|"
     + "|".join(re.escape(word) + ".*" for word in _WORDS)
     + ")",
     re.DOTALL,
 )
-"""The beginning of a JSON object, of a list of them or of Pythonic calls; also of all that may still become one."""
-
-_LAST_LINE = re.compile(r"\n[ \t]*```")
-_DECODER = json.JSONDecoder()
+"""The beginning of JSON objects or Pythonic calls, also in a fence, and of what may still become one."""
+_ASKED_FOR = re.compile(r"\bjson\b|\b(?:tool|function)[ _-]?call", re.IGNORECASE)
+"""A request for an answer that reads like a call."""
 
 
 @dataclass(frozen=True)
@@ -40,30 +36,34 @@ class Cleaned:
     violations: int
 
 
-def strip_markup(text: str) -> Cleaned:
-    """Cut every piece of tool markup out of `text`, and what cutting uncovers."""
-    markup = MarkupFilter()
+def strip_markup(text: str, request: str = "") -> Cleaned:
+    """Return `text` without thoughts and tool calls, except in code. See `MarkupFilter`."""
+    markup = MarkupFilter(request)
     markup.feed(text)
     markup.close()
     return Cleaned(markup.text, markup.violations)
 
 
 class MarkupFilter:
-    """Takes a text in pieces, cut anywhere, and gives back what of it may be shown, as soon as that is certain.
+    """Takes a text in pieces, cut anywhere, and returns what of it may be shown, as soon as that is certain.
 
-    Held back: what may be the beginning of a mark, white space until something follows, the inside of a fence that
-    begins like a JSON object, and an answer that begins like one. Everything else is given back at once.
+    Code is shown as it is. An answer that as a whole reads like a call, bare or in a fence, is not shown, unless the
+    request asks for JSON or for a tool call.
 
-    Some chat templates open the thought themselves, so that only its end is in the text. What stood before has been
-    given back by then, unless the text is said to be `opened`: then nothing is until the thought ends, or the text.
+    Held back: what may be the beginning of a mark or of code, white space until something follows, and an answer that
+    may be a call as a whole. Everything else is returned at once.
+
+    Some chat templates open the thought themselves, so that only its end is in the text. What came before has been
+    returned by then, unless the text is said to be `opened`: then nothing is until the thought ends, or the text.
     """
 
-    def __init__(self, *, opened: bool = False) -> None:
+    def __init__(self, request: str = "", *, opened: bool = False) -> None:
         self.ended_thought = False
         """Whether a thought ended whose beginning is not in the text."""
         self._kept: str | None = "" if opened else None
         """What may be a thought that the template opened."""
-        self._marks, self._fences, self._lines = MarkFilter(), _FenceFilter(), LineFilter()
+        self._code, self._lines = CodeFilter(), LineFilter()
+        self._asked_for = bool(_ASKED_FOR.search(request))
         self._begins: str | None = ""
         """All of the text so far, while it may be a call and nothing else."""
         self._space = ""
@@ -77,7 +77,7 @@ class MarkupFilter:
     @property
     def violations(self) -> int:
         """How many pieces were cut."""
-        return self._marks.found + self._fences.found + self._lines.found + self._calls
+        return self._code.marks.found + self._lines.found + self._calls
 
     @property
     def text(self) -> str:
@@ -88,7 +88,7 @@ class MarkupFilter:
 
     def feed(self, piece: str) -> str:
         """Return what can be shown now."""
-        return "".join(self._show(self._marks.feed(piece)))
+        return "".join(self._show(self._code.feed(piece)))
 
     def is_not_opened(self) -> str:
         """Return what was kept, and keep nothing from now on: the text is known to begin outside of a thought."""
@@ -98,12 +98,11 @@ class MarkupFilter:
     def close(self) -> str:
         """Return the rest that is shown: the text is at its end."""
         rest = [
-            *self._show(self._marks.close()),
-            *self._read(self._fences.close()),
+            *self._show(self._code.close()),
             *map(self._take, self._lines.close()),
         ]
         rest.insert(0, self._kept or "")
-        if self._begins and _is_call(self._begins):
+        if self._begins and not self._asked_for and _is_call(self._begins):
             self._calls += 1
         elif self._begins:
             rest.append(self._spaced(self._begins))
@@ -114,16 +113,10 @@ class MarkupFilter:
         for piece in pieces:
             if piece is None:
                 self._end_thought()
+            elif isinstance(piece, Code):
+                yield from self._keep(map(self._take, (*self._lines.close(), piece)))
             else:
-                yield from self._keep(self._read(self._fences.feed(piece)))
-
-    def _read(self, pieces: Iterator[str]) -> Iterator[str]:
-        """Return what is shown of pieces of which each is all code, or none."""
-        for piece in pieces:
-            lines = self._lines.close() if self._fences.in_code else self._lines.feed(piece)
-            yield from map(self._take, lines)
-            if self._fences.in_code:
-                yield self._take(piece)
+                yield from self._keep(map(self._take, self._lines.feed(piece)))
 
     def _keep(self, shown: Iterator[str]) -> Iterator[str]:
         if self._kept is None:
@@ -139,7 +132,6 @@ class MarkupFilter:
         self._space = "\n\n" if self._started else ""
         self._shown = []
         self._begins = ""
-        self._fences.restart()
         self._lines = LineFilter(self._lines.found)
         self._counted_at_thought = self.violations
 
@@ -147,7 +139,8 @@ class MarkupFilter:
         if self._begins is None:
             return self._spaced(text)
         self._begins += text
-        if _MAY_BE_CALL.fullmatch(self._begins):
+        follows_fence = not isinstance(text, Code) and self._begins.lstrip().startswith("```") and text.strip()
+        if not follows_fence and _MAY_BE_CALL.fullmatch(self._begins):
             return ""
         text, self._begins = self._begins, None
         return self._spaced(text)
@@ -169,99 +162,13 @@ class MarkupFilter:
         return shown
 
 
-class _FenceFilter:
-    """Cuts tool calls in fenced blocks out of a text; holds back only what may still become one."""
-
-    def __init__(self) -> None:
-        self.found = 0
-        self._held = ""
-        self.in_code = False
-        """Whether a fenced block has begun and was shown: the next bare fence ends it."""
-
-    def feed(self, text: str) -> Iterator[str]:
-        """Return what is in no fenced tool call, in order."""
-        return self._sift(self._held + text, last=False)
-
-    def close(self) -> Iterator[str]:
-        """Return what was held back: the text is at its end."""
-        return self._sift(self._held, last=True)
-
-    def restart(self) -> None:
-        """Forget what is held back: the text begins anew."""
-        self._held, self.in_code = "", False
-
-    def _sift(self, text: str, *, last: bool) -> Iterator[str]:
-        at = 0
-        while at < len(text):
-            ticks = _TICKS.search(text, at)
-            stop = ticks.start() if ticks else len(text)
-            if stop > at:
-                yield text[at:stop]
-                at = stop
-                continue
-            shown, on = self._fence(text, at, last=last)
-            if on is None:
-                break
-            yield shown
-            at = on
-        self._held = text[at:]
-
-    def _fence(self, text: str, at: int, *, last: bool) -> tuple[str, int | None]:
-        """Return what to show for the backticks at `at`, and where to go on: None when more must be read first."""
-        first = _FIRST_LINE.match(text, at)
-        ticks = _TICKS.match(text, at)
-        line_end = first.end() if first else ticks.end() if ticks else at
-        if line_end == len(text) and not last:
-            return "", None
-        if first is None or not text.startswith("\n", line_end):  # code inside a line
-            return text[at:line_end], line_end
-        body = line_end + 1
-        if self.in_code and not first[2][:1].isalnum():
-            self.in_code = False
-            return text[at:body], body
-        if first[2].strip().lower().startswith("tool"):
-            end = text.find("```", body)
-            return self._cut(end + 3) if end != -1 else self._cut(len(text)) if last else ("", None)
-        if _MAY_BE_CALL.fullmatch(text, body) and (call := self._call(text, body, last=last)):
-            return call
-        self.in_code = True
-        return text[at:body], body
-
-    def _call(self, text: str, body: int, *, last: bool) -> tuple[str, int | None] | None:
-        """Return the same for a fence whose inside begins like a call; None when it is none."""
-        begin = len(text) - len(text[body:].lstrip())
-        try:
-            value, end = _DECODER.raw_decode(text, begin)
-            while _reads_like_call(value) and text[end:].lstrip()[:1] in {"{", "["}:
-                value, end = _DECODER.raw_decode(text, len(text) - len(text[end:].lstrip()))
-        except (ValueError, RecursionError):
-            return None if last or _LAST_LINE.search(text, body) else ("", None)
-        rest = text[end:].lstrip()
-        if rest in {"", "`", "``"} and not last:
-            return "", None
-        closed = rest.startswith("```")
-        if (closed or not rest) and _reads_like_call(value):
-            return self._cut(len(text) - len(rest) + 3 * closed)
-        return None
-
-    def _cut(self, end: int) -> tuple[str, int]:
-        """Go on at `end`; a line break keeps what stood before and after from becoming one word."""
-        self.found += 1
-        return "\n", end
-
-
 def _is_call(text: str) -> bool:
     """Whether the whole of `text` is calls: in JSON, one or several, as they go over the wire, or Pythonic."""
     text = text.strip()
     if text.startswith(_WORDS[1]):
         return True
     readings = read_answer(text, read_strict)
-    if len(readings) != 1 or readings[0].end != len(text):
+    if len(readings) != 1 or text[readings[0].end :].strip("`\n"):
         return False
     value = readings[0].value
     return bool(value) and (isinstance(value, tuple) or says_call(value) or isinstance(value.get("tool_calls"), list))
-
-
-def _reads_like_call(value: object) -> bool:
-    calls = value if isinstance(value, list) else [value]
-    return bool(calls) and all(map(says_call, calls))

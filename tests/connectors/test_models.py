@@ -11,7 +11,7 @@ from state.transitions import ToolExecutionStatus
 
 CALL = {"tool": "ai.read", "params": {"path": "plan.txt"}}
 SELECTION = json.dumps({"action": "call", "calls": [CALL], "complete": True})
-REVIEW = json.dumps({"reviews": [{"call": 1, "approved": True, "confidence": 0.9, "reasoning": "fine"}]})
+REVIEW = json.dumps({"reviews": {"1": {"approved": True, "confidence": 0.9, "reasoning": "fine"}}})
 
 
 def test_a_model_decides_all_but_the_intent(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:

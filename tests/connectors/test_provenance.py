@@ -20,7 +20,7 @@ def selection(tool: str, **params: Any) -> dict[str, Any]:
 
 
 def review() -> str:
-    return json.dumps({"reviews": [{"call": 1, "approved": True, "confidence": 0.95, "reasoning": "fine"}]})
+    return json.dumps({"reviews": {"1": {"approved": True, "confidence": 0.95, "reasoning": "fine"}}})
 
 
 @pytest.fixture

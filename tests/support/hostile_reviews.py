@@ -17,12 +17,13 @@ class HostileReview:
 
 def entry(call: Any, approved: Any = True, confidence: Any = 0.9) -> dict[str, Any]:
     """Return the judgement on one call."""
-    return {"call": call, "approved": approved, "confidence": confidence, "reasoning": "r"}
+    return {"number": call, "approved": approved, "confidence": confidence, "reasoning": "r"}
 
 
 def review(*entries: Any) -> str:
-    """Return a whole review."""
-    return json.dumps({"reviews": entries})
+    """Return a whole review, as written: a number may come twice."""
+    verdicts = [f'"{one["number"]}": {json.dumps({k: v for k, v in one.items() if k != "number"})}' for one in entries]
+    return f'{{"reviews": {{{", ".join(verdicts)}}}}}'
 
 
 GOOD = review(entry(1), entry(2))

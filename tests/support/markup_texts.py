@@ -43,22 +43,22 @@ LEAKS = {
     # family: [TOOL_CALLS]
     'A[TOOL_CALLS][{"name": "x"}][/TOOL_CALLS]B': ("AB", 1),
     'A[TOOL_CALLS][{"name": "x"}]': ("A", 1),
-    # family: fenced pseudo-calls
-    'A\n```json\n{"tool": "x", "params": {}}\n```\nB': ("A\n\nB", 1),
-    'A\n```\n{"name": "x", "arguments": {"a": {"b": 1}}}\n```': ("A", 1),
-    'A\n```json\n[{"name": "x", "args": {}}, {"name": "y", "args": {}}]\n```': ("A", 1),
-    "A\n```tool_code\nread('x')\n```": ("A", 1),
-    "A\n```tool_call\nread('x')": ("A", 1),
-    'A\n```json\n{"tool": "x", "params": {"text": "```"}}\n```\nB': ("A\n\nB", 1),
-    'A\n```python\nx\n```\nB\n```json\n{"tool": "x", "params": {}}\n```': ("A\n```python\nx\n```\nB", 1),
     # a call and nothing else
     '{"tool": "x", "params": {}}': ("", 1),
     ' [{"name": "x", "arguments": {}}] ': ("", 1),
     '{"selected_tool": "x", "input": {}}': ("", 1),
+    '```json\n{"tool": "x", "params": {"text": "```"}}\n```\n': ("", 1),
+    '```\n[{"name": "x", "args": {}}, {"name": "y", "args": {}}]': ("", 1),
+    "```tool_code\nread(path='x')\n```": ("", 1),
+    '<think>x</think>```json\n{"tool": "x", "params": {}}\n```': ("", 2),
+    # after a fence
+    "```python\nx = '```'\n```<|im_end|>": ("```python\nx = '```'\n```", 1),
+    "- A:\n  ```\n  x\n  ```\n<think>x</think>B": ("- A:\n  ```\n  x\n  ```\nB", 1),
+    "```json\n{}```\n[f(a=1)]\nB": ("```json\n{}```\n\nB", 1),
     # nested, and put together by cutting
     "A<tool_<think>x</think>call>{}</tool_call>B": ("AB", 2),
     "A<<think></think>tool_call>{}</tool_call>B": ("AB", 2),
-    'A\n```json\n<think>x</think>{"tool": "x", "params": {}}\n```': ("A", 2),
+    'A `code` <think>x</think><tool_call>{"text": "```\\n`"}</tool_call> and `<think>`': ("A `code`  and `<think>`", 2),
     '<think>x</think>{"tool": "x", "params": {}}': ("", 2),
 }
 
@@ -78,5 +78,29 @@ PLAIN = [
     'The config is {"tool": "x", "params": {}}, as you see.',
     "Use `tool_call` in [brackets].",
     "a\n\n\n\nb",
+    # the author's: in a line of code
+    "Use `<think>` to start and `</think>` to end a thought.",
+    'Hermes writes `<tool_call>{"name": "x", "arguments": {}}</tool_call>` around calls.',
+    "Mistral writes `[TOOL_CALLS]` first, ChatML ``<|im_start|>`user``.",
+    "The call is `[f(a=1)]`.",
+    "`<tool_call>`",
+    # in a fence
+    'A\n```json\n{"tool": "x", "params": {}}\n```\nB',
+    'A\n```\n{"name": "x", "arguments": {"a": {"b": 1}}}\n```',
+    '```json\n{"name": "x", "arguments": {}}\n```\nend',
+    '```json\n{"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}\n```\nend',
+    '```json\n{"method": "tools/call", "params": {"name": "f", "arguments": {}}}\n```\nend',
+    '```json\n{"action": "call", "calls": []}\n```\nend',
+    "```xml\n<function=foo><parameter=a>1</parameter></function>\n```\nend",
+    '```xml\n<invoke name="a"><parameter name="b">1</parameter></invoke>\n```\nend',
+    "A\n```tool_code\nread('x')\n```",
+    "````markdown\n```xml\n<think>x</think>\n```\n<tool_call>\n````\nend",
+    "1. So:\n   ```\n   [f(a=1)]\n   <|python_tag|>f()\n   ```\n2. Done.",
+    "```\n<tool_call>never ended",
+    # in a sentence
+    "Use <think> to start and </think> to end a thought.",
+    "Mistral writes [TOOL_CALLS] first (and [/TOOL_CALLS] last).",
+    'The tag "<tool_call>" opens a call, and </tool_call> ends it.',
+    "Some write <think>, others <thinking>.",
     *("[" * 100_000, '```json\n{"a" ```' * 6000),
 ]

@@ -46,8 +46,8 @@ def first_call(tool: str, **params: Any) -> str:
 
 def review(*confidences: float, approved: bool = True) -> str:
     """Return a review of as many calls."""
-    each = [
-        {"call": number, "approved": approved, "confidence": confidence, "reasoning": "fine"}
+    each = {
+        str(number): {"approved": approved, "confidence": confidence, "reasoning": "fine"}
         for number, confidence in enumerate(confidences, start=1)
-    ]
+    }
     return json.dumps({"reviews": each})

@@ -26,9 +26,9 @@ ABOUT = "It is about plans."
 CALLS = [{"tool": "files.read_file", "params": {"path": "README.md"}}]
 READ = json.dumps({"action": "call", "calls": CALLS, "complete": True})
 APPROVAL = Tokens.of(
-    '{"reviews":[{"call":1,"approved":',
+    '{"reviews":{"1":{"approved":',
     Token("true", {"true": 0.8, "false": 0.2}),
-    ',"confidence":1.0,"reasoning":"fine"}]}',
+    ',"confidence":1.0,"reasoning":"fine"}}}',
 )
 
 

@@ -39,7 +39,7 @@ async def test_selections_and_reviews(kind: Vocabulary, llama_cpp_installed: Non
         assert all(0 < probability <= 1 for probability in measured.values())
         if form.name == "review":
             assert len(json.loads(answer.text)["reviews"]) == 2
-            assert measured.keys() == {("reviews", 0, "approved"), ("reviews", 1, "approved")}
+            assert measured.keys() == {("reviews", "1", "approved"), ("reviews", "2", "approved")}
             continue
         value = SelectionAnswer.model_validate(json.loads(answer.text))
         assert ("action",) in measured
