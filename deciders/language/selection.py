@@ -15,13 +15,17 @@ from models.structured import Structured, decide
 from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
+from state.origins import OriginKind
 from state.packet import CognitionPacket
 from state.printing import compact_json
 from state.routing import Alternative, Correction
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import CheckedCall, checked_call
 from tools.palette.texts import palette_text
+from tools.provenance.evidence import Evidence, evidence_of
+from tools.provenance.judging import origins_of
 from tools.text.kept import KeptResults
+from tools.text.words import words_of
 
 FORMS: tuple[dict[str, Any], ...] = (
     {
@@ -125,13 +129,15 @@ async def select_by_model(
     """
     corrections: list[Correction] = []
     checked: list[CheckedCall] = []
+    evidence = evidence_of(packet)
 
     def objection(answer: SelectionAnswer) -> str | None:
         """Object to what the model must mend itself. A tool off the palette it cannot: that widens the palette."""
         calls = answer.calls if answer.action == "call" else []
         palette = packet.context.palette_names
         checked[:] = [checked_call(one.tool, one.params, palette, catalogue, one.written) for one in calls]
-        found = [problem for call in checked if not call.misses for problem in call.problems]
+        sound = [call for call in checked if not call.misses]
+        found = [problem for call in sound for problem in (*call.problems, *_unfilled(call, catalogue, evidence))]
         corrections.extend(found)
         return " ".join(correction.message for correction in found) or None
 
@@ -198,6 +204,17 @@ def _selection(
         decided_by="model",
         usage=answer.usage,
     )
+
+
+def _unfilled(call: CheckedCall, catalogue: Catalogue, evidence: Evidence) -> Iterator[Correction]:
+    """Yield an objection to each text that repeats its parameter's name: models fill in what they do not know so."""
+    spec = catalogue[call.tool_name]
+    origins = origins_of(call.params, spec, evidence)
+    for name, value in call.params.items():
+        repeated = isinstance(value, str) and words_of(value) == words_of(name)
+        if repeated and origins[name].kind is OriginKind.NOBODY and "enum" not in spec.parameters.get(name, {}):
+            told = f"`{spec.name}` needs a value for `{name}`, not its name: take it from the request, or ask for it."
+            yield Correction(tool_name=spec.name, problem="placeholder", message=told)
 
 
 def _examples(*, explain: bool) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from models.decoding.values import whole_object
+from models.decoding.values import once_decoded, whole_object
 
 CALL_KEYS = {
     "name": ("name", "tool", "tool_name", "selected_tool", "function_name", "function"),
@@ -122,5 +122,5 @@ def _is_definition(place: Mapping[str, Any]) -> bool:
 
 def _decoded(arguments: Any) -> Any:
     if isinstance(arguments, str) and arguments.strip():
-        return whole_object(arguments)
+        return whole_object(once_decoded(arguments))
     return {} if arguments is None or isinstance(arguments, str) else arguments

@@ -105,6 +105,15 @@ def whole_object(text: str) -> dict[str, Any]:
     return value
 
 
+def once_decoded(text: str) -> str:
+    """Return the string that a JSON string holds: some servers encode arguments twice. Other text comes back as is."""
+    try:
+        value = whole_value(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, str) else text
+
+
 def _decoded(text: str) -> Any:
     try:
         value = _DECODER.decode(text)

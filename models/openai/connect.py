@@ -13,6 +13,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 
+from models.decoding.values import once_decoded
 from models.endpoint import Endpoint, shown
 from models.openai.refusals import OTHER_NAMES, blamed, wishes_of, without
 from models.options import ModelOptions
@@ -20,6 +21,7 @@ from models.pictures import has_pictures, names_pictures
 from models.transport import MAX_RETRIES, retry_after
 from models.turns import seconds_left
 from state.errors import ConfigError, ModelError
+from state.printing import compact_json
 
 CHECK_TIMEOUT_S = 5.0
 
@@ -60,6 +62,7 @@ class CompatibleChat(BaseChatOpenAI):
     def _create_chat_result(
         self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
+        _encode_arguments(response)
         result = super()._create_chat_result(response, generation_info)
         choices = response["choices"] if isinstance(response, dict) else response.model_dump(warnings=False)["choices"]
         for generation, choice in zip(result.generations, choices, strict=False):
@@ -128,6 +131,14 @@ class CompatibleChat(BaseChatOpenAI):
 
 class OpenAIChat(CompatibleChat, ChatOpenAI):
     """OpenAI itself."""
+
+
+def _encode_arguments(response: Any) -> None:
+    """Encode all arguments once, as the protocol says: some servers send an object, some encode it twice."""
+    for choice in getattr(response, "choices", None) or ():
+        for call in getattr(choice.message, "tool_calls", None) or ():
+            given = call.function.arguments
+            call.function.arguments = once_decoded(given) if isinstance(given, str) else given and compact_json(given)
 
 
 def _keep_thought(message: BaseMessage, said: dict[str, Any]) -> None:

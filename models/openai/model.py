@@ -87,8 +87,12 @@ def _next_format(modes: Sequence[RequestMode], at: int) -> int:
 def _read(message: AIMessage, mode: RequestMode, form: AnswerForm, *, is_openai: bool) -> tuple[FormAnswer, bool]:
     """Return the answer, and whether the server passed over what it was told to hold it with."""
     called = _called(message, form.name)
-    text = called if called is not None and (mode.held_by == "tool_call" or not message.text.strip()) else message.text
     cut_off = was_cut_off(message)
+    text = str(message.text)
+    if called is not None and (mode.held_by == "tool_call" or not text.strip()):
+        text = called
+    elif not text.strip() and not cut_off:  # some servers take all of an answer for its thought
+        text = message.additional_kwargs.get("reasoning_content", "")
     if mode.held_by == "tool_call":
         ignored = called is None
     else:

@@ -76,6 +76,16 @@ async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI
     assert last(scripted_openai) == "Request:\nRead a.txt"
 
 
+async def test_a_parameters_name_is_no_value_for_it(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    named = {"tool": "files.search_files", "params": {"query": "Query"}}
+    scripted_openai.script(selection("call", calls=[named]), selection("clarify", question="What for?"))
+    assert (await select(model, packet("Search my files"))).action == "clarify"
+    assert "`files.search_files` needs a value for `query`, not its name" in last(scripted_openai)
+    scripted_openai.script(selection("call", calls=[named]))
+    asked = await select(model, packet('Search my files for "query"'))
+    assert asked.calls[0].params == {"query": "Query"}
+
+
 @pytest.mark.parametrize(
     ("wrong", "problem", "says"),
     [

@@ -51,6 +51,23 @@ async def test_broken_arguments_are_told_as_they_are(scripted_openai: ScriptedOp
     assert answer.held_by == "tool_call"
 
 
+@pytest.mark.parametrize("arguments", [json.loads(GOOD), json.dumps(GOOD)], ids=["an object", "encoded twice"])
+async def test_arguments_are_read_however_they_are_encoded(scripted_openai: ScriptedOpenAI, arguments: Any):
+    scripted_openai.refuses = {"response_format": HttpError(400, param="response_format")}
+    scripted_openai.script(called(arguments))
+    assert json.loads((await ask(await model_at(scripted_openai))).text) == json.loads(GOOD)
+
+
+@pytest.mark.parametrize(("content", "finish", "read"), [
+    (None, "stop", GOOD), ("", "stop", GOOD), (None, "length", ""), ("{}", "stop", "{}"),
+])  # fmt: skip
+async def test_an_answer_that_the_server_takes_for_a_thought_is_read(
+    scripted_openai: ScriptedOpenAI, content: str | None, finish: str, read: str
+):
+    scripted_openai.script(Message({"content": content, "reasoning_content": GOOD}, finish))
+    assert (await ask(await model_at(scripted_openai))).text == read
+
+
 @pytest.mark.parametrize(
     "ignoring", ["Certainly!", f"```json\n{GOOD}\n```", '{"approved":"yes","confidence":1,"reason":""}', "{}", ""]
 )
