@@ -2,7 +2,7 @@
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -49,8 +49,7 @@ class Calling:
                 f"{name} is not on your list: call it by call_read_tool or call_changing_tool, or say with set_context "
                 "what you want"
             )
-        how: How = "listed" if name in on_list else self._how(name, session)
-        return await self._call(ctx, Wanted(name, params), session, how, direct)
+        return await self._call(ctx, Wanted(name, params), session, direct, on_list)
 
     async def call_named(
         self, ctx: Context, name: str, params: dict[str, Any], context_id: str | None, *, only_reads: bool
@@ -61,17 +60,22 @@ class Calling:
             ToolError: the call is refused.
         """
         session = self.gateway.session_of(ctx, context_id)
-        how = self._how(name, session)
-        return await self._call(ctx, Wanted(name, params, only_reads=only_reads), session, how, by_meta_tool)
+        name = (await self.gateway.catalogue(session)).exactly(name) or name
+        return await self._call(ctx, Wanted(name, params, only_reads=only_reads), session, by_meta_tool)
 
-    def _how(self, name: str, session: ProxySession) -> How:
+    def _how(self, name: str, session: ProxySession, on_list: Collection[str]) -> How:
         """Return how a client came to a tool: a modern client's context lists what it was told of."""
-        if name in {entry.tool_name for entry in session.palette}:
+        if name in on_list or name in {entry.tool_name for entry in session.palette}:
             return "listed"
         return "searched" if name in session.searched else "named"
 
     async def _call(
-        self, ctx: Context, wanted: Wanted, session: ProxySession, how: How, told: Callable[..., ToolResult]
+        self,
+        ctx: Context,
+        wanted: Wanted,
+        session: ProxySession,
+        told: Callable[..., ToolResult],
+        on_list: Collection[str] = (),
     ) -> ToolResult:
         """Have a call made by the one way of all calls; it ends as `told` says, or in a question to the client."""
         try:
@@ -89,7 +93,8 @@ class Calling:
             raise ToolError(str(error)) from error
         session.took(packet)
         call = packet.routing.calls[0]
-        use = shown_use(call, session.query, session.palette, COUNTS[how], packet.header)
+        counts = COUNTS[self._how(call.tool_name, session, on_list)]
+        use = shown_use(call, session.query, session.palette, counts, packet.header)
         self.gateway.recorder.ended(packet, use, entries)
         most = MOST_EVENT_BYTES if ctx.transport == "streamable-http" else None
         return await asyncio.to_thread(told, packet, self.gateway.file_of, most)

@@ -35,6 +35,7 @@ from tools.provenance.evidence import evidence_of
 from tools.provenance.judging import origins_of
 from tools.risk.call import rated
 from tools.servers.hub import McpHub
+from tools.spec.listed_names import SEPARATOR, may_be_of
 
 CHOSEN = "chosen by the client, whose reasons are not known here"
 
@@ -130,7 +131,9 @@ class Chain:
     def down(self, name: str, settings: RoutingContext) -> str:
         """Return why the server of a tool is not there; empty where it is, or is none that its client may use."""
         for one in self.hub.health():
-            if name.startswith(f"{one.name}.") and one.state != "ready" and settings.allows_tool(name):
+            own = name.removeprefix(f"{one.name}{SEPARATOR}").removeprefix(f"{one.name}.")
+            allowed = settings.allows_tool(f"{one.name}.{own}")
+            if may_be_of(one.name, name) and one.state != "ready" and allowed:
                 return f"server {one.name!r} is not there: {one.problem or 'it is still starting'}"
         return ""
 
@@ -182,7 +185,7 @@ def _as_chosen(call: ToolCall) -> CallReview:
 
 
 def _no_such_tool(name: str, catalogue: Catalogue) -> str:
-    nearest = ", ".join(catalogue.nearest(name))
+    nearest = ", ".join(catalogue[one].listed_name for one in catalogue.nearest(name))
     otherwise = "none has a name like it" if catalogue else "no tool is there at all"
     hint = f"the nearest are {nearest}" if nearest else otherwise
     return f"there is no tool {name!r} here: {hint}; search_tools finds more"

@@ -31,8 +31,9 @@ Run = Callable[[str, dict[str, Any]], Any]
 
 
 class ListedTool(Tool):
-    """A tool of a server behind the proxy, under its canonical name."""
+    """A tool of a server behind the proxy."""
 
+    canonical: str
     called: Run
 
     def to_mcp_tool(self, **overrides: Any) -> mcp_types.Tool:
@@ -41,14 +42,15 @@ class ListedTool(Tool):
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call it, by the way of all calls."""
-        result: ToolResult = await self.called(self.name, arguments)
+        result: ToolResult = await self.called(self.canonical, arguments)
         return result
 
 
 def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
     """Return a tool as it stands on a list. What it may do is said as Packetgate judges it, not as its server does."""
     return ListedTool(
-        name=spec.name,
+        name=spec.listed_name,
+        canonical=spec.name,
         description=_description(spec, shown),
         parameters=_schema(spec, shown),
         annotations=annotations(spec),
@@ -59,7 +61,7 @@ def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
 def text_of(spec: ToolSpec, shown: Shown) -> str:
     """Return what a list says of a tool, to be counted."""
     told = annotations(spec).model_dump(by_alias=True, exclude_none=True)
-    return compact_json([spec.name, _description(spec, shown), _schema(spec, shown), told])
+    return compact_json([spec.listed_name, _description(spec, shown), _schema(spec, shown), told])
 
 
 def wanted_by(words: str, settings: RoutingContext, catalogue: Catalogue, **more: Any) -> PaletteRequest:
@@ -88,7 +90,7 @@ def is_small(catalogue: Catalogue, most: int) -> bool:
         return False
     spent = 0
     for spec in catalogue.values():
-        spent += ESTIMATE.count(compact_json([spec.name, spec.full, spec.input_schema]))
+        spent += ESTIMATE.count(compact_json([spec.listed_name, spec.full, spec.input_schema]))
         if spent > WHOLE_TOKENS:
             return False
     return True

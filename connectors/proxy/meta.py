@@ -32,7 +32,7 @@ Query = Annotated[str, Field(min_length=1, max_length=ASKED_CHARS, description="
 ContextId = Annotated[
     str | None, Field(description="The context_id that set_context returned, if it returned one.", max_length=100)
 ]
-Name = Annotated[str, Field(min_length=1, max_length=300, description="The tool's name, as in server.tool.")]
+Name = Annotated[str, Field(min_length=1, max_length=300, description="The tool's name, as listed or found.")]
 Arguments = Annotated[dict[str, Any], Field(description="The tool's arguments, by its own schema.")]
 
 
@@ -193,12 +193,12 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
 
 
 def _shown(spec: ToolSpec) -> ShownTool:
-    return ShownTool(name=spec.name, description=spec.brief, risk=spec.risk, arguments=spec.signature())
+    return ShownTool(name=spec.listed_name, description=spec.brief, risk=spec.risk, arguments=spec.signature())
 
 
 def _described(spec: ToolSpec) -> Description:
     return Description(
-        name=spec.name,
+        name=spec.listed_name,
         description=spec.full,
         risk=spec.risk,
         risk_because=list(spec.risk_why),
@@ -209,7 +209,11 @@ def _described(spec: ToolSpec) -> Description:
 def _unknown_words(words: str, catalogue: Catalogue) -> dict[str, list[str]]:
     """Return the words that no tool knows, with the nearest tools. Blocking."""
     unknown = catalogue.ranking.unknown_words(words)[:MOST_NAMED]
-    return {word: list(catalogue.nearest(word, NEAREST)) for word in unknown}
+    return {word: _nearest(word, catalogue) for word in unknown}
+
+
+def _nearest(name: str, catalogue: Catalogue) -> list[str]:
+    return [catalogue[one].listed_name for one in catalogue.nearest(name, NEAREST)]
 
 
 def _meant(names: Iterable[str], session: ProxySession, catalogue: Catalogue) -> tuple[list[str], dict[str, list[str]]]:
@@ -225,5 +229,5 @@ def _meant(names: Iterable[str], session: ProxySession, catalogue: Catalogue) ->
         elif group := catalogue.group(name):
             found |= dict.fromkeys(group)
         elif len(unknown) < MOST_NAMED:
-            unknown[name] = list(catalogue.nearest(name, NEAREST))
+            unknown[name] = _nearest(name, catalogue)
     return [name for name in found if name in catalogue], unknown

@@ -1,6 +1,6 @@
 """What passes through the proxy beside calls: resources, prompts and completions, of each server under its own name."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import mcp_types
@@ -19,17 +19,20 @@ from fastmcp.utilities.versions import VersionSpec
 from connectors.proxy.gateway import Gateway, refusal
 from state.printing import fenced
 from state.redaction import redacted
+from tools.spec.listed_names import listed_name, may_be_of
 
 ABOUT_CHARS = 4_000
 """Of what all servers say of themselves together."""
 
 
-class Canonical(Namespace):
-    """Prompts as `server.name`, resources as `scheme://server/path`."""
+class ResourceNamespace(Namespace):
+    """Resources as `scheme://server/path`; names stay as they are."""
 
-    def __init__(self, server: str) -> None:
-        super().__init__(server)
-        self._name_prefix = f"{server}."
+    def _transform_name(self, name: str) -> str:
+        return name
+
+    def _reverse_name(self, name: str) -> str:
+        return name
 
 
 class Behind(ProxyProvider):
@@ -71,10 +74,15 @@ class Behind(ProxyProvider):
         return await super()._get_resource_template(uri, version) if self._offers("resources") else None
 
     async def _list_prompts(self) -> Sequence[Prompt]:
-        return await super()._list_prompts() if self._offers("prompts") else []
+        own = await super()._list_prompts() if self._offers("prompts") else []
+        return [prompt.model_copy(update={"name": listed_name(self._server, prompt.name)}) for prompt in own]
 
     async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:
-        return await super()._get_prompt(name, version) if self._offers("prompts") else None
+        if not may_be_of(self._server, name) or not self._offers("prompts"):
+            return None
+        own = {prompt.name: prompt for prompt in await super()._list_prompts()}
+        known = _own_name(self._server, name, own)
+        return own[known].model_copy(update={"name": name}) if known else None
 
     def _offers(self, what: str) -> bool:
         """Whether the server says that it has some, and the client may use the server."""
@@ -89,7 +97,7 @@ def behind_all(gateway: Gateway) -> AggregateProvider:
     all_of_them = AggregateProvider()
     for server in gateway.chain.hub.names:
         provider = Behind(gateway, server)
-        provider.add_transform(Canonical(server))
+        provider.add_transform(ResourceNamespace(server))
         all_of_them.add_provider(provider)
     return all_of_them
 
@@ -100,12 +108,12 @@ def completing(gateway: Gateway) -> Callable[..., Awaitable[mcp_types.Completion
     async def complete(ref: Any, argument: Any, context: Any) -> mcp_types.Completion | None:
         clients = gateway.chain.hub.clients()
         for server, client in clients.items():
-            own = _own(ref, Canonical(server))
             offered = client.session.server_capabilities
-            if own is None or not gateway.may_use(get_context(), server):
+            if not gateway.may_use(get_context(), server) or offered is None or offered.completions is None:
                 continue
-            if offered is None or offered.completions is None:
-                return None
+            own = await _own(ref, server, client)
+            if own is None:
+                continue
             given = {"name": argument.name, "value": argument.value}
             done: mcp_types.Completion = await client.complete(own, given, context.arguments if context else None)
             return done
@@ -114,13 +122,19 @@ def completing(gateway: Gateway) -> Callable[..., Awaitable[mcp_types.Completion
     return complete
 
 
-def _own(ref: Any, canonical: Canonical) -> Any:
+async def _own(ref: Any, server: str, client: Any) -> Any:
     """Return a reference as its server knows it; None where it is another server's."""
     if isinstance(ref, mcp_types.PromptReference):
-        name = canonical._reverse_name(ref.name)
+        own = [prompt.name for prompt in await client.list_prompts()] if may_be_of(server, ref.name) else []
+        name = _own_name(server, ref.name, own)
         return mcp_types.PromptReference(name=name) if name else None
-    uri = canonical._reverse_uri(str(ref.uri))
+    uri = ResourceNamespace(server)._reverse_uri(str(ref.uri))
     return mcp_types.ResourceTemplateReference(uri=uri) if uri else None
+
+
+def _own_name(server: str, name: str, own: Iterable[str]) -> str | None:
+    """Return which of a server's own names is meant by a listed or a canonical name."""
+    return next((one for one in own if name in {listed_name(server, one), f"{server}.{one}"}), None)
 
 
 class Passing(Middleware):

@@ -40,12 +40,14 @@ class PaletteProvider(Provider):
         session = self._gateway.session_of(get_context())
         catalogue = await self._gateway.catalogue(session)
         entries = in_order(await self._gateway.listed(session, catalogue))
-        return [listed(catalogue[entry.tool_name], entry.shown, self._called) for entry in entries]
+        tools = [listed(catalogue[entry.tool_name], entry.shown, self._called) for entry in entries]
+        return [*{tool.name: tool for tool in tools}.values()]  # a name twice is an error to whole clients
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         session = self._gateway.session_of(get_context())
-        spec = (await self._gateway.catalogue(session)).get(name)
-        return listed(spec, "full", self._called) if spec else None
+        catalogue = await self._gateway.catalogue(session)
+        known = catalogue.exactly(name)
+        return listed(catalogue[known], "full", self._called) if known else None
 
     async def get_tasks(self) -> Sequence[FastMCPComponent]:
         """Return what may run in the background: nothing, as what is asked about waits for its client."""

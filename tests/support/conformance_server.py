@@ -235,7 +235,7 @@ class Unprefixed:
 
     def __init__(self, app: ASGIApp, server: str) -> None:
         self._app = app
-        self._name = f"{server}."
+        self._name = f"{server}__"
         self._scheme = f"{SCHEME}{server}/"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

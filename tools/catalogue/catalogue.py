@@ -38,6 +38,7 @@ class Catalogue(Mapping[str, ToolSpec]):
         self._index_before = earlier._index_so_far if earlier else None
         preferred = [self.preferences.applied(spec) for spec in specs]
         self._specs = {spec.name: spec for spec in sorted(preferred, key=lambda spec: spec.name)}
+        self._by_listed_name = {spec.listed_name: spec.name for spec in reversed(self._specs.values())}
         self._by_words: dict[tuple[str, ...], list[str]] = {}
         for name, spec in self._specs.items():
             for alias in {tuple(words_of(name)), tuple(words_of(spec.upstream_name))}:
@@ -158,10 +159,17 @@ class Catalogue(Mapping[str, ToolSpec]):
         """The ledger that tools are chosen by: it says more, of a small catalogue every tool's name."""
         return self._whole_ledger or capabilities_ledger(self.servers, self.permanent, LONG_TOKENS)
 
+    def exactly(self, name: str) -> str | None:
+        """Return the tool that has this canonical name or is listed under this name; None where no tool is."""
+        return name if name in self._specs else self._by_listed_name.get(name)
+
     def canonical(self, name: str) -> str | None:
-        """Return the one tool that `name` can only mean: itself, another spelling, or its name without the server."""
-        if name in self._specs:
-            return name
+        """Return the one tool that `name` can only mean.
+
+        It is its canonical name, the name under which it is listed, another spelling, or its name without the server.
+        """
+        if exact := self.exactly(name):
+            return exact
         found = self._by_words.get(tuple(words_of(name)), [])
         server, dot, _ = name.partition(".")
         if dot and server in self.servers:  # what a server does not have, no other's tool stands in for

@@ -12,6 +12,7 @@ from state.routing import Risk
 from tools.policy.rules import Rule
 from tools.spec.categories import EXTERNAL, category_of
 from tools.spec.descriptions import brief_of, without_margins
+from tools.spec.listed_names import listed_name
 from tools.spec.short_schemas import short_schema
 from tools.text.words import words_in
 
@@ -91,6 +92,11 @@ class ToolSpec:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+    @cached_property
+    def listed_name(self) -> str:
+        """The name under which other programs list it."""
+        return listed_name(self.server, self.upstream_name)
 
     @cached_property
     def category(self) -> str:

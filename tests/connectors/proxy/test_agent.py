@@ -7,23 +7,23 @@ from support.proxies import META, Talk, gateway_over, served, talking
 from support.work_tools import work_server
 
 TASKS: dict[str, str] = {
-    "list the overdue tasks": "office.list_overdue_tasks",
-    "show the timeline of a project": "office.get_project_timeline",
-    "list the risks of a project": "office.list_project_risks",
-    "search the web for news": "office.web_news",
-    "show who changed a task, and when": "office.get_task_history",
-    "get the weather forecast of a city": "weather.get_forecast",
-    "list the storm warnings": "weather.list_warnings",
-    "read the newest mail": "mail.read_newest",
-    "count the unread mail": "mail.count_unread",
-    "find a recipe with pumpkin": "kitchen.find_recipe",
+    "list the overdue tasks": "office__list_overdue_tasks",
+    "show the timeline of a project": "office__get_project_timeline",
+    "list the risks of a project": "office__list_project_risks",
+    "search the web for news": "office__web_news",
+    "show who changed a task, and when": "office__get_task_history",
+    "get the weather forecast of a city": "weather__get_forecast",
+    "list the storm warnings": "weather__list_warnings",
+    "read the newest mail": "mail__read_newest",
+    "count the unread mail": "mail__count_unread",
+    "find a recipe with pumpkin": "kitchen__find_recipe",
 }
 
 
 def servers() -> list[FastMCP]:
     """Return four servers; every tool answers with its own name."""
     made = [work_server()]
-    wanted = {name.partition(".")[::2] for name in TASKS.values()}
+    wanted = {name.partition("__")[::2] for name in TASKS.values()}
     texts = {
         "get_forecast": "Get the weather forecast of a city.",
         "list_warnings": "List the storm warnings that stand.",

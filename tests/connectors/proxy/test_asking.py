@@ -144,7 +144,7 @@ async def test_the_policy_allows_and_denies_by_channel(
         served(gateway) as address,
         talking(f"{address}/mcp", make, era) as talk,
     ):
-        assert "ledger.read_mail" not in await talk.names()
+        assert "ledger__read_mail" not in await talk.names()
         assert (await talk.call("call_read_tool", name="ledger.read_mail")).is_error
         assert not (await talk.call("call_changing_tool", **ADD)).is_error
         assert written == ["x"]

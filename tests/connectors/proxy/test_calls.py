@@ -84,13 +84,13 @@ async def test_a_tool_that_is_not_there_is_told_with_the_nearest(url: str, make:
     async with talking(url, make, era) as talk:
         said = await talk.call("call_read_tool", name="ledger.list_entrys_now")
         assert said.is_error
-        assert "ledger.list_entries" in said.text
+        assert "ledger__list_entries" in said.text
 
 
 async def test_descriptions_are_by_name_server_and_all(url: str, make: Make, era: Era) -> None:
     async with talking(url, make, era) as talk:
-        one = await talk.call("fetch_tool_description", names=["ledger.add_entry", "nothing.like_it"])
-        assert [tool["name"] for tool in one.structured["tools"]] == ["ledger.add_entry"]
+        one = await talk.call("fetch_tool_description", names=["ledger__add_entry", "nothing.like_it"])
+        assert [tool["name"] for tool in one.structured["tools"]] == ["ledger__add_entry"]
         assert one.structured["tools"][0]["input_schema"]["required"] == ["text"]
         assert "nothing.like_it" in one.structured["unknown"]
         of_all = await talk.call("fetch_tool_description", names=["*"])

@@ -104,7 +104,7 @@ async def test_what_has_changed_while_the_question_waits_is_not_run(
         assert (desk.ran, len(questions)) == ([], 1)
         again = await called(url, era, {"text": "x"}, turn)
         if change is renamed:
-            assert "desk.publish_note" in str(again.content), "the nearest"
+            assert "desk__publish_note" in str(again.content), "the nearest"
             assert (desk.ran, len(questions)) == ([], 1)
         else:
             assert not again.is_error
@@ -145,7 +145,7 @@ async def test_a_description_that_gives_orders_makes_no_write_a_read(tmp_path: P
         assert (len(talk.asked), desk.ran) == (1, [])
         assert "IMPORTANT" not in talk.asked[0]
         async with talking(url, make, era) as later:
-            (listed,) = [tool for tool in await later.tools() if tool.name == "desk.write_note"]
+            (listed,) = [tool for tool in await later.tools() if tool.name == "desk__write_note"]
         assert listed.annotations
         assert listed.annotations.read_only_hint is False
         assert listed.description
@@ -203,4 +203,4 @@ async def test_a_write_that_a_rule_allows_waits_for_the_new_list(tmp_path: Path,
         await talk.call("call_changing_tool", name="slow.get_on")
         await until(lambda: len(slow.specs) == 4)
         assert not (await talk.call("call_changing_tool", name="slow.send_word")).is_error
-        assert "slow.get_news" in await names_now(url, make, era)
+        assert "slow__get_news" in await names_now(url, make, era)

@@ -38,16 +38,16 @@ async def test_each_client_lists_and_calls_its_own_tools(tmp_path: Path, make: M
         talking(f"{address}/mcp", make, "legacy", token=IDE) as ide,
         talking(f"{address}/mcp", make, "legacy", token=DESK, answer=lambda *_: "yes") as desk,
     ):
-        assert await ide.names() == META | {"ledger.list_entries"}
+        assert await ide.names() == META | {"ledger__list_entries"}
         for name in ("call_read_tool", "call_changing_tool"):
             said = await ide.call(name, name="ledger.read_mail")
             assert said.is_error
             assert "there is no tool" in said.text
-        hidden = await ide.call("fetch_tool_description", names=["ledger.read_mail"])
+        hidden = await ide.call("fetch_tool_description", names=["ledger__read_mail"])
         assert hidden.structured["tools"] == []
         found = await ide.call("search_tools", query="read the newest mail", limit=50)
-        assert {tool["name"] for tool in found.structured["tools"]} <= {"ledger.list_entries"}
-        assert "ledger.add_entry" in await desk.names()
+        assert {tool["name"] for tool in found.structured["tools"]} <= {"ledger__list_entries"}
+        assert "ledger__add_entry" in await desk.names()
         assert not (await desk.call("ledger.add_entry", text="x")).is_error
         assert written == ["x"]
 

@@ -57,7 +57,7 @@ async def test_a_read_whose_server_is_killed_names_it_and_the_server_comes_back(
         assert said.is_error
         assert "'notes' went away during the call" in said.text
         assert "Traceback" not in said.text
-        assert {"other.echo", "notes.get_pid"} < await names_now(url, make, era)
+        assert {"other__echo", "notes__get_pid"} < await names_now(url, make, era)
         again = await talk.call("call_read_tool", name="notes.get_pid")
         assert (again.is_error, again.text, len(server.pids)) == (False, str(server.pids[1]), 2)
         assert server.lines("read") == ["read_never", "get_pid"]
@@ -183,11 +183,11 @@ async def test_one_that_stays_dead_is_left_alone_for_a_while_and_comes_back(
             assert (await talk.call("call_read_tool", name="notes.get_pid")).is_error
             assert await others_answer(talk)
         assert starts.read_text() == "xxx"
-        assert await names_now(url, make, era) == META | {"other.echo"}
+        assert await names_now(url, make, era) == META | {"other__echo"}
         gone.unlink()
         monkeypatch.setattr(connecting, "BACKOFF_S", (0.0, 0.0))
         assert not (await talk.call("call_read_tool", name="notes.get_pid")).is_error
-        assert "notes.get_pid" in await names_now(url, make, era)
+        assert "notes__get_pid" in await names_now(url, make, era)
 
 
 # --- a server hangs, or answers what is no answer
@@ -243,7 +243,7 @@ async def test_while_one_call_hangs_all_others_are_answered(tmp_path: Path, make
             assert all(await asyncio.gather(*(others_answer(one) for _ in range(5))))
             said = await one.call("call_read_tool", name="slow.echo", arguments={"text": "x"})
             assert said.text == "slow says x"
-            assert "slow.get_never" in await one.names()
+            assert "slow__get_never" in await one.names()
         assert not hanging.done()
         never.set()
         assert (await hanging).text == "at last"
@@ -292,7 +292,7 @@ async def test_every_fault_at_once_is_told_by_its_servers_name_and_the_others_an
         for name, call in calls.items():
             assert servers[name] in await call
         assert await others_answer(talk)
-        assert {f"{name}.get_ledger" for name in servers} < await names_now(url, "sdk", "legacy")
+        assert {f"{name}__get_ledger" for name in servers} < await names_now(url, "sdk", "legacy")
 
 
 @pytest.mark.parametrize("fault", ["floods", "100 MB"])

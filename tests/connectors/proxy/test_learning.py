@@ -37,7 +37,7 @@ async def used(talk: Talk, times: int = 1) -> None:
     """Have the tool used in the context, as a client does that searches where its list has nothing."""
     for _ in range(times):
         await talk.call("set_context", query=QUERY)
-        if "office.fetch_q" not in await talk.names():
+        if "office__fetch_q" not in await talk.names():
             await talk.call("search_tools", query="contents of the cabinet")
         assert not (await talk.call("call_read_tool", name="office.fetch_q")).is_error
 
@@ -47,7 +47,7 @@ async def place(gateway: Gateway, talk: Talk) -> int:
     await gateway.recorder.written()
     said = await talk.call("set_context", query=ANEW)
     names = [tool["name"] for tool in said.structured["tools"]]
-    return names.index("office.fetch_q") + 1 if "office.fetch_q" in names else 99
+    return names.index("office__fetch_q") + 1 if "office__fetch_q" in names else 99
 
 
 async def test_after_twenty_uses_the_tool_is_among_the_first_three_for_its_client_alone(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ async def test_after_twenty_uses_the_tool_is_among_the_first_three_for_its_clien
     ):
         assert await place(gateway, ide) <= 3
         found = await ide.call("search_tools", query=ANEW)
-        assert "office.fetch_q" in [tool["name"] for tool in found.structured["tools"][:3]]
+        assert "office__fetch_q" in [tool["name"] for tool in found.structured["tools"][:3]]
 
 
 @pytest.mark.parametrize(("way", "weight"), [("searched", 1.5), ("named", 0.5)])

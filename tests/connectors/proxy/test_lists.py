@@ -19,7 +19,7 @@ async def test_a_small_catalogue_is_listed_whole_and_stays(tmp_path: Path, make:
         served(gateway) as address,
         talking(f"{address}/mcp", make, era) as talk,
     ):
-        whole = META | {"ledger.list_entries", "ledger.add_entry", "ledger.read_mail"}
+        whole = META | {"ledger__list_entries", "ledger__add_entry", "ledger__read_mail"}
         assert await talk.names() == whole
         said = await talk.call("set_context", query="read the newest mail")
         assert said.structured["listed"] is True
@@ -33,7 +33,7 @@ async def test_a_context_changes_the_list_of_its_session_alone(url: str, make: M
         assert said.structured["listed"] is True
         assert said.structured["context_id"] is None
         await heard_of(talk.changed)
-        assert "ledger.list_entries" in await talk.names()
+        assert "ledger__list_entries" in await talk.names()
         assert await beside.names() == META
         assert beside.changes == 0
 
@@ -48,9 +48,9 @@ async def test_the_next_context_replaces_the_last(tmp_path: Path) -> None:
         first = await talk.names()
         await talk.call("set_context", query="turn lamp number 299 of the greenhouse")
         second = await talk.names()
-        assert "ledger.lamp_7" in first
-        assert "ledger.lamp_299" in second
-        assert "ledger.lamp_299" not in first
+        assert "ledger__lamp_7" in first
+        assert "ledger__lamp_299" in second
+        assert "ledger__lamp_299" not in first
 
 
 async def test_where_lists_may_not_vary_the_context_is_handed_on(url: str, make: Make) -> None:
@@ -58,9 +58,9 @@ async def test_where_lists_may_not_vary_the_context_is_handed_on(url: str, make:
         said = await talk.call("set_context", query="list the entries of the ledger")
         assert said.structured["listed"] is False
         context = said.structured["context_id"]
-        assert "ledger.list_entries" in [tool["name"] for tool in said.structured["tools"]]
+        assert "ledger__list_entries" in [tool["name"] for tool in said.structured["tools"]]
         found = await talk.call("search_tools", query="list entries", context_id=context)
-        assert found.structured["tools"][0]["name"] == "ledger.list_entries"
+        assert found.structured["tools"][0]["name"] == "ledger__list_entries"
         assert await talk.names() == META
         assert talk.changes == 0
 
@@ -78,9 +78,9 @@ async def test_permanent_tools_are_always_there(tmp_path: Path, make: Make, era:
         served(gateway) as address,
         talking(f"{address}/mcp", make, era) as talk,
     ):
-        assert await talk.names() == META | {"ledger.read_mail"}
+        assert await talk.names() == META | {"ledger__read_mail"}
         await talk.call("set_context", query="turn lamp number 7 of the greenhouse")
-        assert "ledger.read_mail" in await talk.names()
+        assert "ledger__read_mail" in await talk.names()
 
 
 async def test_the_proxys_tools_say_what_they_do(url: str) -> None:
@@ -104,15 +104,15 @@ async def test_a_listed_tool_says_what_it_may_do_as_it_is_judged_here(tmp_path: 
         talking(f"{address}/mcp", "sdk", "legacy") as talk,
     ):
         tools = {tool.name: tool.annotations for tool in await talk.tools()}
-        assert tools["ledger.list_entries"].read_only_hint
-        assert not tools["ledger.add_entry"].read_only_hint
+        assert tools["ledger__list_entries"].read_only_hint
+        assert not tools["ledger__add_entry"].read_only_hint
 
 
 async def test_a_fixed_address_has_one_list_from_the_start(url: str, make: Make, era: Era) -> None:
     fixed = url.replace("/mcp", "/context/list-ledger-entries/mcp")
     async with talking(fixed, make, era) as talk:
         names = await talk.names()
-        assert "ledger.list_entries" in names
+        assert "ledger__list_entries" in names
         said = await talk.call("set_context", query="turn lamp number 7 of the greenhouse")
         assert said.structured["context_id"]
         assert await talk.names() == names

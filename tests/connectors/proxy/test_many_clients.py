@@ -132,7 +132,7 @@ async def visit(url: str, number: int, calls: int) -> tuple[str | None, list[str
             assert read.text == page["text"]
         await said(talk, "search_tools", query="read the entry", **more)
         tools = await talk.tools()
-        assert ("diary.read_entry" in {tool.name for tool in tools}) is (not more)
+        assert ("diary__read_entry" in {tool.name for tool in tools}) is (not more)
         heard += [*map(str, tools), *talk.asked]
         assert len(talk.asked) == calls // 2
         return context["context_id"], heard

@@ -116,10 +116,10 @@ async def test_resources_and_prompts_are_there_under_their_servers_names(
         assert [str(one.uri) for one in await client.list_resources()] == ["shelf://library/books/list"]
         templates = await client.list_resource_templates()
         assert [one.uri_template for one in templates] == ["shelf://library/book/{name}"]
-        assert [one.name for one in await client.list_prompts()] == ["library.review"]
+        assert [one.name for one in await client.list_prompts()] == ["library__review"]
         (text,) = await client.read_resource("shelf://library/book/emma")
         assert text.text == "the book emma"
-        prompt = await client.get_prompt("library.review", {"book": "Emma"})
+        prompt = await client.get_prompt("library__review", {"book": "Emma"})
         assert prompt.messages[0].content.text == "Write a review of Emma"
 
 
@@ -139,7 +139,7 @@ async def test_a_resource_that_is_not_there_is_an_error(library: Library, tmp_pa
 async def test_arguments_are_completed_by_their_own_server(library: Library, tmp_path: Path, era: Era) -> None:
     async with proxied(library, tmp_path) as url, talking(url, "fastmcp", era) as talk:
         for ref in (
-            mcp_types.PromptReference(name="library.review"),
+            mcp_types.PromptReference(name="library__review"),
             mcp_types.ResourceTemplateReference(uri="shelf://library/book/{name}"),
         ):
             done = await talk.client.complete(ref, {"name": "book", "value": "e"})
@@ -170,7 +170,7 @@ async def test_what_a_client_may_not_use_it_does_not_hear_of(library: Library, t
             with pytest.raises(MCPError):
                 await ide.client.read_resource("shelf://library/book/emma")
             nothing = await ide.client.complete(
-                mcp_types.PromptReference(name="library.review"), {"name": "book", "value": "e"}
+                mcp_types.PromptReference(name="library__review"), {"name": "book", "value": "e"}
             )
             assert nothing.values == []
         async with talking(url, "fastmcp", era, token=DESK) as desk:
