@@ -61,7 +61,7 @@ async def measure(data: Path, count: int, step: int) -> dict[str, float]:
             learned = await read_learned(store, ME)
     figures: dict[str, float] = {"tools": len(tools), "uses": len(uses), "queries": len(queries)}
     ranked = [(query, catalogue.ranking.rank(query.text, DEPTH)) for query in queries]
-    taught = [(query, sharpened(hits, learned.support(query.text, "general"), DEPTH)) for query, hits in ranked]
+    taught = [(query, sharpened(hits, learned.support(query.text, "general"))[:DEPTH]) for query, hits in ranked]
     for name, found in (("before", ranked), ("after", taught)):
         for cutoff in CUTOFFS:
             reached = [recall([hit.name for hit in hits[:cutoff]], query) for query, hits in found]

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from connectors.proxy.asking import is_modern
 from connectors.proxy.calling import Calling
 from connectors.proxy.gateway import Gateway
-from connectors.proxy.listing import in_order, is_small, without_texts
+from connectors.proxy.listing import FEWEST, in_order, is_small, without_texts
 from connectors.proxy.results import CallOutcome
 from connectors.proxy.sessions import ProxySession
 from state.routing import Risk
@@ -110,7 +110,7 @@ class MetaTools:
         small = await asyncio.to_thread(is_small, catalogue, session.settings.palette_size)
         if key is None and not small:
             await ctx.send_notification(mcp_types.ToolListChangedNotification())
-        best = sorted(palette, key=lambda entry: -entry.score)[: MOST_FOUND // 5]
+        best = sorted(palette, key=lambda entry: -entry.score)[:FEWEST]
         return ContextSet(
             tools=[_shown(catalogue[entry.tool_name]) for entry in best],
             listed=key is None or small,
@@ -132,7 +132,8 @@ class MetaTools:
         hits = await asyncio.to_thread(catalogue.ranking.rank, query, limit)
         if learned:
             taught = learned.support(query, "general")
-            hits = sharpened(hits, {name: share for name, share in taught.items() if name in catalogue}, limit)
+            known = {name: share for name, share in taught.items() if name in catalogue}
+            hits = sharpened(hits, known)[:limit]
         session.searched.update(hit.name for hit in hits)
         return Found(
             tools=[_shown(catalogue[hit.name]) for hit in hits],

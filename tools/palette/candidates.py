@@ -120,7 +120,7 @@ class Candidates:
             taught = wanted.learned.support(words, wanted.context_type) if wanted.learned else {}
             known = {name: share for name, share in taught.items() if name in self._catalogue}
             if hits or known:
-                return sharpened(hits, known, 2 * wanted.size)
+                return sharpened(hits, known)
         return []
 
     def _samples(self) -> list[str]:

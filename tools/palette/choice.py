@@ -1,7 +1,7 @@
 """The palette: the few tools a turn may use, in full, in brief or by name, and why each is there."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from state.sections import PaletteEntry, Shown
 from tools.catalogue.catalogue import Catalogue
@@ -40,7 +40,30 @@ class Palette:
 
 
 def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
-    """Choose at most `size` tools within the token budget, never none while the catalogue has any."""
+    """Choose at most `size` tools within the token budget, never none while the catalogue has any.
+
+    What was learned may reorder the tools and add some. It removes none: a tool that would be chosen without it is
+    shown at least by name, beyond size and budget if need be.
+    """
+    chosen = _choose(wanted, catalogue)
+    if wanted.learned is None:
+        return chosen
+    names = {entry.tool_name for entry in chosen.entries}
+    unlearned = _choose(replace(wanted, learned=None), catalogue)
+    missing = [
+        entry.model_copy(update={"shown": "name"}) for entry in unlearned.entries if entry.tool_name not in names
+    ]
+    more = sum(tokens_of(wanted.text(catalogue[entry.tool_name], "name"), wanted.tokens) for entry in missing)
+    return replace(
+        chosen,
+        entries=(*chosen.entries, *missing),
+        tokens=chosen.tokens + more,
+        left_out=max(0, chosen.left_out - len(missing)),
+        note=unlearned.note if missing else chosen.note,
+    )
+
+
+def _choose(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
     candidates = Candidates(wanted, catalogue)
     reasons = candidates.reasons()
     always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *catalogue.permanent]))

@@ -1,4 +1,4 @@
-"""Names under which other programs list tools and prompts: model providers refuse a request with a dot in a tool's name."""
+"""Names under which other programs list tools and prompts: model providers refuse a request with a dot in a name."""
 
 import re
 from functools import lru_cache

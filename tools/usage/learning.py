@@ -39,6 +39,10 @@ WEIGHT = 1.0
 costs the tools beside them that were not."""
 
 
+MOST_ADDED = 6
+"""Tools that earlier uses add to a ranking that does not have them."""
+
+
 class ConfirmedUse(Section):
     """A request, and a tool that served it."""
 
@@ -150,16 +154,16 @@ class Learned:
         return math.log1p((len(self._uses) - holders + 0.5) / (holders + 0.5))
 
 
-def sharpened(hits: Sequence[Ranked], support: Mapping[str, float], limit: int) -> list[Ranked]:
-    """Return a ranking in which earlier uses count too, at most `limit` tools long."""
+def sharpened(hits: Sequence[Ranked], support: Mapping[str, float]) -> list[Ranked]:
+    """Return a ranking in which earlier uses count too: all of `hits`, and at most `MOST_ADDED` tools more."""
     if not support:
         return list(hits)
     most = max((hit.score for hit in hits), default=1.0)
-    known = {hit.name: hit for hit in hits} | {
-        name: Ranked(name, 0.0) for name in support.keys() - {hit.name for hit in hits}
-    }
+    known = {hit.name: hit for hit in hits}
+    others = sorted(support.keys() - known.keys(), key=lambda name: (-support[name], name))[:MOST_ADDED]
+    known |= {name: Ranked(name, 0.0) for name in others}
     scored = [replace(hit, score=hit.score + WEIGHT * most * support.get(name, 0.0)) for name, hit in known.items()]
-    return sorted(scored, key=lambda hit: (-hit.score, hit.name))[:limit]
+    return sorted(scored, key=lambda hit: (-hit.score, hit.name))
 
 
 def _stems(request: str) -> frozenset[str]:

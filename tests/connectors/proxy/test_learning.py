@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from fastmcp import FastMCP
 from langgraph.store.base import BaseStore
-from support.proxies import Talk, gateway_over, served, talking
+from support.proxies import Era, Talk, gateway_over, served, talking
 
 from connectors.proxy.gateway import Gateway
 from tools.usage.learned_store import ROOT
@@ -66,6 +66,27 @@ async def test_after_twenty_uses_the_tool_is_among_the_first_three_for_its_clien
         assert await place(gateway, ide) <= 3
         found = await ide.call("search_tools", query=ANEW)
         assert "office__fetch_q" in [tool["name"] for tool in found.structured["tools"][:3]]
+
+
+@pytest.mark.parametrize("query", ["frobnicate the quux", "get the wind turbine of year 3", "vote of the member"])
+async def test_a_use_removes_no_tool_from_a_later_list(tmp_path: Path, era: Era, query: str) -> None:
+    async def listed(talk: Talk) -> set[str]:
+        said = await talk.call("set_context", query=query)
+        return await talk.names() if said.structured["listed"] else {tool["name"] for tool in said.structured["tools"]}
+
+    async with (
+        gateway_over(offices(), home=tmp_path) as gateway,
+        served(gateway) as address,
+        talking(f"{address}/mcp", "sdk", era) as talk,
+    ):
+        before = await listed(talk)
+        context = (await talk.call("set_context", query=query)).structured["context_id"]
+        more = {"context_id": context} if context else {}
+        assert not (await talk.call("call_read_tool", name="office.fetch_q", **more)).is_error
+        await gateway.recorder.written()
+        after = await listed(talk)
+        assert len(before) > 5
+        assert before <= after
 
 
 @pytest.mark.parametrize(("way", "weight"), [("searched", 1.5), ("named", 0.5)])

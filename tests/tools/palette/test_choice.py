@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from support.tool_specs import PATH, a_tool, files_catalogue
 
+from state.base import now
 from state.routing import Risk
 from state.sections import Access, PaletteEntry
 from tools.catalogue.catalogue import Catalogue
@@ -12,6 +13,7 @@ from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette, with_recent
 from tools.palette.texts import describe
 from tools.text.tokens import ESTIMATE, TokenCounter
+from tools.usage.learning import MOST_ADDED, ConfirmedUse, Learned
 
 READS = [f"notes.read_note_{i:02}" for i in range(30)]
 SPECS = [*(a_tool(name, "Read a note. " * 5, path=PATH) for name in READS), *files_catalogue().values()]
@@ -45,6 +47,18 @@ def test_no_more_than_the_size_and_none_twice(size: int):
 def test_no_more_than_the_budget(budget: int):
     chosen = chosen_by(wanted(token_budget=budget, size=128))
     assert 0 < cost(chosen, MANY) <= budget
+
+
+@pytest.mark.parametrize("words", ["read a note", "zephyr"])
+@pytest.mark.parametrize(("size", "budget"), [(8, 2_000), (128, 300), (128, 20_000)])
+def test_what_was_learned_removes_no_tool(words: str, size: int, budget: int):
+    uses = [ConfirmedUse(tool=one, asked=words, context_type="general", session_id="s", at=now()) for one in READS[20:]]
+    plain = wanted(words, size=size, token_budget=budget)
+    for learned in (Learned(uses[:1]), Learned(uses)):
+        with_uses = names(chosen_by(replace(plain, learned=learned)))
+        assert {*names(chosen_by(plain))} <= {*with_uses}
+        assert {*with_uses} & {use.tool for use in uses}
+        assert len(with_uses) == len({*with_uses}) <= size + MOST_ADDED
 
 
 def test_the_budget_shortens_the_best_before_it_breaks():

@@ -22,7 +22,7 @@ def use(tool: str, asked: str, *, days_ago: float = 0, context_type: str = "gene
 
 
 def first(learned: Learned, request: str) -> str | None:
-    hits = sharpened(TOOLS.ranking.rank(request), learned.support(request, "general"), 5)
+    hits = sharpened(TOOLS.ranking.rank(request), learned.support(request, "general"))[:5]
     return hits[0].name if hits else None
 
 
