@@ -13,7 +13,8 @@ PacketgateError
 │   └── NotAskedError        the model was not asked: earlier in the turn it was not there, which was told then
 └── ToolCallError            a tool call that did not succeed
     ├── CallRefusedError     the call may not run: off the palette, invalid, not approved, switched off
-    └── ServerError          the server behind the tool is not there: the call was never sent
+    └── ServerError          the server behind the tool is not there, or refused the call: it did not run
+        ├── SessionRefusedError  the server does not know the session: the call can be sent again in a new one
         └── LostCallError    the call was sent, and no answer came: it may or may not have run
 """
 
@@ -85,7 +86,16 @@ class CallRefusedError(ToolCallError):
 
 
 class ServerError(ToolCallError):
-    """The server behind a tool is not there: the call was never sent."""
+    """The server behind a tool is not there, or refused the call: it did not run."""
+
+    def __init__(self, message: str, said: str = "", *, again_in_s: float | None = None) -> None:
+        super().__init__(message, said)
+        self.again_in_s = again_in_s
+        """Seconds after which a read may be sent again; None where that would not help."""
+
+
+class SessionRefusedError(ServerError):
+    """The server does not know the session, so the call did not run: it can be sent again in a new session."""
 
 
 class LostCallError(ServerError):

@@ -30,18 +30,18 @@ SAYS = {
     ("dead at start", "stdio"): "Connection closed",
     ("dead at start", "http"): "connection attempts failed",
     ("dies in the call", "stdio"): "went away during the call",
-    ("dies in the call", "http"): "gave no usable answer: Failed to parse JSON response",
+    ("dies in the call", "http"): "went away during the call",
     ("floods", "stdio"): "it was ended, for a line of more than 32 MB",
-    ("floods", "http"): "gave no usable answer: Failed to parse JSON response: the answer has more than 32 MB",
+    ("floods", "http"): "gave no usable answer: the answer has more than 32 MB",
     ("100 MB", "stdio"): "it was ended, for a line of more than 32 MB",
-    ("100 MB", "http"): "gave no usable answer: Failed to parse JSON response: the answer has more than 32 MB",
-    ("garbage", "http"): "gave no usable answer: Failed to parse JSON response",
-    ("breaks its schema", "stdio"): "answered against the protocol",
-    ("breaks its schema", "http"): "answered against the protocol",
+    ("100 MB", "http"): "gave no usable answer: the answer has more than 32 MB",
+    ("garbage", "http"): "gave no usable answer: HTTP 200 OK",
     ("refuses at length", "stdio"): "busy busy",
     ("refuses at length", "http"): "busy busy",
 }
 """Of the others: that no answer came in time."""
+READ = {"changes tools", "breaks its schema"}
+"""Faults in spite of which the answer is read."""
 
 
 @contextmanager
@@ -88,7 +88,7 @@ async def test_a_fault_is_bounded_typed_and_its_servers_own(fault, way, tmp_path
         assert "the report of none" in well.response.candidate
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     health = next(server for server in packet.context.servers if server.name == "bad")
-    if fault == "changes tools":
+    if fault in READ:
         assert [call.status for call in calls] == [ToolExecutionStatus.EXECUTED]
         said = "executed"
     elif fault == "dead at start":
@@ -102,6 +102,6 @@ async def test_a_fault_is_bounded_typed_and_its_servers_own(fault, way, tmp_path
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     record_property("fault", f"{fault}, {way}: {said}; {grown:,} kB more at the peak")
     print(f"{fault}, {way}: {said}; peak +{grown:,} kB")  # noqa: T201
-    if fault != "changes tools":
+    if fault not in READ:
         assert SAYS.get((fault, way), "gave no answer within 5 s") in said
     assert grown < MAX_GROWTH_KB

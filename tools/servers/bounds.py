@@ -4,27 +4,27 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
-import httpx2
 from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import TransportOptions
 from mcp import ClientSession
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
+from mcp_types import CallToolResult
 from mcp_types.methods import validate_server_result
 
 from tools.checks.satisfiable import why_never
 from tools.checks.validation import schema_flaw
+from tools.servers.answers import readable_answer, without_nulls
 
 MAX_MESSAGE_BYTES = 32_000_000
 """Longest message of a server. What is longer ends the session, or, over HTTP, that one answer."""
-MAX_PARTS = 1_000
-"""Parts of an answer that are read: each takes long to parse."""
+MOST_WAITS = 10
+"""Time-outs that a call may take in all while its server reports progress."""
 MAX_TOOLS = 5_000
 MAX_DESCRIPTION = 20_000
 """Longest description, in characters: what follows is left out."""
@@ -39,6 +39,10 @@ _PROSE = frozenset({"description", "title", "$comment"})
 _Tool = dict[str, Any]
 
 
+class CallTimeoutError(Exception):
+    """A call had no answer in time; the message says how long it waited."""
+
+
 class BoundedSession(ClientSession):
     """A session that sees no more of an answer than can be used."""
 
@@ -49,6 +53,9 @@ class BoundedSession(ClientSession):
         """Why tools of the last list are not there, a phrase each."""
         self.has_ended = False
         """Whether the server is gone: what is called then is not sent."""
+
+    async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
+        """Take a result as it is: a schema that its server breaks is for the client that relies on it."""
 
 
 class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
@@ -61,9 +68,10 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **inner: Any
     ) -> dict[str, Any]:
-        answer = await super().send_raw_request(method, params, opts, **inner)
-        if method == "tools/call" and isinstance(answer.get("content"), list):
-            return {**answer, "content": _first_of(answer["content"])}
+        if method == "tools/call":
+            answer = await self._call(method, params, opts or {}, **inner)
+            return readable_answer(answer, partial(self._validate, method))
+        answer = without_nulls(await super().send_raw_request(method, params, opts, **inner))
         if method == "tools/list" and isinstance(answer.get("tools"), list):
             if not (params or {}).get("cursor"):
                 self._taken, self._session.left_out = set(), []
@@ -73,6 +81,39 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
             return {**answer, "tools": tools}
         return answer
 
+    async def _call(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions, **inner: Any
+    ) -> dict[str, Any]:
+        """Send a call; each report of its progress extends the wait, up to a bound.
+
+        Raises:
+            CallTimeoutError: no answer came in time. The SDK's own error has a code that servers use as well.
+        """
+        wait_s, report = opts.get("timeout"), opts.get("on_progress")
+        if wait_s is None:
+            return await super().send_raw_request(method, params, opts, **inner)
+        loop = asyncio.get_running_loop()
+        last = loop.time() + MOST_WAITS * wait_s
+        clock = asyncio.timeout(wait_s)
+
+        async def extended(progress: float, total: float | None, message: str | None) -> None:
+            with suppress(RuntimeError):  # the call has ended
+                clock.reschedule(min(loop.time() + wait_s, last))
+            if report is not None:
+                await report(progress, total, message)
+
+        waiting: CallOptions = {**opts, "on_progress": extended}
+        del waiting["timeout"]
+        try:
+            async with clock:
+                return await super().send_raw_request(method, params, waiting, **inner)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            most = loop.time() >= last
+            waited = f"{MOST_WAITS * wait_s:g} s, though it reported progress" if most else f"{wait_s:g} s"
+            raise CallTimeoutError(waited) from None
+
     async def run(self, *handlers: Any, **options: Any) -> None:
         try:
             await super().run(*handlers, **options)
@@ -80,16 +121,12 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
             self._session.has_ended = True
 
     def _check(self, page: dict[str, Any], tool: _Tool) -> None:
+        self._validate("tools/list", {**page, "tools": [tool]})
+
+    def _validate(self, method: str, result: dict[str, Any]) -> None:
         version = self._session.protocol_version
         if version is not None:
-            validate_server_result("tools/list", version, {**page, "tools": [tool]})
-
-
-def _first_of(parts: list[Any]) -> list[Any]:
-    more = len(parts) - MAX_PARTS
-    if more <= 0:
-        return parts
-    return [*parts[:MAX_PARTS], {"type": "text", "text": f"[cut here: {more:,} more parts]"}]
+            validate_server_result(method, version, result)
 
 
 class BoundedTransport(ClientTransport):
@@ -110,6 +147,10 @@ class BoundedTransport(ClientTransport):
             self.session = opened if isinstance(opened, BoundedSession) else None
             yield opened
 
+    def get_session_id(self) -> str | None:
+        """Return the id that an HTTP server gave to the session."""
+        return self._inner.get_session_id()
+
     @property
     def flaw(self) -> str:
         """Why the server was ended, if it was."""
@@ -119,47 +160,6 @@ class BoundedTransport(ClientTransport):
     async def close(self) -> None:
         """Close the inner transport."""
         await self._inner.close()  # type: ignore[no-untyped-call]
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    """An answer's bytes, up to the most that a message may have."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream, flaw: str = "") -> None:
-        self._stream = stream
-        self._flaw = flaw
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        count = 0
-        async for chunk in self._stream:
-            count += len(chunk)
-            if self._flaw or count > MAX_MESSAGE_BYTES:
-                raise httpx2.StreamError(self._flaw or f"the answer has more than {MAX_MESSAGE_BYTES // 10**6} MB")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-async def _bound(response: httpx2.Response) -> None:
-    """Bound an answer that is read whole; of a stream of events, each is bounded by the SDK."""
-    if not isinstance(response.stream, httpx2.AsyncByteStream):
-        return
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        response.stream = _BoundedStream(response.stream, "the answer is compressed, which it was not asked to be")
-    elif not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-        response.stream = _BoundedStream(response.stream)
-
-
-def bounded_http(
-    headers: dict[str, str] | None = None,
-    timeout: httpx2.Timeout | None = None,
-    auth: httpx2.Auth | None = None,
-    **_: Any,
-) -> httpx2.AsyncClient:
-    """Return an HTTP client as MCP wants it, which reads no answer that is too long, or that could grow so."""
-    client = create_mcp_http_client({"Accept-Encoding": "identity", **(headers or {})}, timeout, auth)
-    client.event_hooks["response"].append(_bound)
-    return client
 
 
 class _UnfitError(ValueError):

@@ -22,8 +22,10 @@ from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
     PARSE_ERROR,
-    REQUEST_TIMEOUT,
     LoggingMessageNotificationParams,
     Tool,
     ToolListChangedNotification,
@@ -31,22 +33,24 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from state.base import ms_since
-from state.errors import LostCallError, ServerError
+from state.errors import LostCallError, ServerError, SessionRefusedError
 from state.printing import printable
 from state.redaction import learn, learn_entry, redacted
 from state.routing import Risk, ToolResult
 from tools.risk.features import Definition
 from tools.risk.tool import judge
-from tools.servers.bounds import MAX_PARTS, BoundedTransport
+from tools.servers.answers import MAX_PARTS
+from tools.servers.bounds import BoundedTransport, CallTimeoutError
 from tools.servers.config import ServerConfig
 from tools.servers.content import read_answer
 from tools.servers.freshness import hinted_s
+from tools.servers.messages import failure_of
 from tools.servers.relaying import Listeners, Relay
 from tools.servers.remote import RemoteTransport
 from tools.servers.results import Keep, to_result_aside
 from tools.servers.server import Server
 from tools.servers.server_log import ServerLog
-from tools.servers.stdio import LoggedTransport
+from tools.servers.stdio import LoggedTransport, NoMessageError
 from tools.spec.descriptions import brief_of
 from tools.spec.idempotency import META, without_duty
 from tools.spec.standing import Ground, ground_of, standing, without_standing
@@ -65,10 +69,20 @@ NETWORK_VARIABLES = (
 ).split()
 """Passed on to servers started here, beside MCP's own short list: without them `npx` and `uvx` can not install."""
 
-_HTTP_FAILURE = "Server returned an error response"
-"""The SDK's word for a status of 400 or more, by which nobody knows what was done."""
 _CLOSED = ("Connection closed", "SSE stream ")
-"""How the SDK begins its words for a connection that broke; servers use the same code for errors of their own."""
+"""How the SDK begins its words for a connection that broke."""
+_REFUSED = frozenset({400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 428, 429, 431, 451})
+"""Statuses of a request that was refused before anything was done."""
+_AGAIN = frozenset({429, 502, 503, 504})
+"""Statuses after which a read is sent again."""
+_AGAIN_S = 0.5
+"""Shortest wait before that."""
+_UNDER_WAY_S = 2.0
+"""Longest wait for calls that are under way when a session is given up."""
+_PING_S = 5.0
+"""Longest wait for the answer to a ping."""
+_OF_A_CALL = frozenset({INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR})
+"""Codes of errors that concern one request, unless they name the session."""
 
 _LOST = (
     anyio.ClosedResourceError,
@@ -98,9 +112,8 @@ class _Messages(MessageHandler):
 
     async def on_exception(self, message: Exception) -> None:
         """Put into the log what the server printed that is no message."""
-        if self._log is not None and isinstance(message, ValidationError):
-            printed = str(message.errors(include_url=False)[0]["input"])
-            await asyncio.to_thread(self._log.write, f"{printed}\n".encode(errors="replace"))
+        if self._log is not None and isinstance(message, NoMessageError):
+            await asyncio.to_thread(self._log.write, message.printed + b"\n")
 
 
 class Connection(Server):
@@ -140,10 +153,16 @@ class Connection(Server):
         self._listeners = Listeners()
         self._attempts = 0
         self._failed_at = 0.0
+        self._suspected = False
         self._said = ""
         """What of the problem is not in our own words."""
         self._changes = self._listed = 0
         """How often the server said that its tools changed, and how often it had when they were last listed."""
+
+    @property
+    def suspected(self) -> bool:
+        """Whether a call ran out of time, and nobody has asked since whether the server still answers."""
+        return self._suspected and self.state == "ready"
 
     @property
     def may_retry(self) -> bool:
@@ -158,11 +177,17 @@ class Connection(Server):
         """Open a session in place of the one with that number, unless another caller did already."""
         async with self._opening:
             if self.session == instead_of:
+                if self.state == "ready":  # the session is refused, and so are the calls that are under way
+                    await self._listeners.gone(_UNDER_WAY_S)
                 await self._open()
 
     async def revive(self) -> None:
-        """Open a new session where the server is gone, or wait for the one that another caller opens."""
+        """Open a new session where the server is gone or hangs, or wait for the one that another caller opens."""
         async with self._opening:
+            if self.suspected:
+                self._suspected = False
+                if not await self._still_responds():
+                    self.fail(ServerError(f"it hung: no answer within {self._timeout_s:g} s, and none to a ping"))
             if self.may_retry:
                 await self._open()
 
@@ -181,6 +206,7 @@ class Connection(Server):
 
         Raises:
             ServerError: the server is not there; nothing was sent.
+            SessionRefusedError: the server forgot the session; the call did not run.
             LostCallError: the call was sent, and the connection broke or the time ran out.
         """
         client = self._client
@@ -192,14 +218,16 @@ class Connection(Server):
             # FastMCP's spans say what ours say, and a failed tool's words besides
             with suppress_fastmcp_telemetry(), self._listeners.listening() as relay:
                 answer = await client.call_tool_mcp(tool, params, self._progress(relay), meta=meta)
+        except CallTimeoutError as error:
+            self._suspected = True
+            raise LostCallError(f"server {self.name!r} gave no answer within {error}") from error
         except MCPError as error:
-            if error.error.code == REQUEST_TIMEOUT:
-                raise LostCallError(f"server {self.name!r} gave no answer within {self._timeout_s:g} s") from error
-            if error.error.code == CONNECTION_CLOSED and error.error.message.startswith(_CLOSED):
-                raise self._went_away(client, error) from error
-            if error.error.code == PARSE_ERROR or error.error.message == _HTTP_FAILURE:
-                said = self._cause(error)
-                raise LostCallError(f"server {self.name!r} gave no usable answer: {said}", said) from error
+            if await self._has_lost_session(client, error):
+                raise SessionRefusedError(
+                    f"server {self.name!r} does not know its session any more", self._cause(error)
+                ) from error
+            if lost := self._loss(client, error):
+                raise lost from error
             said = self._concealed(error.error.message)
             return await to_result_aside(said, None, ms_since(started), is_error=True)
         except ToolError as error:
@@ -234,7 +262,7 @@ class Connection(Server):
     async def _open(self) -> None:
         """Start or reach the server and list its tools; sets `state`, and `problem` when that fails."""
         self.session += 1
-        self.state = "connecting"
+        self.state, self._suspected = "connecting", False
         await self.close()
         try:
             transport = await asyncio.to_thread(self._transport)
@@ -313,13 +341,78 @@ class Connection(Server):
 
         return tell
 
+    def _loss(self, client: Client[BoundedTransport], error: MCPError) -> ServerError | None:
+        """Return the error for a call without an answer; None where the server answered with an error of its own."""
+        failure, said = failure_of(error), self._cause(error)
+        if failure is None:  # the SDK's own
+            closed = error.error.code == CONNECTION_CLOSED and error.error.message.startswith(_CLOSED)
+            return self._went_away(client, error) if closed else None
+        match failure.kind:
+            case "answer":
+                return None
+            case "unsent":
+                self._count_failed(client, error)
+                return ServerError(f"server {self.name!r} cannot be reached: {said}", said, again_in_s=0)
+            case "broken":
+                return self._went_away(client, error)
+            case "unreadable":
+                return LostCallError(f"server {self.name!r} gave no usable answer: {said}", said)
+        again_in_s = max(_AGAIN_S, failure.retry_after_s or 0) if failure.status in _AGAIN else None
+        kind = ServerError if failure.status in _REFUSED else LostCallError
+        return kind(f"server {self.name!r} answered {said}", said, again_in_s=again_in_s)
+
+    async def _has_lost_session(self, client: Client[BoundedTransport], error: MCPError) -> bool:
+        """Whether the server refused the session, and so never ran the call.
+
+        A status of 404 or 410 says so by the protocol, and an error that does not name the request may say so in words.
+        Any other error is about the session if the server answers a ping with the very same one.
+        """
+        failure, transport = failure_of(error), client.transport
+        if failure is None or client.initialize_result is None:
+            return False
+        if failure.kind not in {"answer", "http"} or failure.status not in {200, 400, 404, 410}:
+            return False
+        of_the_call = failure.kind == "answer" and failure.addressed
+        names_it = "session" in error.error.message.lower()
+        if of_the_call and error.error.code in _OF_A_CALL and not names_it:
+            return False
+        if not of_the_call and (names_it or (failure.status in {404, 410} and _has_session(transport))):
+            return True
+        return await self._pinged(client) == _told_by(error)
+
+    async def _pinged(self, client: Client[BoundedTransport]) -> tuple[int, int, str] | None:
+        """Return the error that a server answers a ping with; None where it answers as it should.
+
+        Raises:
+            TimeoutError: it does not answer.
+        """
+        try:
+            async with asyncio.timeout(min(self._timeout_s, _PING_S)):
+                await client.session.send_ping()
+        except MCPError as error:
+            return _told_by(error)
+        return None
+
+    async def _still_responds(self) -> bool:
+        """Whether a server that let a call wait too long answers anything."""
+        if self._client is None:
+            return False
+        try:
+            await self._pinged(self._client)
+        except (*_LOST, TimeoutError):
+            return False
+        return True
+
     def _went_away(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         """Return the error for a call whose session ended; a newer session is left alone."""
-        if client is self._client and self.state == "ready":
-            self.fail(error)
+        self._count_failed(client, error)
         said = self._cause(error)
         problem = self.problem if self.state == "failed" else said
         return LostCallError(f"server {self.name!r} went away during the call: {problem}", said)
+
+    def _count_failed(self, client: Client[BoundedTransport], error: BaseException) -> None:
+        if client is self._client and self.state == "ready":
+            self.fail(error)
 
     def fail(self, error: BaseException) -> None:
         """Count the server as failed, with what went wrong as its problem."""
@@ -336,6 +429,16 @@ class Connection(Server):
         text = flaw or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
         return printable(redacted(self._concealed(line)))[:MAX_PROBLEM]
+
+
+def _has_session(transport: BoundedTransport) -> bool:
+    return transport.legacy_only or transport.get_session_id() is not None
+
+
+def _told_by(error: MCPError) -> tuple[int, int, str]:
+    """Return what tells one error from another: its status, code and message."""
+    failure = failure_of(error)
+    return failure.status if failure else 0, error.error.code, error.error.message
 
 
 def configured(

@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from state.errors import CallRefusedError, LostCallError, ServerError
+from state.errors import CallRefusedError, LostCallError, ServerError, SessionRefusedError
 from state.routing import Risk, ToolResult
 from state.sections import ServerHealth
 from tools.catalogue.catalogue import Catalogue
@@ -25,6 +25,11 @@ PATIENCE_S = 20.0
 """Longest that a turn waits for servers that are still starting; they join a later turn."""
 REFRESH_PATIENCE_S = 0.5
 """Longest that a turn waits for the new tools of a server that said they changed; the last known ones stand."""
+
+MOST_SENT = 3
+"""How often a read is sent to a server that is too busy."""
+MOST_REST_S = 10.0
+"""Longest wait that such a server may ask for before the next time."""
 
 
 class McpHub:
@@ -67,6 +72,8 @@ class McpHub:
         for connection in self._connections.values():
             if connection.session == 0 or connection.may_retry:
                 self._run(connection, connection.connect(instead_of=connection.session))
+            elif connection.suspected:
+                self._run(connection, connection.revive())
             elif connection.stale and connection.state == "ready":
                 self._run(connection, connection.refresh())
         await self._wait()
@@ -98,11 +105,15 @@ class McpHub:
         return {name: client for name, client in open_.items() if client is not None}
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool by its canonical name. What surely only reads is tried once more where its server went away.
+        """Call a tool by its canonical name.
+
+        Any call is sent again in a new session where the server refused the session: it did not run. A known read is
+        sent again where the server went away, or was too busy.
 
         Raises:
             CallRefusedError: no such tool.
-            ServerError: the server is not there, or what would change something is not as last seen; nothing was sent.
+            ServerError: the server is not there, or refused the call, or what would change something is not as last
+                seen; it did not run.
             LostCallError: sent, but no answer came.
         """
         spec = self._catalogue.get(tool_name)
@@ -110,18 +121,18 @@ class McpHub:
             raise CallRefusedError(f"there is no tool {tool_name!r}")
         connection = self._connections[spec.server]
         await connection.revive()
-        reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
-        if not reads and connection.state == "ready" and not _stands(spec, connection):
-            raise ServerError(f"server {spec.server!r} has changed its tools meanwhile: ask for it again")
-        session, sent = connection.session, {**spec.standing, **params}
-        try:
-            return await connection.call(spec.upstream_name, sent, idempotency_key)
-        except LostCallError:
-            still_there = connection.session == session and connection.state == "ready"
-            if not spec.repeatable or still_there or judge_call(spec, params).risk is not Risk.READ:
-                raise
-            await connection.connect(instead_of=session)
-            return await connection.call(spec.upstream_name, sent, idempotency_key)
+        sent = 0
+        while True:
+            reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
+            if not reads and connection.state == "ready" and not _stands(spec, connection):
+                raise ServerError(f"server {spec.server!r} has changed its tools meanwhile: ask for it again")
+            session, sent = connection.session, sent + 1
+            try:
+                return await connection.call(spec.upstream_name, {**spec.standing, **params}, idempotency_key)
+            except ServerError as error:
+                if not isinstance(error, SessionRefusedError) and not (spec.repeatable and reads):
+                    raise
+                await _before_next(sent, error, connection, session)
 
     def _run(self, connection: Server, work: Coroutine[Any, Any, None]) -> None:
         running = self._tasks.get(connection.name)
@@ -150,6 +161,20 @@ class McpHub:
             connection.fail(error)
         elif error is not None:
             raise error
+
+
+async def _before_next(sent: int, error: ServerError, connection: Server, session: int) -> None:
+    """Open a new session or wait, so that a call can be sent again; raise `error` where that would not help."""
+    refused = isinstance(error, SessionRefusedError)
+    gone = connection.session != session or connection.state != "ready"
+    if refused or (gone and (isinstance(error, LostCallError) or error.again_in_s is not None)):
+        if sent > 1:
+            raise error
+        await connection.connect(instead_of=session)
+    elif error.again_in_s is None or error.again_in_s > MOST_REST_S or sent > MOST_SENT - 1:
+        raise error
+    else:
+        await asyncio.sleep(error.again_in_s)
 
 
 def _stands(spec: ToolSpec, connection: Server) -> bool:

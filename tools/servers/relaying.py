@@ -1,7 +1,8 @@
 """What a server tells in the middle of a call, handed on to whoever made the call."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -36,6 +37,7 @@ class Listeners:
     """
 
     waiting: list[Relay | None] = field(default_factory=list)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @contextmanager
     def listening(self) -> Iterator[Relay | None]:
@@ -46,6 +48,15 @@ class Listeners:
             yield relay
         finally:
             self.waiting.remove(relay)
+            self._changed.set()
+
+    async def gone(self, within_s: float) -> None:
+        """Wait until nobody waits any more, but no longer than so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self.waiting:
+                    self._changed.clear()
+                    await self._changed.wait()
 
     @property
     def only(self) -> Relay | None:

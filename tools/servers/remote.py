@@ -11,7 +11,7 @@ from fastmcp.client.transports import ClientTransport, SSETransport, StreamableH
 from fastmcp.client.transports.base import TransportOptions
 from mcp import ClientSession
 
-from tools.servers.bounds import bounded_http
+from tools.servers.http import LenientHttp, LenientSse, lenient_http
 
 _SSE_PATH = re.compile(r"/sse(/|$)")
 _NO_ANSWER_TO_THE_WAY = frozenset({401, 403, 407, 408, 425, 429})
@@ -49,12 +49,16 @@ class RemoteTransport(ClientTransport):
         async with self._inner.connect_session(transport_options=transport_options, **session) as opened:
             yield opened
 
+    def get_session_id(self) -> str | None:
+        """Return the id that the server gave to the session."""
+        return self._inner.get_session_id()
+
     async def close(self) -> None:
         """Close the inner transport."""
         await self._inner.close()  # type: ignore[no-untyped-call]
 
     def _client(self, *given: Any, **named: Any) -> httpx2.AsyncClient:
-        client = bounded_http(*given, **named)
+        client = lenient_http(*given, kind=LenientSse if self._sse else LenientHttp, **named)
         client.event_hooks["response"].append(self._note)
         return client
 

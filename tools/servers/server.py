@@ -30,6 +30,11 @@ class Server:
         return False
 
     @property
+    def suspected(self) -> bool:
+        """Whether the server may hang."""
+        return False
+
+    @property
     def may_retry(self) -> bool:
         """Whether a failed server has rested long enough for another attempt."""
         return False
@@ -57,6 +62,7 @@ class Server:
 
         Raises:
             ServerError: the server is not there; nothing was sent.
+            SessionRefusedError: the server forgot the session; the call did not run.
             LostCallError: the call was sent, and the connection broke or the time ran out.
         """
         raise NotImplementedError

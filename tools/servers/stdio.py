@@ -1,6 +1,5 @@
 """A server that is started here and spoken to over pipes: lines of bounded length, in any encoding."""
 
-import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -14,16 +13,24 @@ from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import TransportOptions
 from mcp import ClientSession
 from mcp.client.stdio import get_default_environment
+from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
 
 from tools.servers.bounds import MAX_MESSAGE_BYTES
+from tools.servers.messages import read_aside
 from tools.servers.server_log import ServerLog
 
 _GRACE_S = 2.0
 """How long a server may take to end once its input has, and then after SIGTERM."""
-_PARSED_HERE = 100_000
-"""Bytes of a line that are parsed on the event loop; longer ones in a thread."""
+
+
+class NoMessageError(ValueError):
+    """A line that a server printed between its messages."""
+
+    def __init__(self, printed: bytes) -> None:
+        super().__init__(printed[:100])
+        self.printed = printed
 
 
 class LoggedTransport(ClientTransport):
@@ -49,8 +56,9 @@ class LoggedTransport(ClientTransport):
         received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._read, process, received)
-            tasks.start_soon(_write, process, sent)
+            waiting: set[RequestId] = set()
+            tasks.start_soon(self._read, process, received, waiting)
+            tasks.start_soon(_write, process, sent, waiting)
             try:
                 async with options.session_class(reading, writing, **session) as opened:
                     yield opened
@@ -66,7 +74,12 @@ class LoggedTransport(ClientTransport):
             self._command, stderr=errors, env=self._env, cwd=self._cwd, start_new_session=True
         )
 
-    async def _read(self, process: Process, messages: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    async def _read(
+        self,
+        process: Process,
+        messages: MemoryObjectSendStream[SessionMessage | Exception],
+        waiting: set[RequestId],
+    ) -> None:
         assert process.stdout is not None  # noqa: S101
         line = bytearray()
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -74,7 +87,8 @@ class LoggedTransport(ClientTransport):
                 async for chunk in process.stdout:
                     *ends, rest = chunk.split(b"\n")
                     for end in ends:
-                        await messages.send(await _parsed(bytes(line + end)))
+                        for one in await _parsed(bytes(line + end), waiting):
+                            await messages.send(one)
                         line.clear()
                     line += rest
                     if len(line) > MAX_MESSAGE_BYTES:
@@ -83,23 +97,34 @@ class LoggedTransport(ClientTransport):
                         return
 
 
-async def _write(process: Process, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
+async def _write(
+    process: Process, messages: MemoryObjectReceiveStream[SessionMessage], waiting: set[RequestId]
+) -> None:
     assert process.stdin is not None  # noqa: S101
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         async for one in messages:
+            _note_sent(one.message, waiting)
             text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
             await process.stdin.send(f"{text}\n".encode(errors="replace"))
 
 
-async def _parsed(line: bytes) -> SessionMessage | Exception:
-    """Return a line as a message, or as the error that it is none: then it belongs into the log."""
-    text = line.decode(errors="replace")
-    try:
-        if len(line) > _PARSED_HERE:
-            return SessionMessage(await asyncio.to_thread(jsonrpc_message_adapter.validate_json, text, by_name=False))
-        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
-    except ValueError as error:
-        return error
+def _note_sent(message: JSONRPCMessage, waiting: set[RequestId]) -> None:
+    match message:
+        case JSONRPCRequest(id=request):
+            waiting.add(request)
+        case JSONRPCNotification(method="notifications/cancelled", params={"requestId": request}):
+            waiting.discard(request)
+
+
+async def _parsed(line: bytes, waiting: set[RequestId]) -> list[SessionMessage | Exception]:
+    """Return a line as messages, or as the error that it is none: then it belongs into the log."""
+    messages = await read_aside(line, next(iter(waiting)) if len(waiting) == 1 else None)
+    for one in messages:
+        if isinstance(one, JSONRPCResponse | JSONRPCError):
+            waiting.difference_update([one.id, coerce_request_id(one.id)] if one.id is not None else [])
+    if not messages:
+        return [NoMessageError(line)] if line.strip() else []
+    return [SessionMessage(one) for one in messages]
 
 
 async def _end(process: Process) -> None:

@@ -10,7 +10,8 @@ from support.hostile_server import SECRET, UNFIT, entry
 from support.mcp_servers import until
 
 from state.errors import LostCallError, ServerError
-from tools.servers.bounds import MAX_DESCRIPTION, MAX_PARTS
+from tools.servers.answers import MAX_PARTS
+from tools.servers.bounds import MAX_DESCRIPTION
 from tools.servers.config import ServerConfig
 from tools.servers.connection import MAX_PROBLEM, configured
 from tools.servers.hub import McpHub
