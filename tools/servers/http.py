@@ -138,7 +138,9 @@ async def _answer(response: httpx2.Response, asked: RequestId) -> list[JSONRPCMe
         mine = JSONRPCError(jsonrpc="2.0", id=asked, error=restamped(mine.error, status, retry_after_s))
     elif mine is None or status >= 400:
         line = _first_line(body)
-        told = f"HTTP {status} {response.reason_phrase}".rstrip() + (f": {line}" if line else "")
+        what = "" if status >= 400 else "a message" if line else "an answer"
+        told = f"HTTP {status} {response.reason_phrase}".rstrip()
+        told += (f" without {what}" if what else "") + (f": {line}" if line else "")
         failure = Failure("http" if status >= 400 else "unreadable", status, False, retry_after_s)
         mine = failed(asked, told, failure)
     else:
