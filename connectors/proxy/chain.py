@@ -166,7 +166,7 @@ def _proposal(
 
 def _traced(checked: CheckedCall, session: ProxySession, catalogue: Catalogue) -> ToolCall:
     spec = catalogue[checked.tool_name]
-    known = CognitionPacket(tool_routing=ToolRouting(past_calls=session.calls))
+    known = CognitionPacket(tool_routing=ToolRouting(past_calls=session.sources))
     evidence = evidence_of(
         known.merged({"content": known.content.model_copy(update={"original_prompt": session.query})})
     )

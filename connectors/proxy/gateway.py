@@ -84,11 +84,12 @@ class Gateway:
         return session
 
     def _session_of_connection(self, ctx: Context, client: str, settings: RoutingContext) -> ProxySession:
+        app = _app_of(ctx)
         if not is_modern(ctx):
-            return self.book.of(ctx.session_id, client, settings)
+            return self.book.of(ctx.session_id, client, settings, app)
         if ctx.transport == "stdio":
-            return self.book.of(PROCESS, client, settings)
-        return ProxySession(client, settings)
+            return self.book.of(PROCESS, client, settings, app)
+        return self.book.new(client, settings, app)
 
     async def catalogue(self, session: ProxySession) -> Catalogue:
         """Return the tools that a client may use."""
@@ -142,6 +143,12 @@ class Gateway:
         learned = await self.learned(session)
         wanted = wanted_by(words, session.settings, catalogue, recent=session.recent, learned=learned)
         return (await asyncio.to_thread(choose_palette, wanted, catalogue)).entries
+
+
+def _app_of(ctx: Context) -> str:
+    """Return how the client's program names itself; empty where it does not."""
+    params = ctx.session.client_params
+    return params.client_info.name if params else ""
 
 
 def _context_of_url(ctx: Context) -> str:

@@ -105,7 +105,7 @@ class MetaTools:
         palette = await self._gateway.palette_for(words, session, catalogue)
         key = None
         if is_modern(ctx) or session.is_fixed:
-            key, session = self._gateway.book.opened(session.client, session.settings)
+            key, session = self._gateway.book.opened(session)
         session.chose(query, palette)
         small = await asyncio.to_thread(is_small, catalogue, session.settings.palette_size)
         if key is None and not small:

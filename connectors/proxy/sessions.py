@@ -1,4 +1,8 @@
-"""What the proxy knows of each client's session: its context, its list, what it used and read. Nothing crosses."""
+"""What the proxy knows of each client's session: its context, its list, what it used and read.
+
+Sessions of one client share one thing: the outputs that the values of a call are traced to. Otherwise a client would
+switch tracing off when it opens another session or leaves out its `context_id`.
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -22,6 +26,17 @@ MAX_OUTPUT_CHARS = 200_000
 
 
 @dataclass
+class Outputs:
+    """The newest calls that have a result, oldest first, within bounds."""
+
+    calls: tuple[ToolCall, ...] = ()
+
+    def keep(self, *calls: ToolCall) -> None:
+        """Remember calls, and forget the oldest where there are too many."""
+        self.calls = tuple(reversed([*_within_bounds([*self.calls, *calls])]))
+
+
+@dataclass
 class ProxySession:
     """One client's session, or one context of a client whose protocol has no sessions."""
 
@@ -37,9 +52,21 @@ class ProxySession:
     searched: set[str] = field(default_factory=set)
     """Tools that a search or a description has shown."""
     recent: tuple[str, ...] = ()
-    calls: tuple[ToolCall, ...] = ()
-    """The newest that have a result, oldest first."""
+    own: Outputs = field(default_factory=Outputs)
+    of_client: Outputs = field(default_factory=Outputs)
+    """Of all sessions of the client."""
     parent: str | None = None
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The session's own calls."""
+        return self.own.calls
+
+    @property
+    def sources(self) -> tuple[ToolCall, ...]:
+        """The calls in whose outputs the values of a call are looked for: those of all sessions of the client."""
+        own = {call.call_id for call in self.own.calls}
+        return (*(call for call in self.of_client.calls if call.call_id not in own), *self.own.calls)
 
     @property
     def seen(self) -> frozenset[str]:
@@ -81,7 +108,8 @@ class ProxySession:
         self._keep(*(call for call in calls if call.result is not None))
 
     def _keep(self, *calls: ToolCall) -> None:
-        self.calls = tuple(reversed([*_within_bounds([*self.calls, *calls])]))
+        self.own.keep(*calls)
+        self.of_client.keep(*calls)
 
 
 def _within_bounds(calls: Sequence[ToolCall]) -> Iterator[ToolCall]:
@@ -100,19 +128,28 @@ class SessionBook:
     def __init__(self, most: int = MAX_SESSIONS) -> None:
         self._most = most
         self._sessions: OrderedDict[str, ProxySession] = OrderedDict()
+        self._outputs: OrderedDict[tuple[str, str], Outputs] = OrderedDict()
 
-    def of(self, key: str, client: str, settings: RoutingContext) -> ProxySession:
+    def new(self, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
+        """Return a session that is not kept. `app` tells programs of one client apart."""
+        outputs = self._outputs.setdefault((client, app), Outputs())
+        self._outputs.move_to_end((client, app))
+        while len(self._outputs) > self._most:
+            self._outputs.popitem(last=False)
+        return ProxySession(client, settings, of_client=outputs)
+
+    def of(self, key: str, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
         """Return the session of that key, a new one where there is none."""
         session = self._sessions.get(key)
         if session is None or session.client != client:
-            session = ProxySession(client, settings)
+            session = self.new(client, settings, app)
         self._keep(key, session)
         return session
 
-    def opened(self, client: str, settings: RoutingContext) -> tuple[str, ProxySession]:
-        """Return a new session, and the id by which its client finds it again; nobody else can guess it."""
+    def opened(self, beside: ProxySession) -> tuple[str, ProxySession]:
+        """Return a new session of the same client, and the id by which it finds it again; nobody else can guess it."""
         key = f"ctx_{token_urlsafe(18)}"
-        session = ProxySession(client, settings)
+        session = ProxySession(beside.client, beside.settings, of_client=beside.of_client)
         self._keep(key, session)
         return key, session
 

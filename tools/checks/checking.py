@@ -11,6 +11,7 @@ from tools.catalogue.catalogue import Catalogue
 from tools.checks.coercion import coerced, wrong_names
 from tools.checks.validation import MAX_CORRECTIONS, check_call, value_flaws
 from tools.checks.wrappers import meant_tool, unwrapped
+from tools.spec.standing import without_repeated
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of
 
@@ -64,6 +65,7 @@ def repair(
     if call.tool_name not in catalogue:
         return call
     spec = catalogue[call.tool_name]
+    call = replace(call, params=without_repeated(call.params, spec.standing, spec.parameters))
     if written and (wrong := _wrong(spec, call.params) & written.keys()):
         call = replace(call, params=call.params | {name: written[name] for name in wrong & call.params.keys()})
     return _with_meaning(_with_types(_with_names(call, spec), spec), spec)

@@ -33,6 +33,8 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
     for unknown in [name for name in params if name not in known and not spec.is_open]:
         near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
         hint = f" Did you mean `{near[0]}`?" if near else ""
+        if unknown in spec.standing:
+            hint = f" Its server's configuration sets `{unknown}` to `{spec.standing[unknown]}`: leave it out."
         found.append(_correction(spec, "unknown_parameter", f"has no parameter `{unknown}`.{hint}"))
     for missing in [name for name in spec.required if name not in params]:
         kind = known.get(missing, {})

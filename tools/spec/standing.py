@@ -74,6 +74,25 @@ def without_standing(schema: dict[str, Any], given: Collection[str], ground: Gro
     return {**schema, "properties": shown, "required": [one for one in schema["required"] if one not in given]}
 
 
+def without_repeated(params: Mapping[str, Any], given: Mapping[str, str], offered: Collection[str]) -> dict[str, Any]:
+    """Return the arguments of a call without those that are not `offered` and name the same folder as the one `given`.
+
+    Blocking: links are followed.
+    """
+    return {
+        name: value
+        for name, value in params.items()
+        if name in offered or name not in given or not _is_same_folder(value, given[name])
+    }
+
+
+def _is_same_folder(value: Any, folder: str) -> bool:
+    try:
+        return isinstance(value, str) and Path(value).expanduser().resolve() == Path(folder).resolve()
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
 def _is_root(name: str) -> bool:
     words = {*words_of(name)}
     return bool(words & _ROOTS and words & _PLACES)

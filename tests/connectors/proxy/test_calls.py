@@ -1,6 +1,16 @@
 """Calls through the proxy: each goes by the chain, however it came."""
 
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import FastMCP
+from fastmcp.client.transports import FastMCPTransport
+from support.proxied_servers import proxied, rules
 from support.proxies import Era, Make, talking
+
+from tools.servers.connection import Connection
+from tools.spec.standing import Ground
 
 
 async def test_a_read_runs_though_it_was_never_listed(url: str, make: Make, era: Era, written: list[str]) -> None:
@@ -102,3 +112,38 @@ async def test_a_context_of_nobody_is_refused(url: str, make: Make, era: Era) ->
         said = await talk.call("search_tools", query="list", context_id="ctx_guessed")
         assert said.is_error
         assert "set_context" in said.text
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "clean"),
+        ({"repo_path": "{shop}"}, "clean"),
+        ({"repo_path": "{shop}/../shop/"}, "clean"),
+        ({"repo_path": "{shop}/.."}, "leave it out"),
+        ({"repo_path": 3}, "leave it out"),
+    ],
+)
+async def test_an_argument_that_the_configuration_gives_may_be_given_as_well(
+    tmp_path: Path, given: dict[str, Any], told: str
+) -> None:
+    (tmp_path / "shop").mkdir()
+    shop = str((tmp_path / "shop").resolve())
+    server = FastMCP("git")
+
+    @server.tool
+    def git_status(repo_path: str) -> str:
+        """Show the status of the working tree."""
+        return f"{repo_path} is clean"
+
+    ground = Ground(shop, told=True)
+    git = Connection("git", lambda: FastMCPTransport(server), trusted=False, ground=lambda: ground)
+    arguments = {name: value.format(shop=shop) if isinstance(value, str) else value for name, value in given.items()}
+    async with (
+        proxied(tmp_path / "home", git, preferences=rules("allow", "git.*")) as (_, url),
+        talking(url, "sdk", "legacy") as talk,
+    ):
+        said = await talk.call("git__git_status", **arguments)
+    assert told in said.text
+    assert said.is_error is (told != "clean")
+    assert shop in said.text
