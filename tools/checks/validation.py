@@ -61,22 +61,27 @@ def value_flaws(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationErr
     Raises:
         ValueError: the schema is broken.
     """
-    return list(_checking_values(spec.input_schema).iter_errors(dict(params)))
+    flaws = _validator(canonical_json(spec.input_schema)).iter_errors(dict(params))
+    return [flaw for flaw in flaws if not _is_told_by_name(spec, flaw)]
 
 
 def schema_flaw(schema: Mapping[str, Any]) -> str:
     """Return why no call can be checked against a schema; empty when it can."""
     try:
-        _checking_values(schema)
+        _validator(canonical_json(schema))
     except ValueError as error:
         return _short(str(error).partition("\n")[0])
     return ""
 
 
-def _checking_values(schema: Mapping[str, Any]) -> Validator:
-    lenient = {**schema, "additionalProperties": True}
-    lenient.pop("required", None)
-    return _validator(canonical_json(lenient))
+def _is_told_by_name(spec: ToolSpec, flaw: ValidationError) -> bool:
+    """Whether a flaw is a parameter that is missing or unknown, by the outermost schema itself."""
+    match list(flaw.schema_path), list(flaw.instance_path):
+        case ["required"], []:
+            return True
+        case ["additionalProperties"], []:
+            return not spec.is_open
+    return False
 
 
 def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:

@@ -151,6 +151,48 @@ def test_a_schema_that_refers_to_itself():
     assert "`head.next.next.value`" in found.message
 
 
+NODE = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "child": {"$ref": "#"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("keywords", "reference"),
+    [
+        ({}, {"$ref": "#"}),
+        ({"$id": "tool"}, {"$ref": "#"}),
+        ({"$id": "tool"}, {"$ref": "tool"}),
+        ({"$id": "https://example.org/tool"}, {"$ref": "https://example.org/tool"}),
+        ({"$id": "urn:x:y"}, {"$ref": "#"}),
+        ({"$anchor": "node"}, {"$ref": "#node"}),
+        ({"$dynamicAnchor": "node"}, {"$dynamicRef": "#node"}),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://a/b"}, {"$ref": "#"}),
+        (
+            {"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveAnchor": True},
+            {"$recursiveRef": "#"},
+        ),
+    ],
+)
+def test_what_refers_to_the_whole_schema_is_checked_as_the_whole(keywords: dict[str, Any], reference: dict[str, Any]):
+    spec = a_tool("tree.add", schema={**NODE, **keywords, "properties": {**NODE["properties"], "child": reference}})
+    assert check_params(spec, {"name": "a", "child": {"name": "b", "child": {"name": "c"}}}) == []
+    assert "is a required property" in check_params(spec, {"name": "a", "child": {}})[0].message
+    (unknown,) = check_params(spec, {"name": "a", "child": {"name": "b", "x": 1}})
+    assert "'x' was unexpected" in unknown.message
+    assert [one.problem for one in check_params(spec, {"x": 1})] == ["unknown_parameter", "missing_parameter"]
+
+
+def test_parameters_beside_those_listed_are_checked():
+    spec = a_tool("a.b", schema={"type": "object", "additionalProperties": {"type": "integer"}})
+    assert "not of type" in check_params(spec, {"x": "1"})[0].message
+    spec = a_tool("a.b", schema={"patternProperties": {"^a": {}}, "additionalProperties": False})
+    assert check_params(spec, {"a1": 1}) == []
+    assert "'b' was unexpected" in check_params(spec, {"b": 1})[0].message
+
+
 def test_an_empty_palette_offers_none():
     (found,) = check_call("files.read_file", {}, frozenset(), FILES)
     assert found.message.endswith("Offered: none.")
