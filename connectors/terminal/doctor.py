@@ -128,13 +128,14 @@ async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:
         config = load_config(settings.config_path, settings.root)
         async with open_tools(settings) as hub:
             catalogue = await hub.catalogue()
-            health = hub.health()
+            health, notes = hub.health(), hub.notes()
     except PacketgateError as error:
         return [Finding("bad", "servers", str(error))], Catalogue()
     sandbox = [await _sandbox(settings, catalogue.preferences)] if "ai.execute" in catalogue else []
     where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}; logs in {settings.logs_path}"
     servers = [Finding("ok", "servers", where), *map(_remark, config.remarks)]
-    servers += [_server(one, config) for one in health]
+    for one in health:
+        servers += [_server(one, config), *(Finding("note", f"  {one.name}", line) for line in notes.get(one.name, ()))]
     return [*servers, *sandbox, *_preferences(settings.preferences_path, catalogue)], catalogue
 
 

@@ -1,13 +1,13 @@
 """Grammars that let a model write an answer's form and nothing else, for models that run in this process."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from models.forms import AnswerForm
 from models.llama.vocabulary import Vocabulary
 from models.llama.weights import LlamaWeights
-from models.schemas import Schema, bounded
+from models.schemas import Schema, bounded, map_schema
 from state.errors import DecisionError
 from state.printing import compact_json
 
@@ -68,11 +68,24 @@ class Grammars:
         parts = {part: narrow(schema) for part, schema in form.parts.items()}
         alone = {part: AnswerForm(part, {"$ref": f"#/$defs/{part}"}, {part: parts[part]}) for part in parts}
         widened = tuple(part for part, one in alone.items() if self._refused(one.schema(), _COMPACT))
+        for part in widened:
+            if self._refused(alone[part].schema(), _LENIENT):
+                parts[part] = map_schema(parts[part], self._simpler)
+                alone[part] = replace(alone[part], parts={part: parts[part]})
         hopeless = tuple(part for part in widened if self._refused(alone[part].schema(), _LENIENT))
         matcher = self._matcher(AnswerForm(form.name, narrow(form.body), parts).schema(hopeless), _LENIENT)
         if isinstance(matcher, str):
             raise DecisionError(f"no grammar can hold {form.name}: {matcher}")
         return Grammar(matcher, widened)
+
+    def _simpler(self, schema: Schema) -> Schema:
+        """Return a schema without what no grammar holds: patterns that look around, and keywords beside a reference."""
+        if "$ref" in schema:
+            return {"$ref": schema["$ref"]}
+        text = {"type": "string", "pattern": schema.get("pattern", "")}
+        if "pattern" in schema and self._refused(text, _LENIENT):
+            return {key: value for key, value in schema.items() if key != "pattern"}
+        return schema
 
     def _refused(self, schema: Schema, options: Any) -> bool:
         return isinstance(self._matcher(schema, options), str)

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from jsonschema_rs import FancyRegexOptions, ValidationError, Validator, validator_for
+from jsonschema_rs import ValidationError, Validator, validator_for
 
 from state.base import is_storable
 from state.routing import Correction
 from tools.catalogue.catalogue import Catalogue
+from tools.checks.patterns import PATTERN_OPTIONS
 from tools.spec.tool_spec import ToolSpec
 
 MAX_CORRECTIONS = 8
-BACKTRACK_LIMIT = 100_000
-"""Steps a schema's pattern may take on a value: a hostile one ends there, and the value does not pass."""
 
 
 def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], catalogue: Catalogue) -> list[Correction]:
@@ -106,7 +105,7 @@ def _validator(schema: str) -> Validator:
         parsed,
         retriever=_refused,
         validate_formats=False,
-        pattern_options=FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT),
+        pattern_options=PATTERN_OPTIONS,
     )
 
 

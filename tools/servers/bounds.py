@@ -17,6 +17,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import CallToolResult
 from mcp_types.methods import validate_server_result
 
+from tools.checks.dialects import normalised
 from tools.checks.satisfiable import why_never
 from tools.checks.validation import schema_flaw
 from tools.servers.answers import readable_answer, without_nulls
@@ -51,6 +52,8 @@ class BoundedSession(ClientSession):
         super().__init__(dispatcher=_BoundedDispatcher(read_stream, write_stream, session=self), **options)
         self.left_out: list[str] = []
         """Why tools of the last list are not there, a phrase each."""
+        self.changed: list[str] = []
+        """What of the schemas of the last list was left out or read otherwise, a phrase for each tool."""
         self.has_ended = False
         """Whether the server is gone: what is called then is not sent."""
 
@@ -74,10 +77,11 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
         answer = without_nulls(await super().send_raw_request(method, params, opts, **inner))
         if method == "tools/list" and isinstance(answer.get("tools"), list):
             if not (params or {}).get("cursor"):
-                self._taken, self._session.left_out = set(), []
+                self._taken, self._session.left_out, self._session.changed = set(), [], []
             check = partial(self._check, answer)
-            tools, left_out = await asyncio.to_thread(_usable, answer["tools"], self._taken, check)
+            tools, left_out, changed = await asyncio.to_thread(_usable, answer["tools"], self._taken, check)
             self._session.left_out += left_out
+            self._session.changed += changed
             return {**answer, "tools": tools}
         return answer
 
@@ -166,37 +170,42 @@ class _UnfitError(ValueError):
     pass
 
 
-def _usable(tools: list[Any], taken: set[str], check: Callable[[_Tool], None]) -> tuple[list[_Tool], list[str]]:
-    """Return the tools that can be offered, and of each other one a phrase that names it and says why not.
+def _usable(
+    tools: list[Any], taken: set[str], check: Callable[[_Tool], None]
+) -> tuple[list[_Tool], list[str], list[str]]:
+    """Return the tools that can be offered, of each other one a phrase that names it and says why not, and of each
+    whose schema is not used as it stands what was changed.
 
     Of a tool only what is used here is kept; its name is added to those `taken`. `check` raises ValueError for one
     that is against the protocol. Blocking.
     """
     kept: list[_Tool] = []
     left_out: list[str] = []
+    changed: list[str] = []
     for place, raw in enumerate(tools[:MAX_TOOLS], 1):
+        name = raw.get("name") if isinstance(raw, dict) else None
+        called = ascii(name[:60]) if isinstance(name, str) else f"number {place}"
         try:
-            tool = _cleaned(raw)
+            tool, changes = _cleaned(raw)
             if tool["name"] in taken:
                 raise _UnfitError("another tool has that name")
             check(tool)
         except ValueError as error:
-            name = raw.get("name") if isinstance(raw, dict) else None
-            called = ascii(name[:60]) if isinstance(name, str) else f"number {place}"
             left_out.append(f"{called}: {str(error).splitlines()[0]}")
         else:
             taken.add(tool["name"])
             kept.append(tool)
+            changed += [f"{called}: {'; '.join(changes)}"] if changes else []
     if len(tools) > MAX_TOOLS:
         left_out.append(f"{len(tools) - MAX_TOOLS:,} tools: it lists more than {MAX_TOOLS:,}")
-    return kept, left_out
+    return kept, left_out, changed
 
 
-def _cleaned(raw: Any) -> _Tool:
-    """Return what is used of a tool, without characters that nobody sees.
+def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
+    """Return what is used of a tool, without characters that nobody sees, and what was changed of its schema.
 
     Raises:
-        _UnfitError: they stand where they cannot be taken out, or the tool is too large, or its schema is broken.
+        _UnfitError: they stand where they cannot be taken out, or the tool is too large, or no call can be checked.
     """
     if not isinstance(raw, dict) or not isinstance(raw.get("name"), str):
         raise _UnfitError("it has no name")
@@ -207,12 +216,14 @@ def _cleaned(raw: Any) -> _Tool:
     rest = {key: raw[key] for key in ("inputSchema", "annotations", "_meta") if raw.get(key) is not None}
     if len(json.dumps(rest)) > MAX_DEFINITION:
         raise _UnfitError(f"its definition is larger than {MAX_DEFINITION:,} characters")
-    schema = _without_hidden(rest.pop("inputSchema", None), of_schema=True)
-    if isinstance(schema, dict) and (flaw := schema_flaw(schema)):
+    schema, changes = normalised(_without_hidden(rest.pop("inputSchema", None), of_schema=True))
+    if not isinstance(schema, dict):
+        raise _UnfitError("nothing fits its schema: it is false")
+    if flaw := schema_flaw(schema):
         raise _UnfitError(f"its schema is broken: {flaw}")
-    if isinstance(schema, dict) and (reason := why_never(schema)):
+    if reason := why_never(schema):
         raise _UnfitError(f"nothing fits its schema: {reason}")
-    return {"name": name, "inputSchema": schema, **_without_hidden({**prose, **rest})}
+    return {"name": name, "inputSchema": schema, **_without_hidden({**prose, **rest})}, changes
 
 
 def _without_hidden(value: Any, *, of_schema: bool = False) -> Any:

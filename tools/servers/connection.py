@@ -316,7 +316,9 @@ class Connection(Server):
         specs = (spec_of(self.name, tool, trusted=self._trusted, **about) for tool in tools)
         self.listed(specs, holds=changes == self._changes)
         self.state, self._listed = "ready", changes
-        left_out = client.transport.session.left_out if client.transport.session else []
+        session = client.transport.session
+        left_out, changed = (session.left_out, session.changed) if session else ([], [])
+        self.notes = (*(f"not offered: {one}" for one in left_out), *changed)
         self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
 
     def client(self) -> Client[Any] | None:

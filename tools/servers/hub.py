@@ -94,6 +94,10 @@ class McpHub:
         """Return how every server is doing, in order of name."""
         return tuple(self._connections[name].health() for name in sorted(self._connections))
 
+    def notes(self) -> dict[str, tuple[str, ...]]:
+        """Return, by server, a line for each tool that is not offered, or whose schema is not used as it stands."""
+        return {name: one.notes for name, one in sorted(self._connections.items()) if one.notes}
+
     @property
     def names(self) -> tuple[str, ...]:
         """The servers, in order of name, whether they are there or not."""

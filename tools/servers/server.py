@@ -20,6 +20,8 @@ class Server:
         self.state: Literal["connecting", "ready", "failed"] = "connecting"
         self.problem = ""
         self.specs: tuple[ToolSpec, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        """A line for each tool that is not offered, or whose schema is not used as it stands."""
         self.listing = Listing()
         self.session = 0
         """Number of the session, or of the attempt to open one; 0 before the first."""

@@ -13,41 +13,55 @@ from tools.servers.hub import McpHub
 
 
 @pytest.mark.parametrize(
-    ("schema", "offered"),
+    ("schema", "changed"),
     [
-        ({"type": "object", "properties": ["path"]}, False),
-        ({"type": "object", "properties": {"dry_run": True}}, True),
-        ({"type": "object", "properties": {"path": 5}, "required": 7}, False),
-        ({"type": "object", "properties": {"dry_run": {"type": "boolean"}}, "required": "path"}, True),
-        ({"type": "object", "properties": {"path": {"enum": 5}, "to": {"anyOf": 5}, "in": {"type": {}}}}, False),
-        ({"type": "object", "required": ["dry_run", ["path"]], "properties": {"dry_run": {"type": "boolean"}}}, True),
+        ({"type": "object", "properties": ["path"]}, "the arguments: properties left out"),
+        ({"type": "object", "properties": {"dry_run": True}}, ""),
+        (
+            {"type": "object", "properties": {"path": 5}, "required": 7},
+            "path: its schema left out (it is none); the arg",
+        ),
+        (
+            {"type": "object", "properties": {"dry_run": {"type": "boolean"}}, "required": "path"},
+            "the arguments: requir",
+        ),
+        (
+            {"type": "object", "properties": {"path": {"enum": 5}, "to": {"anyOf": 5}, "in": {"type": {}}}},
+            "path: enum left out (5); to: anyOf left out",
+        ),
+        ({"type": "object", "required": ["dry_run", ["path"]], "properties": {"dry_run": {"type": "boolean"}}}, ""),
+        ({"type": "object", "properties": {"path": {"type": "strong"}}}, 'path: type left out ("strong")'),
     ],
 )
 @pytest.mark.parametrize("trusted", [True, False])
-async def test_a_broken_schema_takes_no_other_tool_down(schema: dict[str, object], offered: bool, trusted: bool):
+async def test_what_cannot_be_used_of_a_schema_is_left_out_and_told(
+    schema: dict[str, object], changed: str, trusted: bool
+):
     server = echoing("a")
     server.add_tool(RawTool(name="get_odd", description="Odd.", parameters=schema))
     async with McpHub([in_process(server, trusted=trusted), in_process(echoing("b"))]) as hub:
         catalogue = await hub.catalogue()
         assert {"a.echo", "b.echo"} <= set(catalogue)
-        if offered:
-            assert catalogue["a.get_odd"].signature()
-        else:  # no call of it could be checked
-            assert hub.health()[0].problem.startswith("not offered: 'get_odd': its schema is broken: ")
-        assert ("a.get_odd" in catalogue) is offered
+        assert catalogue["a.get_odd"].signature()
+        assert hub.health()[0].problem == ""
+        assert [line[: len(changed) + 11] for line in hub.notes().get("a", ())] == (
+            [f"'get_odd': {changed}"] if changed else []
+        )
         assert (await hub.call("a.echo", {"text": "x"})).success
 
 
 async def test_a_tool_that_nothing_fits_is_not_offered():
     server = echoing("a")
-    never = {"type": "object", "properties": {"level": {"type": "integer", "enum": ["low"]}}, "required": ["level"]}
+    never = {
+        "type": "object",
+        "properties": {"level": {"type": "integer", "minimum": 2, "maximum": 1}},
+        "required": ["level"],
+    }
     server.add_tool(RawTool(name="set_level", description="Sets it.", parameters=never))
     async with McpHub([in_process(server)]) as hub:
         assert set(await hub.catalogue()) == {"a.echo"}
         problem = hub.health()[0].problem
-    assert problem == (
-        "not offered: 'set_level': nothing fits its schema: `level` can be none of the values that it lists"
-    )
+    assert problem == ("not offered: 'set_level': nothing fits its schema: `level` must lie between 2 and 1")
 
 
 async def test_only_a_trusted_servers_dry_run_is_the_gates_own():

@@ -1,0 +1,171 @@
+"""Schemas of other dialects: the tool is offered, what fits runs, what does not fit what could be used is refused."""
+
+import json
+from typing import Any
+
+import pytest
+from support.tool_specs import a_tool
+
+from models.openai.schemas import strict_schema
+from tools.checks.dialects import normalised
+from tools.checks.patterns import translated
+from tools.checks.validation import check_params, schema_flaw
+
+NOTHING: Any = object()
+TEXT = {"type": "string"}
+"""No call is refused."""
+
+
+def of(v: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"v": v}, **more}
+
+
+DRAFT_4, DRAFT_7 = "http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-07/schema#"
+PET = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
+
+ROWS: list[tuple[Any, Any, Any]] = [
+    (None, {}, NOTHING),
+    ([], {}, {"x": 1}),
+    (True, {"any": "thing"}, NOTHING),
+    (json.dumps(of(TEXT)), {"v": "x"}, {"v": 1}),
+    ({"city": TEXT, "days": {"type": "integer"}}, {"city": "x"}, {"city": 1}),
+    ({"properties": {"v": TEXT}, "required": ["v"]}, {"v": "x"}, {}),
+    ({"type": ["object", "null"], "properties": {}}, {}, {"x": 1}),
+    (of(None), {"v": 1}, NOTHING),
+    (of("string"), {"v": "x"}, {"v": 1}),
+    ({"type": "object", "properties": [{"name": "v", "type": "string", "required": True}]}, {"v": "x"}, {}),
+    # types
+    (of({"type": "STRING"}), {"v": "x"}, {"v": 1}),
+    (of({"type": "float"}), {"v": 1.5}, {"v": "x"}),
+    (of({"type": "list", "items": {"type": "str"}}), {"v": ["x"]}, {"v": [1]}),
+    (of({"type": "any"}), {"v": [1]}, NOTHING),
+    (of({"type": "file"}), {"v": "x"}, NOTHING),
+    (of({"type": "string|null"}), {"v": None}, {"v": 1}),
+    (of({"type": ["string", PET]}), {"v": {"name": "x"}}, {"v": {}}),
+    (of({**TEXT, "nullable": True, "enum": ["a"]}), {"v": None}, {"v": "b"}),
+    (of({"allOf": [{"$ref": "#/$defs/P"}], "nullable": True}, **{"$defs": {"P": PET}}), {"v": None}, {"v": {}}),
+    # what must be given
+    (of({**TEXT, "required": True}), {"v": "x"}, {}),
+    (of(TEXT, required="v"), {"v": "x"}, {}),
+    (of(TEXT, required={}), {}, {"v": 1}),
+    (of(TEXT, required=None), {}, {"v": 1}),
+    (of(TEXT, required=["w"]), {"w": 1}, {}),
+    # bounds
+    (of({"type": "number", "minimum": 0, "exclusiveMinimum": True}), {"v": 1}, {"v": 0}),
+    (of({"type": "number", "minimum": 0, "exclusiveMinimum": False}), {"v": 0}, {"v": -1}),
+    (of({"type": "integer", "minimum": "1"}), {"v": 1}, {"v": 0}),
+    (of({**TEXT, "maxLength": 3.0, "minLength": -1}), {"v": "abc"}, {"v": "abcd"}),
+    (of({"type": "integer", "divisibleBy": 5}), {"v": 10}, {"v": 11}),
+    (of({"type": "number", "multipleOf": 0, "maximum": float("inf")}), {"v": 11}, {"v": "x"}),
+    # lists of values
+    (of({"enum": ["a", "a"]}), {"v": "a"}, {"v": "b"}),
+    (of({**TEXT, "enum": None}), {"v": "x"}, {"v": 1}),
+    (of({**TEXT, "enum": []}), {"v": "x"}, {"v": 1}),
+    (of({"type": "INTEGER", "enum": ["1", "2"]}), {"v": "1"}, {"v": "3"}),
+    (of({"type": "array", "items": TEXT, "enum": ["a", "b"]}), {"v": ["a"]}, {"v": ["c"]}),
+    # arrays and objects
+    (of({"type": "array", "items": False}), {"v": []}, {"v": [1]}),
+    (of({"type": "array", "items": None}), {"v": [1]}, {"v": 1}),
+    (
+        of({"type": "array", "items": [TEXT], "additionalItems": {"type": "integer"}}),
+        {"v": ["a", 1]},
+        {"v": ["a", "b"]},
+    ),
+    (of(TEXT, additionalProperties="false"), {"v": "x"}, {"w": 1}),
+    (of(TEXT, dependencies={"v": ["w"]}, additionalProperties={}), {"v": "x", "w": 1}, {"v": "x"}),
+    ({"patternProperties": {r"^[\w-.]+$": {"type": "integer"}}, "additionalProperties": False}, {"a-b": 1}, {"a": "x"}),
+    ({"patternProperties": {"^(": {"type": "integer"}}, "additionalProperties": False}, {"a": "x"}, NOTHING),
+    (of({"anyOf": []}), {"v": 1}, NOTHING),
+    (of({"anyOf": TEXT}), {"v": "x"}, {"v": 1}),
+    (of({"extends": TEXT}), {"v": "x"}, {"v": 1}),
+    (of({**TEXT, "description": ["a", "b"], "title": None, "format": None, "default": None}), {"v": "x"}, {"v": 1}),
+    # references
+    (of({"$ref": "#/definitions/P"}, **{"$defs": {"P": PET}}), {"v": {"name": "x"}}, {"v": {}}),
+    (of({"$ref": "#/$defs/P", "$defs": {"P": PET}}), {"v": {"name": "x"}}, {"v": {}}),
+    (of({"$ref": "#/components/schemas/P"}, components={"schemas": {"P": PET}}), {"v": {"name": "x"}}, {"v": {}}),
+    (of({"$ref": "#/components/schemas/P"}), {"v": 1}, NOTHING),
+    (of({"$ref": "P"}, definitions={"P": PET}), {"v": {"name": "x"}}, {"v": {}}),
+    (of({"$ref": "#/$defs/a~1b"}, **{"$defs": {"a/b": TEXT}}), {"v": "x"}, {"v": 1}),
+    (of({"$ref": "https://example.org/s.json"}), {"v": 1}, NOTHING),
+    (of({"$ref": "#p"}, **{"$defs": {"P": {**PET, "$anchor": "p"}}}), {"v": {"name": "x"}}, {"v": {}}),
+    ({"$ref": "#/definitions/A", "definitions": {"A": of(TEXT, required=["v"])}}, {"v": "x"}, {}),
+    (of({"$ref": "T"}, **{"$id": "T", "additionalProperties": False}), {"v": {}}, {"v": {"x": 1}}),
+    (
+        of({"$ref": "o#/$defs/x"}, **{"$id": "https://e.org/r", "$defs": {"o": {"$id": "o", "$defs": {"x": TEXT}}}}),
+        {"v": "x"},
+        {"v": 1},
+    ),
+    (of({"$id": "#/properties/v", **TEXT}), {"v": "x"}, {"v": 1}),
+    (
+        of({"$ref": "#/definitions/s", "minLength": 9}, **{"$schema": DRAFT_7, "definitions": {"s": TEXT}}),
+        {"v": "x"},
+        {"v": 1},
+    ),
+    (of(TEXT, **{"$schema": DRAFT_4, "id": "http://example.org/x"}), {"v": "x"}, {"v": 1}),
+    (of(TEXT, **{"$schema": ""}), {"v": "x"}, {"v": 1}),
+]
+
+
+@pytest.mark.parametrize(("schema", "fits", "does_not"), ROWS, ids=[json.dumps(row[0])[:70] for row in ROWS])
+def test_a_schema_of_another_dialect(schema: Any, fits: dict[str, Any], does_not: Any):
+    read, _ = normalised(schema)
+    assert isinstance(read, dict)
+    assert schema_flaw(read) == ""
+    spec = a_tool("a.b", schema=read)
+    assert check_params(spec, fits) == []
+    assert does_not is NOTHING or check_params(spec, does_not)
+    assert spec.signature()
+    strict_schema(read)
+    assert normalised(read) == (read, [])
+
+
+@pytest.mark.parametrize(
+    ("schema", "changes"),
+    [
+        (of({**TEXT, "pattern": "^(?<!a+b|c*)("}), ["v: pattern left out ('^(?<!a+b|c*)(')"]),
+        (of({"type": "object", "properties": {"w": {"type": "money"}}}), ['v.w: type left out ("money")']),
+        (of({"type": "array", "items": {"minLength": {}}}), ["v[]: minLength left out ({})"]),
+        (of({"$ref": "#/$defs/gone"}), ["v: $ref left out ('#/$defs/gone' leads nowhere in it)"]),
+        (of({"type": "integer", "enum": ["1"]}), ["v: type left out (none of its values is of type integer)"]),
+        (5, ["it is no schema: any arguments are taken"]),
+    ],
+)
+def test_what_is_left_out_is_named_with_its_place(schema: Any, changes: list[str]):
+    assert normalised(schema)[1] == changes
+
+
+def test_a_good_schema_stays_as_it_is():
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": []}
+    schema = of({"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}], "default": None}, **{"$defs": {"node": node}})
+    assert normalised(schema) == (schema, [])
+
+
+PATTERNS = [
+    (r"^(?<y>\d{4})$", "2020", "20"),
+    (r"^https?:\/\/", "http://", "ftp://"),
+    (r"^[\w-.]+$", "a-b.c", "a b"),
+    (r"^[a-\d]$", "-", "b"),
+    (r"^\u{1F600}$", "\U0001f600", "x"),
+    (r"^\uD83D\uDE00$", "\U0001f600", "x"),
+    (r"^\cA\0$", "\x01\x00", "A0"),
+    (r"^{{.*}}$", "{{a}}", "a"),
+    (r"^[^[\]]+$", "a", "["),
+    (r"^[^]{2}$", "\n\n", "a"),
+    (r"^(?<q>['\"]).*\k<q>$", "'a'", "'a\""),
+    (r"/^abc$/i", "ABC", "abcd"),
+    (r"\Aa\Z", "a", "ab"),
+    (r"^\p{L}+$", "\u00e9", "1"),
+    (r"^(?!-)[a-z-]{1,}$", "a-", "-a"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "fits", "does_not"), PATTERNS)
+def test_patterns_mean_what_javascript_means(pattern: str, fits: str, does_not: str):
+    spec = a_tool("a.b", schema=normalised(of({**TEXT, "pattern": pattern}))[0])
+    assert check_params(spec, {"v": fits}) == []
+    assert check_params(spec, {"v": does_not})
+
+
+@pytest.mark.parametrize("pattern", ["(", r"^[[:alpha:]]+$", r"^[a-z&&[^b]]$", "a{,3}", "/abc/i", "[", "\\"])
+def test_a_pattern_that_languages_read_differently_or_not_at_all_is_not_used(pattern: str):
+    assert translated(pattern) is None
