@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -101,13 +102,19 @@ def sandbox_settings(settings: Settings, preferences: Preferences) -> SandboxSet
 
 
 @asynccontextmanager
-async def open_tools(settings: Settings) -> AsyncIterator[McpHub]:
+async def open_tools(settings: Settings, *, only_configured: bool = False) -> AsyncIterator[McpHub]:
     """Open the servers alone.
+
+    Args:
+        only_configured: Leave out the built-in tools that the configuration does not ask for.
 
     Raises:
         ConfigError, ModelError: as `make_hub`.
     """
-    async with await make_hub(settings, load_config(settings.config_path, settings.root)) as hub:
+    config = load_config(settings.config_path, settings.root)
+    if only_configured and config.builtin == "reads":
+        config = replace(config, builtin="none")
+    async with await make_hub(settings, config) as hub:
         yield hub
 
 

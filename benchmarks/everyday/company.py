@@ -90,7 +90,7 @@ async def opened(names: Sequence[ServerName], world: World, home: Path) -> Async
     preferences.touch()
     settings = Settings(home=home, root=world.root, config=preferences, patience_s=PATIENCE_S)
     entries = tuple(ServerConfig(name, server(name, world)) for name in names if name != "builtin")
-    async with await make_hub(settings, McpConfig(entries, builtin="builtin" in names)) as hub:
+    async with await make_hub(settings, McpConfig(entries, builtin="all" if "builtin" in names else "none")) as hub:
         await hub.catalogue()
         _check(f"{one.name}: {one.problem or one.state}" for one in hub.health() if one.state != "ready")
         yield Company(hub, settings)

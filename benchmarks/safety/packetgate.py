@@ -107,7 +107,7 @@ async def packetgate(dojo: Dojo, folder: Path) -> AsyncIterator[Packetgate]:
     preferences = folder / "packetgate.toml"
     preferences.write_text('permanent = ["*"]\n[policy]\nremember = "always"\n')
     settings = Settings(home=folder / "home", root=folder, config=preferences, usage_days=0, prompt_days=0)
-    config = McpConfig((ServerConfig(dojo.suite, dojo.entry),), builtin=False)
+    config = McpConfig((ServerConfig(dojo.suite, dojo.entry),), builtin="none")
     player = Player(dojo.suite)
     deciders = Deciders(player.detect, player.select, player.review, player.respond)
     async with (

@@ -32,7 +32,10 @@ async def open_gateway(
     Raises:
         ConfigError, ModelError: something in the settings cannot be used.
     """
-    async with open_tools(settings) as hub, gateway_to(hub, settings, config, started, client) as gateway:
+    async with (
+        open_tools(settings, only_configured=True) as hub,
+        gateway_to(hub, settings, config, started, client) as gateway,
+    ):
         yield gateway
 
 

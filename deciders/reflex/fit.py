@@ -18,6 +18,7 @@ from state.routing import Risk
 from state.sections import Access
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.subject import documents
+from tools.provenance.values import leaves
 from tools.ranking.bm25 import Ranked
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
@@ -127,7 +128,34 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
     ordered = sorted(_shared(_judged(seen, text)), key=_first)
     far = FAR * ordered[0].share if ordered else 0.0
     first = [one for place, one in enumerate(ordered) if one.spec.name == also or (place < FILLED and one.share >= far)]
-    return sorted(_shared([_with_arguments(one, text, now) for one in first]), key=_first)
+    return sorted(_known_read_first(_shared([_with_arguments(one, text, now) for one in first]), text), key=_first)
+
+
+def _known_read_first(fits: Sequence[Fit], text: str) -> list[Fit]:
+    """Return the fits with the shares of others that add nothing to a built-in tool's call given to that tool.
+
+    Where a request to read is as people ask for a built-in tool, and the file is there, that tool is known to be a read
+    and to return what was asked for, as text; of the others, whose arguments are the same, neither is known.
+    """
+    asked = [one for one in fits if one.signals.practised > 0 and not one.missing and _is_there(one)]
+    own = max(asked, key=lambda one: one.share, default=None)
+    if own is None or access_of(text) is not Access.READ or own.spec.risk is not Risk.READ:
+        return [*fits]
+    alike = [one for one in fits if one.spec.server != own.spec.server and values_of(one) <= values_of(own)]
+    shares = {one.spec: 0.0 for one in alike} | {own.spec: own.share + sum(one.share for one in alike)}
+    return [replace(one, share=shares.get(one.spec, one.share)) for one in fits]
+
+
+def _is_there(fit: Fit) -> bool:
+    """Whether the paths of a built-in tool's calls lead to something."""
+    finds = fit.spec.finds
+    return finds is None or all(finds(one.params) for one in fit.fillings)
+
+
+def values_of(fit: Fit) -> set[str]:
+    """Return the texts and numbers in a fit's arguments, without switches."""
+    given = [leaf.value for one in fit.fillings for name, value in one.params.items() for leaf in leaves(value, name)]
+    return {str(value) for value in given if not isinstance(value, bool)}
 
 
 def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:

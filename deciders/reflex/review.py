@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from deciders.protocols import CallReview, Review
-from deciders.reflex.fit import LEAST, Fit, fits_of, left_over
+from deciders.reflex.fit import LEAST, Fit, fits_of, left_over, values_of
 from deciders.reflex.following import step_of
+from deciders.reflex.practice import is_practised
 from deciders.reflex.reading import access_of, parts_in, reserve_in, steps_in
 from deciders.reflex.serving import sure
 from deciders.values.filling import Filling
@@ -88,17 +89,12 @@ def _sureness(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
 
 
 def _does_the_same(one: Fit, other: Fit) -> bool:
-    """Whether either of two reading tools of a server would do: of one verb, and called with the same values."""
-    if one.spec.server != other.spec.server or {one.spec.risk, other.spec.risk} != {Risk.READ}:
+    """Whether either of two reading tools would do: of one server and verb, or one built in, with the same values."""
+    if {one.spec.risk, other.spec.risk} != {Risk.READ} or not values_of(one) or values_of(one) != values_of(other):
         return False
     verb, other_verb = (words_of(fit.spec.upstream_name)[:1] for fit in (one, other))
-    return verb == other_verb and _values(one) == _values(other) != []
-
-
-def _values(fit: Fit) -> list[str]:
-    """Return what a call of it would be given, one in a list as if it stood alone."""
-    given = [value for filling in fit.fillings for value in filling.params.values()]
-    return sorted(str(value[0] if isinstance(value, list) and len(value) == 1 else value) for value in given)
+    known = is_practised(one.spec) and one.spec.server != other.spec.server
+    return known or (one.spec.server == other.spec.server and verb == other_verb)
 
 
 def _doubts(fit: Fit, rival: Fit | None, arguments: Mapping[str, float], left: Sequence[str]) -> Sequence[str]:

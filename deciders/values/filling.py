@@ -30,6 +30,7 @@ PATHS = frozenset(
 )
 """Stems of the names of parameters that take a path."""
 
+KINDS = frozenset(stem_of(word) for word in "file folder directory dir path".split())
 FILES = 2.0
 """Log odds of a file's name for a path, and against it for what is none."""
 LIKELY = 0.5
@@ -94,7 +95,9 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
         found = candidates(reading, parameter, now)
         scores = model().scores(scene.rows(index, found)) + _outright(found)
         if takes_path(spec):
-            scores = scores + _of_paths(found, is_path=bool({*parameter.words} & PATHS))
+            is_path = bool({*parameter.words} & PATHS)
+            scores = scores + _of_paths(found, is_path=is_path)
+            found = [_without_kind(one) for one in found] if is_path else found
         ranked.append(Ranked(parameter, found, softmax(scores)))
     values = [span for span in reading.mentions if span.kind in VALUES][:MOST_VALUES]
     return _filling(spec, reading, [*zip(parameters, assign(ranked, values), strict=True)])
@@ -108,9 +111,25 @@ def _outright(found: Sequence[Candidate]) -> NDArray[np.float64]:
 
 
 def _of_paths(found: Sequence[Candidate], *, is_path: bool) -> NDArray[np.float64]:
-    """Return what it counts that a file is named, and that the tool has a parameter for just that."""
-    files = np.array([one.span is not None and one.span.kind == "path" for one in found], dtype=float)
-    return files * (FILES if is_path else -FILES)
+    """Return what it counts that a file is named, and that the tool has a parameter for just that.
+
+    A word for any file or folder, such as "folder", is no part of a name.
+    """
+    spans = [one.span for one in found]
+    files = np.array([span is not None and span.kind == "path" for span in spans], dtype=float)
+    kinds = np.array([is_path and span is not None and _names_kind(span.text) for span in spans], dtype=float)
+    return files * (FILES if is_path else -FILES) - kinds * FILES
+
+
+def _names_kind(text: str) -> bool:
+    """Whether a text is no more than a word for any file or folder."""
+    return stem_of(text.lower()) in KINDS
+
+
+def _without_kind(candidate: Candidate) -> Candidate:
+    """Return `drafts` for `folder drafts`."""
+    first, _, name = candidate.value.partition(" ") if isinstance(candidate.value, str) else ("", "", "")
+    return replace(candidate, value=name) if name and _names_kind(first) else candidate
 
 
 def _filling(spec: ToolSpec, reading: Reading, chosen: Sequence[tuple[Parameter, Chosen]]) -> Filling:

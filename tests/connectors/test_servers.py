@@ -1,10 +1,12 @@
 """Real servers of others behind plain requests: the npm filesystem server and a Python server, side by side."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from support.programs import descendants, require
 from connectors.asking import Say
 from connectors.opening import open_sessions
 from connectors.sessions import Sessions
-from connectors.turn import Finished, run_turn
+from connectors.turn import Asked, Finished, run_turn
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.packet import CognitionPacket
@@ -44,7 +46,7 @@ def config(installed: None, cli: CommandLine) -> Path:
         "mute": {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]},
     }
     path = cli.folder / "mcp.json"
-    path.write_text(json.dumps({"mcpServers": servers}))
+    path.write_text(json.dumps({"mcpServers": servers, "builtin": False}))
     return path
 
 
@@ -95,3 +97,50 @@ def test_the_command_line_reads_through_the_npm_server(cli: CommandLine, config:
     assert "The gate opens at seven." in done.out
     assert "files.read_text_file" in done.out
     assert "no-such-program" in done.out
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A request in plain words beside the npm filesystem server, and how its turn may go."""
+
+    words: str
+    tools: set[str]
+    says: str = ""
+    """Stands in the answer, where the tool runs unasked."""
+
+
+PLAIN = [
+    Plain("What does plan.txt say?", {"ai.read"}, "The gate opens at seven."),
+    Plain("Read src/util.py", {"ai.read"}, "def add"),
+    Plain("open plan.txt", {"ai.read"}, "The gate opens at seven."),
+    Plain("Show me todo.txt", {"ai.read"}, "Buy milk."),
+    Plain("List the files in src", {"ai.list"}),
+    Plain("Search for gate in plan.txt", {"ai.search"}),
+    Plain("How many lines does plan.txt have?", {"ai.read", "ai.count"}),
+    Plain("How big is plan.txt?", {"ai.count", "ai.list"}),
+    Plain("Find all python files", {"ai.find"}),
+    Plain('Write "hello" to hello.txt', {"files.write_file"}),
+    Plain("Create a folder called drafts", {"files.create_directory"}),
+]
+
+
+@pytest.fixture
+def files_alone(cli: CommandLine, config: Path) -> Path:
+    """An `mcp.json` as in the README, with the filesystem server, and a folder with code."""
+    servers = json.loads(config.read_text())["mcpServers"]
+    config.write_text(json.dumps({"mcpServers": {"files": servers["files"]}}))
+    (cli.folder / "src").mkdir()
+    (cli.folder / "src" / "util.py").write_text("def add(a, b):\n    return a + b\n")
+    return config
+
+
+async def test_the_built_in_reads_stay_beside_a_filesystem_server(cli: CommandLine, files_alone: Path) -> None:
+    async with open_sessions(settings(cli, files_alone)) as sessions:
+        for number, one in enumerate(PLAIN):
+            async for event in run_turn(sessions, Say(one.words), f"s{number}", RoutingContext()):
+                if isinstance(event, Finished | Asked):
+                    packet = event.packet
+                    assert packet.routing.selected_tool in one.tools, one.words
+                    assert one.says in packet.response.candidate, one.words
+    left = await asyncio.to_thread(lambda: {path.name for path in cli.folder.iterdir()})
+    assert left.isdisjoint({"drafts", "hello.txt"})

@@ -62,7 +62,7 @@ def _watched() -> Iterator[None]:
 @asynccontextmanager
 async def at_work(deciders: Deciders, folder: Path, **context: object) -> AsyncIterator[Session]:
     """Open a session on the built-in tools, recorded as the server records it."""
-    async with await open_hub(McpConfig(builtin=True), folder, folder.parent / "logs", None, patience_s=30) as hub:
+    async with await open_hub(McpConfig(), folder, folder.parent / "logs", None, patience_s=30) as hub:
         graph = build_graph(deciders, hub).compile(InMemorySaver(serde=PacketSerializer()), store=InMemoryStore())
         yield Session(graph, RoutingContext.model_validate({"confidence_threshold": 0.1, **context}))  # all are to run
 

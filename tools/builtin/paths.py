@@ -44,6 +44,16 @@ class PathReader:
             return dict(params)
         return {**params, self.parameter: name}
 
+    def finds(self, params: Mapping[str, Any]) -> bool:
+        """Whether the path in the arguments, read as it is meant, leads to something. Blocking."""
+        path = self.read(params).get(self.parameter)
+        if not isinstance(path, str) or path.startswith(PREFIX):
+            return True
+        try:
+            return self.root.real(path, follow=self.follow).exists()
+        except (ToolFailure, OSError):
+            return False
+
     def _name(self, path: str, *, must_exist: bool) -> str:
         real = self.root.real(path, follow=self.follow)
         if must_exist and not real.exists() and not real.is_symlink():

@@ -74,7 +74,11 @@ class BuiltinTool:
             open_world=self.open_world,
             reaches_outside=self.open_world,
             meant=self._meant if self.paths else None,
+            finds=self._finds if self.paths else None,
         )
+
+    def _finds(self, params: dict[str, Any]) -> bool:
+        return all(reader.finds(params) for reader in self.paths)
 
     def _meant(self, params: dict[str, Any]) -> dict[str, Any]:
         for reader in self.paths:

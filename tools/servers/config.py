@@ -95,8 +95,10 @@ class McpConfig:
     """The configured servers."""
 
     servers: tuple[ServerConfig, ...] = ()
-    builtin: bool = True
-    """Whether the built-in servers are offered: with no servers configured, or when the file says `"builtin": true`."""
+    builtin: Literal["all", "reads", "none"] = "all"
+    """Which built-in tools are offered: all with no servers configured, else those that read, beside a server that
+    takes paths. `"builtin"` in the file, true or false, asks for all or none.
+    """
     source: str = "built in"
     remarks: tuple[Remark, ...] = ()
 
@@ -130,9 +132,12 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
         )
     found = [(name, entry) for name, entry in entries or () if not _is_of_no_server(name, entry)]
     servers, remarks = _servers(path, found, BUILT_IN_NAMES if builtin else (), _switched_off(document), folder)
+    offered: Literal["all", "reads", "none"] = "all" if builtin or (builtin is None and not found) else "none"
+    if builtin is None and found and not any(server.name in BUILT_IN_NAMES for server in servers):
+        offered = "reads"
     if remarks and not builtin and all(one.kind == "left out" for one in remarks) and not servers:
         raise ConfigError(f"{path}: no entry can be used: {'; '.join(map(str, remarks))}"[: MAX_REMARK + 200])
-    return McpConfig(servers, not found if builtin is None else builtin, str(path), remarks)
+    return McpConfig(servers, offered, str(path), remarks)
 
 
 def _entries(document: Mapping[str, Any], folder: Path) -> list[tuple[str, Any]] | None:

@@ -78,7 +78,7 @@ class McpHub:
                 self._run(connection, connection.refresh())
         await self._wait()
         async with self._updating:  # so that a turn beside this one does not go by what was known before
-            known = tuple((connection.listing, connection.specs) for connection in self._connections.values())
+            known = tuple((connection.listing, connection.specs) for connection in self._offered().values())
             if known != self._known:
                 specs = [spec for _, specs in known for spec in specs]
                 self._catalogue = await asyncio.to_thread(self._catalogue.updated, specs)
@@ -92,7 +92,7 @@ class McpHub:
 
     def health(self) -> tuple[ServerHealth, ...]:
         """Return how every server is doing, in order of name."""
-        return tuple(self._connections[name].health() for name in sorted(self._connections))
+        return tuple(connection.health() for _, connection in sorted(self._offered().items()))
 
     def notes(self) -> dict[str, tuple[str, ...]]:
         """Return, by server, a line for each tool that is not offered, or whose schema is not used as it stands."""
@@ -101,7 +101,7 @@ class McpHub:
     @property
     def names(self) -> tuple[str, ...]:
         """The servers, in order of name, whether they are there or not."""
-        return tuple(sorted(self._connections))
+        return tuple(sorted(self._offered()))
 
     def clients(self) -> "dict[str, Client[Any]]":
         """Return the open MCP sessions by server, for what is no tool."""
@@ -137,6 +137,12 @@ class McpHub:
                 if not isinstance(error, SessionRefusedError) and not (spec.repeatable and reads):
                     raise
                 await _before_next(sent, error, connection, session)
+
+    def _offered(self) -> dict[str, Server]:
+        """Return the servers whose tools are offered, by name."""
+        asked = {name: one for name, one in self._connections.items() if not one.beside_paths}
+        takes_path = any(spec.takes_path for one in asked.values() for spec in one.specs)
+        return dict(self._connections) if takes_path else asked
 
     def _run(self, connection: Server, work: Coroutine[Any, Any, None]) -> None:
         running = self._tasks.get(connection.name)

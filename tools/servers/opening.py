@@ -5,12 +5,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import ValidationError
 
 from state.base import ms_since
-from state.routing import ToolResult
+from state.routing import Risk, ToolResult
 from tools.builtin.ai import ai_tools
 from tools.builtin.corpus import Corpus
 from tools.builtin.embedding import embedding_tools
@@ -48,10 +48,10 @@ async def open_hub(
     to be read on in.
     """
     servers: list[Server] = await asyncio.to_thread(_configured, config, log_dir, kept) if config.servers else []
-    if config.builtin:
+    if config.builtin != "none":
         rules = preferences.policy.rules if preferences else ()
         builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules)
-        servers += builtin.values()
+        servers += builtin.values() if config.builtin == "all" else [builtin["ai"].for_reading()]
     return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
 
 
@@ -59,7 +59,7 @@ def _configured(config: McpConfig, log_dir: Path, kept: KeptResults | None) -> l
     from tools.servers.connection import configured  # and with it FastMCP, which takes as long as all the rest
 
     keep = kept.keep if kept else None
-    return [configured(server, log_dir, keep if config.builtin else None, keep) for server in config.servers]
+    return [configured(server, log_dir, keep if config.builtin != "none" else None, keep) for server in config.servers]
 
 
 class BuiltinServer(Server):
@@ -73,6 +73,12 @@ class BuiltinServer(Server):
         self._kept = kept
         self._digest = f"{BUILT_IN}, of {root.absolute()}"
         self._tools = {tool.name: tool for tool in tools}
+
+    def for_reading(self) -> Self:
+        """Return the server with the tools that read alone, which stand beside those of servers that take paths."""
+        self._tools = {name: tool for name, tool in self._tools.items() if tool.risk is Risk.READ}
+        self.beside_paths = True
+        return self
 
     async def connect(self, instead_of: int) -> None:
         """Describe the tools."""

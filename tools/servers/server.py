@@ -23,6 +23,8 @@ class Server:
         self.notes: tuple[str, ...] = ()
         """A line for each tool that is not offered, or whose schema is not used as it stands."""
         self.listing = Listing()
+        self.beside_paths = False
+        """Whether its tools are offered only beside those of a server that takes paths."""
         self.session = 0
         """Number of the session, or of the attempt to open one; 0 before the first."""
 

@@ -14,10 +14,11 @@ from tools.spec.categories import EXTERNAL, category_of
 from tools.spec.descriptions import brief_of, without_margins
 from tools.spec.listed_names import listed_name
 from tools.spec.short_schemas import short_schema
-from tools.text.words import words_in
+from tools.text.words import words_in, words_of
 
 _ELSEWHERE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
 """Where a schema may name parameters beside `properties`."""
+_PATHS = frozenset("directory file filename filepath folder path paths".split())
 MAX_DEPTH = 8
 """How deep a schema is read; a server may nest it without end."""
 LINE_WORDS = 20
@@ -89,6 +90,8 @@ class ToolSpec:
     """Arguments that its server needs and nobody has to give: sent where no other is given."""
     meant: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, compare=False, repr=False)
     """Reads the arguments of a call as they are meant, such as a name as a path; of built-in tools. Blocking."""
+    finds: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)
+    """Whether the paths in the arguments of a call lead to something; of built-in tools. Blocking."""
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -146,6 +149,11 @@ class ToolSpec:
         described = properties if isinstance(properties, dict) else {}
         named = {**described, **{name: {} for name in self.required if name not in described}}
         return {name: schema if isinstance(schema, dict) else {} for name, schema in named.items()}
+
+    @cached_property
+    def takes_path(self) -> bool:
+        """Whether the name of a parameter says that it is the path of a file or a folder."""
+        return any(not _PATHS.isdisjoint(words_of(name)) for name in self.parameters)
 
     @property
     def is_open(self) -> bool:

@@ -70,7 +70,7 @@ async def test_call(request_: str, calls: Calls):
 )
 async def test_a_file_that_is_only_named_is_read_by_the_built_in_tool(request_: str, path: str, tmp_path: Path):
     settings = Settings(home=tmp_path / "home", root=tmp_path)
-    async with await make_hub(settings, McpConfig((), builtin=True)) as hub:
+    async with await make_hub(settings, McpConfig()) as hub:
         builtin = await hub.catalogue()
         assert made(await select(packet(request_, catalogue=builtin), builtin)) == [("ai.read", {"path": path})]
 

@@ -37,7 +37,7 @@ def refused(file: Path) -> str:
 
 
 def test_without_a_file_the_built_in_servers_alone():
-    assert load_config(None) == McpConfig(servers=(), builtin=True)
+    assert load_config(None) == McpConfig(servers=(), builtin="all")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_the_forms_of_other_clients_are_read_without_a_word(file: Path, document
     file.write_text(json.dumps(document))
     config = load_config(file)
     assert {one.name: one.entry for one in config.servers} == servers
-    assert (config.odd, config.builtin) == ([], False)
+    assert (config.odd, config.builtin) == ([], "reads")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_what_the_file_says_is_kept_unknown_fields_too(file: Path):
     (notes,) = config.servers
     assert (notes.name, notes.entry, notes.source) == ("notes", {"command": "notes", **entry}, str(file))
     assert (notes.trusted, notes.timeout_s) == (True, 1.5)
-    assert (config.builtin, config.source) == (True, str(file))
+    assert (config.builtin, config.source) == ("all", str(file))
 
 
 @pytest.mark.parametrize("text", ['{"mcpServers": {}}', '{"mcpServers": []}', '{"servers": null}'])
@@ -229,7 +229,7 @@ def test_comments_and_trailing_commas_are_passed_over(file: Path, encoding: str)
 def test_with_servers_the_built_in_ones_and_trust_must_be_asked_for(file: Path):
     file.write_text(json.dumps(server()))
     config = load_config(file)
-    assert not config.builtin
+    assert config.builtin == "reads"
     assert (config.servers[0].trusted, config.servers[0].timeout_s) == (False, None)
 
 
