@@ -1,0 +1,1 @@
+"""Inputs that were found to fail, tried again."""

@@ -1,0 +1,142 @@
+"""`python -m benchmarks.found FOLDER`: tries inputs that were found to fail, and prints how many go right now.
+
+FOLDER holds `answers.jsonl`, `mcp_json.jsonl`, `schemas.jsonl`, `risk_shapes.jsonl` and `risk_public.jsonl`; what is
+right of each is said in `CHECKS`. The public tools are read from the data sets, which PACKETGATE_DATA names.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from mcp_types import Tool
+
+from models.markup.stripping import strip_markup
+from state.errors import PacketgateError
+from state.routing import Risk
+from tools.checks.validation import check_call
+from tools.risk.call import judge_call
+from tools.servers.config import load_config
+from tools.servers.connection import spec_of
+from tools.servers.hub import McpHub
+from tools.servers.opening import open_hub
+
+SERVER = str(Path(__file__).with_name("server.py"))
+VALUES: tuple[Any, ...] = (
+    *("2024", "https://a.example", "a", "abc", "ABC", "{{a}}", "\U0001f600", "\u4e00", "\x01", "AKIA"),
+    *(1, 0.5, True, {"k": "a"}, {}, ["a"], [], None),
+)
+"""What a parameter is given, until a call fits."""
+
+Rows = list[dict[str, Any]]
+
+
+async def answers(rows: Rows) -> Iterator[bool]:
+    """Return whether each answer is shown unchanged, with nothing counted as markup."""
+    cleaned = [(strip_markup(row["text"]), row["text"]) for row in rows]
+    return iter([clean.text == text and not clean.violations for clean, text in cleaned])
+
+
+async def mcp_json(rows: Rows) -> Iterator[bool]:
+    """Return whether the good server of each file is there."""
+    return iter([await _has_good_server(row["text"]) for row in rows])
+
+
+async def schemas(rows: Rows) -> Iterator[bool]:
+    """Return whether the tool with each schema is offered, and a call of it that fits runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder, "schemas.json")
+        await asyncio.to_thread(kept.write_text, json.dumps({row["name"]: row["schema"] for row in rows}))
+        config = Path(folder, "mcp.json")
+        entry = {"command": sys.executable, "args": [SERVER, str(kept)]}
+        await asyncio.to_thread(config.write_text, json.dumps({"mcpServers": {"found": entry}}))
+        async with await _hub(config) as hub:
+            return iter([await _runs(hub, f"found.{row['name']}") for row in rows])
+
+
+async def risk_shapes(rows: Rows) -> Iterator[bool]:
+    """Return whether each call is known to be more than a read."""
+    return iter([_is_no_read(row, row["call"]) for row in rows])
+
+
+async def risk_public(rows: Rows) -> Iterator[bool]:
+    """Return the same of calls of public tools."""
+    tools: dict[str, dict[str, Any]] = {}
+    for catalogue in {row["catalogue"] for row in rows}:
+        path = Path(os.environ["PACKETGATE_DATA"], catalogue, "tools.jsonl")
+        lines = (await asyncio.to_thread(path.read_text, encoding="utf-8")).splitlines()
+        tools |= {tool["name"]: tool for tool in map(json.loads, lines)}
+    return iter([_is_no_read(tools[row["tool"]], row["call"]) for row in rows])
+
+
+CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
+    check.__name__: check for check in (answers, mcp_json, schemas, risk_shapes, risk_public)
+}
+
+
+async def _has_good_server(text: str) -> bool:
+    command, argument = (json.dumps(said)[1:-1] for said in (sys.executable, SERVER))
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder, "mcp.json")
+        text = text.replace("GOOD_COMMAND", command).replace("GOOD_ARGUMENT", argument)
+        await asyncio.to_thread(config.write_text, text, encoding="utf-8")
+        try:
+            async with await _hub(config) as hub:
+                await hub.catalogue()
+                return any(one.name == "good" and one.state == "ready" for one in hub.health())
+        except PacketgateError:
+            return False
+
+
+async def _hub(config: Path) -> AbstractAsyncContextManager[McpHub]:
+    loaded = await asyncio.to_thread(load_config, config, config.parent)
+    return await open_hub(loaded, config.parent, config.parent, None, patience_s=20)
+
+
+async def _runs(hub: McpHub, name: str) -> bool:
+    catalogue = await hub.catalogue()
+    spec = catalogue.get(name)
+    if spec is None:
+        return False
+    names = [*spec.parameters]
+    given = ({}, *(dict(zip(names, values, strict=True)) for values in product(VALUES, repeat=len(names))))
+    fits = next(
+        (one for one in given if (one or not names) and not check_call(name, one, frozenset([name]), catalogue)), None
+    )
+    return fits is not None and (await hub.call(name, fits)).success
+
+
+def _is_no_read(tool: Mapping[str, Any], call: dict[str, Any]) -> bool:
+    listed = Tool(name=tool["name"], description=tool["description"], input_schema=tool["input_schema"])
+    return judge_call(spec_of("found", listed, trusted=False), call).risk is not Risk.READ
+
+
+async def _try(folder: Path) -> int:
+    wrong = 0
+    for name, check in CHECKS.items():
+        text = await asyncio.to_thread((folder / f"{name}.jsonl").read_text, encoding="utf-8")
+        rows: Rows = [json.loads(line) for line in text.splitlines()]
+        right = [*await check(rows)]
+        print(f"{name}: {sum(right)} of {len(rows)} right", flush=True)
+        for row in (row for row, is_right in zip(rows, right, strict=True) if not is_right):
+            print(f"  wrong: {json.dumps(row, ensure_ascii=False)[:200]}")
+        wrong += len(rows) - sum(right)
+    return wrong
+
+
+def main() -> None:
+    """Try all; the exit status is 1 where any goes wrong."""
+    parser = argparse.ArgumentParser(prog="benchmarks.found", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    sys.exit(bool(asyncio.run(_try(parser.parse_args().folder))))
+
+
+if __name__ == "__main__":
+    main()
