@@ -64,7 +64,7 @@ async def verify(settings: Settings, head: str | None) -> int:
 def told(row: Row) -> str:
     """Return in plain words what an entry says."""
     if row.detail is None:
-        return f"{row.event.replace('_', ' ')} (erased: its session was forgotten)"
+        return f"{row.event.replace('_', ' ')} (its detail is erased)"
     return shorten(" ".join(part for part in _parts(row.event, row.recorded.entry.detail) if part), MAX_CHARS)
 
 

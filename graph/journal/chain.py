@@ -1,7 +1,8 @@
 """A row of the journal, and the chain that the rows make.
 
 Each row's hash covers all of it and the hash of the row before. Of the detail it covers the digest: the detail itself
-can be erased, where somebody wants to be forgotten, and the chain still holds.
+can be erased when a session is forgotten, and the chain still holds. Forgetting is a row of its own, after the erased
+ones: a detail that is missing without such a row was removed by somebody else.
 """
 
 import hashlib
@@ -17,6 +18,10 @@ from tools.spec.tool_spec import digest_of
 
 _SALT = "salt"
 """In every detail: a short one could otherwise be guessed from its digest after it is erased."""
+
+
+FORGOTTEN = "session_forgotten"
+"""The event of the row that accounts for the erased details before it, of the same session."""
 
 
 class Row(NamedTuple):
@@ -73,6 +78,8 @@ class Chain:
         self.head = Head()
         self.erased = 0
         """Rows without their details."""
+        self._unexplained: dict[str, int] = {}
+        """The first row without its detail, by session, where no later row says that the session was forgotten."""
 
     def breach(self, row: Row) -> str | None:
         """Return what is wrong with the next row, None where nothing is."""
@@ -84,8 +91,11 @@ class Chain:
             return f"row {row.seq} is not as it was written"
         if row.detail is None:
             self.erased += 1
+            self._unexplained.setdefault(row.session_id, row.seq)
         elif hashlib.sha256(row.detail.encode()).hexdigest() != row.digest:
             return f"the detail of row {row.seq} is not as it was written"
+        elif row.event == FORGOTTEN:
+            self._unexplained.pop(row.session_id, None)
         self.head = Head(row.seq, row.hash)
         return None
 
@@ -93,6 +103,9 @@ class Chain:
         """Return what is wrong with where the rows end, as the head that is kept beside them says."""
         if head != self.head:
             return f"the journal ended with row {head.seq} ({head.hash[:12]}), and now with row {self.head.seq}"
+        if self._unexplained:
+            first = min(self._unexplained.values())
+            return f"the detail of row {first} was removed, and no later row says that its session was forgotten"
         return None
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from graph.journal.chain import Head, Row, chained
+from graph.journal.chain import FORGOTTEN, Head, Row, chained
 from graph.journal.table import ERASE, HEAD, INSERT, MOVE, OTHER, REFUSAL, TABLES, DatabaseJournal
 from graph.postgres import pooled
 from tools.execution.journal import Entry
@@ -46,16 +46,17 @@ class PostgresJournal(DatabaseJournal):
             newest = await _cursor(connection, HEAD)
             if await taken.fetchone():
                 return False
-            rows = chained(entries, Head(*(await newest.fetchone() or Head())))
-            async with connection.cursor() as cursor:
-                await cursor.executemany(_filled(INSERT), rows)
-            await connection.execute(_filled(MOVE), (rows[-1].seq, rows[-1].hash))
+            await _insert(connection, entries, Head(*(await newest.fetchone() or Head())))
             return True
 
     async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows."""
-        async with self._opened() as connection:
-            await connection.execute(_filled(ERASE), (session_id,))
+        """Erase the details of a session's rows, and record that, in one transaction."""
+        async with self._opened() as connection, connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            erased = await connection.execute(_filled(ERASE), (session_id, FORGOTTEN))
+            if erased.rowcount:
+                newest = await _cursor(connection, HEAD)
+                await _insert(connection, [Entry(FORGOTTEN, session_id)], Head(*(await newest.fetchone() or Head())))
 
     async def head(self) -> Head:
         """Return where the journal ends, as it is kept beside the rows."""
@@ -75,6 +76,13 @@ class PostgresJournal(DatabaseJournal):
 async def _make(connection: "AsyncConnection[Any]") -> None:
     if await (await _cursor(connection, "SELECT to_regclass('journal_head')")).fetchone() == (None,):
         await connection.execute(TABLES + _TRIGGERS, prepare=False)  # all at once, or none of it
+
+
+async def _insert(connection: "AsyncConnection[Any]", entries: Sequence[Entry], head: Head) -> None:
+    rows = chained(entries, head)
+    async with connection.cursor() as cursor:
+        await cursor.executemany(_filled(INSERT), rows)
+    await connection.execute(_filled(MOVE), (rows[-1].seq, rows[-1].hash))
 
 
 async def _cursor(

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from graph.journal.chain import Head, Row, chained
+from graph.journal.chain import FORGOTTEN, Head, Row, chained
 from graph.journal.table import ERASE, HEAD, INSERT, MOVE, OTHER, REFUSAL, TABLES, TAKEN, DatabaseJournal
 from graph.private import private_file
 from graph.storage import PATIENCE_S
@@ -38,8 +38,8 @@ class SqliteJournal(DatabaseJournal):
         return await self._on_thread(self._append, entries)
 
     async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows."""
-        await self._on_thread(self._run, ERASE, (session_id,))
+        """Erase the details of a session's rows, and record that, in one transaction."""
+        await self._on_thread(self._forget, session_id)
 
     async def head(self) -> Head:
         """Return where the journal ends, as it is kept beside the rows."""
@@ -61,11 +61,16 @@ class SqliteJournal(DatabaseJournal):
             connection.execute("BEGIN IMMEDIATE")
             if any(entry.key is not None and connection.execute(TAKEN, (entry.key,)).fetchone() for entry in entries):
                 return False
-            rows = chained(entries, Head(*(connection.execute(HEAD).fetchone() or Head())))
-            connection.executemany(INSERT, rows)
-            connection.execute(MOVE, (rows[-1].seq, rows[-1].hash))
+            _insert(connection, entries)
             connection.execute("COMMIT")
             return True
+
+    def _forget(self, session_id: str) -> None:
+        with self._opened() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute(ERASE, (session_id, FORGOTTEN)).rowcount:
+                _insert(connection, [Entry(FORGOTTEN, session_id)])
+            connection.execute("COMMIT")
 
     @contextmanager
     def _opened(self, *, lasting: bool = True) -> Iterator[sqlite3.Connection]:
@@ -84,3 +89,9 @@ class SqliteJournal(DatabaseJournal):
                 yield connection
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(f"{self._path}: cannot keep the journal: {error}; set PACKETGATE_HOME") from error
+
+
+def _insert(connection: sqlite3.Connection, entries: Sequence[Entry]) -> None:
+    rows = chained(entries, Head(*(connection.execute(HEAD).fetchone() or Head())))
+    connection.executemany(INSERT, rows)
+    connection.execute(MOVE, (rows[-1].seq, rows[-1].hash))

@@ -33,7 +33,7 @@ INSERT = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 MOVE = (
     "INSERT INTO journal_head VALUES (1, ?, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq, hash = excluded.hash"
 )
-ERASE = "UPDATE journal SET detail = NULL WHERE session_id = ? AND detail IS NOT NULL"
+ERASE = "UPDATE journal SET detail = NULL WHERE session_id = ? AND event <> ? AND detail IS NOT NULL"
 _OF_CALL = "SELECT * FROM journal WHERE packet_id = ? AND call_id = ? ORDER BY seq"
 _OF_EVENTS = "SELECT * FROM journal WHERE event IN ({}) ORDER BY seq"
 _CHANGE = "SELECT * FROM journal WHERE event IN (?, ?) AND seq > ? AND key IS NOT NULL LIMIT 1"
@@ -69,7 +69,7 @@ class DatabaseJournal(Journal):
 
     @abstractmethod
     async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows."""
+        """Erase the details of a session's rows, and record that, in one transaction."""
 
     @abstractmethod
     async def head(self) -> Head:

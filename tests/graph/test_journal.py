@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.journal.chain import Chain
+from graph.journal.chain import FORGOTTEN, Chain
 from graph.journal.opening import journal_in
 from graph.journal.table import DatabaseJournal
 from graph.settings import Settings
@@ -71,7 +71,11 @@ async def test_what_is_forgotten_leaves_the_chain_whole(settings: Settings) -> N
     journal = journal_in(settings)
     await journal.record(Entry("x", "gone", detail={"secret": "avocado"}), Entry("x", "here", detail={"kept": 1}))
     await journal.forget("gone")
-    assert [row.detail async for row in journal.rows("gone")] == [None]
+    await journal.forget("gone")
+    await journal.forget("unknown")
+    left = [(row.event, row.detail is None) async for row in journal.rows("gone")]
+    assert left == [("x", True), (FORGOTTEN, False)]
+    assert [row async for row in journal.rows("unknown")] == []
     assert [row.recorded.entry.detail async for row in journal.rows("here")] == [{"kept": 1}]
     assert (await verified(journal)).erased == 1
     await journal.record(Entry("x", "gone"))
@@ -102,6 +106,8 @@ async def test_rows_are_never_changed(settings: Settings, change: str) -> None:
 FORGERIES = {
     "UPDATE journal SET event = 'call_denied' WHERE seq = 2": "row 2 is not as it was written",
     "UPDATE journal SET detail = '{}' WHERE seq = 2": "the detail of row 2 is not as it was written",
+    "UPDATE journal SET detail = NULL WHERE seq = 2": "the detail of row 2 was removed",
+    "UPDATE journal SET detail = NULL WHERE seq > 1": "the detail of row 2 was removed",
     "DELETE FROM journal WHERE seq = 2": "row 2 is missing: row 3 follows",
     "DELETE FROM journal WHERE seq = 1": "row 1 is missing: row 2 follows",
     "UPDATE journal SET previous = 'x' WHERE seq = 2": "row 2 does not follow from row 1",
@@ -122,6 +128,18 @@ async def test_whoever_gets_round_the_triggers_is_seen(tmp_path: Path, forgery: 
     found = next((one for one in breaches if one), None) or chain.end(await journal.head())
     assert found is not None
     assert found.startswith(FORGERIES[forgery])
+
+
+async def test_a_detail_that_is_removed_after_its_session_was_forgotten_is_seen(tmp_path: Path) -> None:
+    journal = journal_in(Settings(home=tmp_path))
+    await journal.record(Entry("x", "s"))
+    await journal.forget("s")
+    await journal.record(Entry("x", "s"))
+    with closing(sqlite3.connect(tmp_path / "packetgate.db")) as connection, connection:
+        connection.execute("UPDATE journal SET detail = NULL WHERE seq = 3")
+    chain = Chain()
+    assert [chain.breach(row) async for row in journal.rows()] == [None, None, None]
+    assert (chain.end(await journal.head()) or "").startswith("the detail of row 3 was removed")
 
 
 async def test_a_tail_that_was_cut_off_does_not_grow_again_unseen(tmp_path: Path) -> None:
