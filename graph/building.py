@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from deciders.protocols import Deciders
 from graph.failures import review_failed
 from graph.records.recording import calibration_by, learned_by, with_prompt_record, with_usage_record
-from graph.records.trail import journaled
+from graph.records.trail import Stage, journaled
 from graph.routes import after_asking, after_execution, after_intent, after_opening, after_review, after_selection
 from graph.settings import PROMPT_DAYS, USAGE_DAYS
 from graph.telemetry.stages import instrumented, recovering, routed
@@ -26,6 +26,7 @@ from nodes.review_selection import review_selection
 from nodes.select_tool import select_tool
 from state.context import RoutingContext, routing_context
 from state.packet import CognitionPacket, OpeningPacket, PacketUpdate, TurnInput
+from tools.approval.thread_messages import with_thread_messages
 from tools.catalogue.toolbox import AllowedTools, Toolbox
 from tools.execution.journal import Journal, MemoryJournal
 
@@ -48,7 +49,7 @@ def build_graph(
     run, twice.
     """
     journal = journal or MemoryJournal()
-    closed = partial(journaled("review_selection", review_failed, journal), toolbox=toolbox, journal=journal)
+    closed = partial(_recorded("review_selection", review_failed, journal), toolbox=toolbox, journal=journal)
     special: dict[str, dict[str, Any]] = {
         "open_packet": {"input_schema": OpeningPacket},
         "review_selection": {"error_handler": recovering("review_selection", closed, after_review)},
@@ -61,7 +62,7 @@ def build_graph(
         model = getattr(deciders, role) if role else None
         if name == "review_selection":
             model = deciders.reviewing or model
-        node = instrumented(name, _given(journaled(name, stage, journal), needs), model)
+        node = instrumented(name, _given(_recorded(name, stage, journal), needs), model)
         if role and model and prompt_days:
             node = with_prompt_record(name, role, node)
         if name == LAST:
@@ -90,6 +91,16 @@ def build_graph(
     graph.add_edge("inject_result", "detect_intent")
     graph.add_edge("respond", END)
     return graph
+
+
+def _recorded(name: str, stage: Stage, journal: Journal) -> Stage:
+    """Return a stage whose update is journaled, and is followed by the thread's messages."""
+    journaled_stage = journaled(name, stage, journal)
+
+    async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext], **given: Any) -> PacketUpdate:
+        return with_thread_messages(packet, await journaled_stage(packet, runtime, **given))
+
+    return run
 
 
 def _given(

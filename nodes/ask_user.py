@@ -25,17 +25,15 @@ async def ask_user(
     question = packet.governance.question
     if question is None:  # an earlier Packetgate asked
         return {**reopened(packet, await toolbox.catalogue()), **asking(packet)}
-    problem, typed = "", question.reply
-    while True:
-        reply = typed or interrupt(payload(packet, question, problem))
-        if question.has_lapsed:
-            return _told(packet, expired(packet), "the question lapsed unanswered")
-        try:
-            catalogue = await toolbox.catalogue()
-            decision = await decision_of(reply, question, packet, catalogue)
-            break
-        except RequestError as error:
-            problem, typed = str(error), ""
+    typed = question.reply
+    reply = typed or interrupt(payload(packet, question))
+    if question.has_lapsed:
+        return _told(packet, expired(packet), "the question lapsed unanswered")
+    catalogue = await toolbox.catalogue()
+    try:
+        decision = await decision_of(reply, question, packet, catalogue)
+    except RequestError as error:
+        return _anew(packet, {}, question.again(str(error)))
     if decision.changed:
         return _anew(packet, reopened(packet, catalogue), question.again(f"{', '.join(decision.changed)}: {CHANGED}"))
     if not await taken(decision, question, packet, journal):

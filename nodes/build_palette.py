@@ -82,7 +82,7 @@ async def build_palette(
 def _told(packet: CognitionPacket) -> list[str]:
     """Return where a handle of a long result may stand: this turn's results, and what was last said."""
     results = [call.result.handle for call in packet.routing.all_calls if call.result]
-    return results + [message.text for message in packet.messages[-RECENT_MESSAGES:]]
+    return results + [message.text for message in packet.conversation[-RECENT_MESSAGES:]]
 
 
 def _summary(palette: Palette, known: int, shift: str, *, exact: bool) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidator
 
@@ -40,6 +40,11 @@ def is_told(message: BaseMessage) -> bool:
     return bool(message.additional_kwargs.get(TOLD))
 
 
+def is_call(message: BaseMessage) -> bool:
+    """Whether a message holds tool calls that the user was asked about, or closes one."""
+    return isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and bool(message.tool_calls))
+
+
 class CognitionPacket(BaseModel):
     """One user turn, from the request to the answer. Each field is a channel of the graph; only a node's update does
     change one."""
@@ -70,6 +75,18 @@ class CognitionPacket(BaseModel):
         """All that the user said in this session."""
         said = [message.text for message in self.messages if is_own(message)]
         return "\n".join([*said, self.content.user_words])
+
+    @property
+    def conversation(self) -> list[AnyMessage]:
+        """What the user and the assistant said in this session, without calls and their results."""
+        return [message for message in self.messages if not is_call(message)]
+
+    @property
+    def history(self) -> list[AnyMessage]:
+        """What was said before this turn."""
+        said = self.conversation
+        places = [at for at, one in enumerate(said) if is_own(one) and one.text.strip() == self.content.original_prompt]
+        return said[: places[-1]] if places else said[:-1]
 
     def _repr_html_(self) -> str:
         """Return the packet as notebooks show it."""

@@ -53,7 +53,7 @@ async def conversation(
     the system prompt gives way to the next of `systems`. What fits no way is sent in its shortest form: the model's
     error then says how much too long it is.
     """
-    history = _history(packet.messages[:-1])
+    history = _history(packet.history)
     for system in systems:
         while True:
             messages = [SystemMessage(system), *history, with_pictures(user, pictures)]
@@ -107,7 +107,7 @@ def harmless(text: str) -> str:
 
 def earlier_words(packet: CognitionPacket) -> str:
     """Return what the user asked before, the last few, each cut: what `it` and `there` may stand for."""
-    said = [message.text[:EARLIER_CHARS] for message in packet.messages[:-1] if is_own(message)]
+    said = [message.text[:EARLIER_CHARS] for message in packet.history if is_own(message)]
     return "\n".join(said[-EARLIER_REQUESTS:])
 
 

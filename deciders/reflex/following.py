@@ -68,12 +68,10 @@ def meant(request: str, earlier: Earlier) -> str:
 
 
 def _earlier(packet: CognitionPacket) -> Earlier:
-    said = [one for one in packet.messages if isinstance(one, HumanMessage | AIMessage)]
-    now = next((at for at in range(len(said) - 1, -1, -1) if isinstance(said[at], HumanMessage)), 0)
-    before = _last(said[:now], HumanMessage)
+    said = packet.history
     calls = [one for one in packet.context.result_ledger if one.packet_id == packet.header.parent_packet_id]
     params = calls[-1].params if calls else {}
-    return Earlier(before, _last(said[:now], AIMessage), dict(params))
+    return Earlier(_last(said, HumanMessage), _last(said, AIMessage), dict(params))
 
 
 def _last(said: Sequence[BaseMessage], kind: type[BaseMessage]) -> str:

@@ -29,9 +29,9 @@ async def test_the_answer_becomes_the_users_own_words(notebook: Notebook, reply:
     assert asked.question["question"] == "Which note?"
     assert asked.question["kind"] == "question"
     (request,) = asked.question["action_requests"]
-    assert request["args"] == request["arguments"] == {"question": "Which note?"}
+    assert request["args"] == request["arguments"] == {"answer": ""}
     assert asked.question["review_configs"] == [
-        {"action_name": "A question for you", "allowed_decisions": ["respond", "reject"]}
+        {"action_name": "A question for you", "allowed_decisions": ["respond", "edit", "reject"]}
     ]
     assert packet.content.clarifications == ("b",)
     assert words(packet.routing.calls[0].provenance) == {"name": "user"}

@@ -32,7 +32,7 @@ async def test_yes_no_and_skip_answer(notebook: Notebook, words: str, status: st
         packet = await talk.say(words)
     assert (packet.routing.all_calls[0].status.value, notebook.notes["a"]) == (status, note)
     assert packet.header == asked.packet.header, "it is the turn that asked"
-    assert [message.text for message in packet.messages[:2]] == [ASK, words.strip()]
+    assert [message.text for message in packet.conversation[:2]] == [ASK, words.strip()]
     assert packet.governance.question is None
 
 

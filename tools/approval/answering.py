@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from state.errors import RequestError
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Question
 from tools.approval.decisions import apply_reply, changed_since
@@ -13,6 +14,8 @@ from tools.execution.grants import Grant, Grants
 from tools.execution.journal import Journal
 
 CHANGED = "the tool, its server or the call is not what it was when you were asked"
+NAMING_DIGITS = 8
+"""So many digits of its id name a question."""
 TAKEN = "an answer to this was taken already, and an answer counts once"
 
 
@@ -31,12 +34,32 @@ async def decision_of(reply: Any, question: Question, packet: CognitionPacket, c
     """Return what a reply would change.
 
     Raises:
-        RequestError: the reply cannot be read, an edited call is not valid, or the question did not offer that.
+        RequestError: the reply names another question or call, cannot be read, an edited call is not valid, or the
+            question did not offer that.
     """
+    _check_names(reply, question, packet)
     update = await asyncio.to_thread(apply_reply, packet, reply, catalogue)
     grants = grants_of(update, question, packet, catalogue)
     changed = {call.tool_name for call in changed_since(question, packet, update, catalogue)}
     return Decision(update, grants, tuple(sorted(changed)))
+
+
+def _check_names(reply: Any, question: Question, packet: CognitionPacket) -> None:
+    """Raise RequestError if a reply names another question, or approves another call."""
+    decisions = reply.get("decisions") if isinstance(reply, dict) else reply
+    decisions = [one for one in decisions if isinstance(one, dict)] if isinstance(decisions, list) else []
+    for one in (reply, *decisions):
+        named = one.get("question_id") if isinstance(one, dict) else None
+        is_this = len(str(named)) >= NAMING_DIGITS and question.question_id.startswith(str(named))
+        if named is not None and not is_this:
+            raise RequestError(
+                f"this replies to question {named}, and question {question.question_id} waits: reply to it"
+            )
+    waiting = [call for call in packet.routing.calls if call.status.awaits_user]
+    for one, call in zip(decisions, waiting, strict=False):
+        shown = one.get("args") if one.get("type") in {"accept", "approve"} else None
+        if isinstance(shown, dict) and (shown.get("action"), shown.get("args")) != (call.tool_name, call.params):
+            raise RequestError(f"this approves another call than the one that waits, which is {call.tool_name}")
 
 
 async def taken(decision: Decision, question: Question, packet: CognitionPacket, journal: Journal) -> bool:

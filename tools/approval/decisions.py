@@ -10,9 +10,11 @@ from state.sections import Approval, ApprovalOutcome, Question
 from state.transitions import ToolExecutionStatus
 from tools.approval.questions import Reply, parse_answer, parse_replies
 from tools.catalogue.catalogue import Catalogue
+from tools.checks.coercion import coerced
 from tools.checks.validation import check_call
 from tools.execution.permission import call_digest
 from tools.risk.call import rated
+from tools.spec.tool_spec import ToolSpec
 
 _STATUS = {
     ApprovalOutcome.APPROVED: ToolExecutionStatus.APPROVED,
@@ -120,11 +122,18 @@ def _decided(packet: CognitionPacket, replies: dict[str, Reply], catalogue: Cata
     }
 
 
+def _typed(params: dict[str, Any], spec: ToolSpec | None) -> dict[str, Any]:
+    """Return edited arguments with texts read as the types that the tool takes: forms of front ends return texts."""
+    read = coerced(spec, params) if spec else params
+    return {name: read[name] if isinstance(value, str) else value for name, value in params.items()}
+
+
 def _after(call: ToolCall, reply: Reply, packet: CognitionPacket, catalogue: Catalogue | None) -> ToolCall:
     if reply.outcome is ApprovalOutcome.EDITED and call.started_at is not None:
         raise RequestError(f"{call.tool_name} cannot be edited: {call.doubt}; approve it to run it again, or reject it")
     if reply.outcome is ApprovalOutcome.EDITED and catalogue is not None:
-        name, params = reply.tool_name or call.tool_name, reply.params or {}
+        name = reply.tool_name or call.tool_name
+        params = _typed(reply.params or {}, catalogue.get(name))
         problems = check_call(name, params, packet.context.palette_names, catalogue)
         if problems:
             raise RequestError("the edited call is not valid: " + " ".join(problem.message for problem in problems))

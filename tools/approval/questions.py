@@ -21,6 +21,9 @@ _REMEMBERED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED})
 CLARIFY = "A question for you"
 """What front ends show as the title of a question that wants words."""
 
+ANSWER = "answer"
+"""The argument that takes the words: agent-chat-ui, which has no `respond`, shows it as a field to edit."""
+
 YES = frozenset({*"y yes yeah yep ok okay approve approved accept allow go sure".split(), "do it", "please do"})
 NO = frozenset(
     {
@@ -88,8 +91,8 @@ def payload(packet: CognitionPacket, question: Question, problem: str = "") -> d
         return {
             "kind": "question",
             "question": words,
-            "action_requests": [_request(CLARIFY, {"question": words}, words, problem)],
-            "review_configs": [_config(CLARIFY, "respond", "reject")],
+            "action_requests": [_request(CLARIFY, {ANSWER: ""}, words, problem)],
+            "review_configs": [_config(CLARIFY, "respond", "edit", "reject")],
             **frame,
         }
     asked = {one.call_id: one for one in question.calls}
@@ -136,7 +139,10 @@ def parse_answer(reply: Any) -> str | None:
         return reply.strip() or None
     decision = parse_replies(reply, 1)[0]
     if decision.outcome in {ApprovalOutcome.ANSWERED, ApprovalOutcome.DENIED} and decision.comment.strip():
-        return decision.comment.strip()  # agent-chat-ui knows no `respond`: words come as the reason of a rejection
+        return decision.comment.strip()  # the reason of a rejection is an answer too
+    answer = (decision.params or {}).get(ANSWER)
+    if isinstance(answer, str) and answer.strip():
+        return answer.strip()
     if decision.outcome in {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}:
         return None
     raise RequestError('the question wants words for an answer: send them as text, or as {"type": "respond"}')

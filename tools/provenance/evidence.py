@@ -232,7 +232,7 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
             sources += [Field(entry.tool_name, server, one) for one in entry.fields]
     for attachment in packet.content.attachments:  # nobody can tell what stands in a picture
         sources.append(Passage(f"the attached {attachment.name}", "", plain(attachment.text)))
-    for message in reversed(packet.messages):
+    for message in reversed(packet.conversation):
         if message.text and (isinstance(message, AIMessage) or is_told(message)):
             what = "an earlier message of the conversation" if is_told(message) else "an earlier answer"
             sources.append(Passage(what, "", plain(message.text)))

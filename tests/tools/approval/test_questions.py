@@ -202,9 +202,9 @@ def test_the_payload_of_a_question():
     assert (shown["kind"], shown["question"]) == ("question", "Which file?")
     assert "problem" not in shown
     (request,) = shown["action_requests"]
-    assert request["args"] == request["arguments"] == {"question": "Which file?"}
+    assert request["args"] == request["arguments"] == {"answer": ""}
     assert request["name"] == shown["review_configs"][0]["action_name"] == "A question for you"
-    assert shown["review_configs"][0]["allowed_decisions"] == ["respond", "reject"]
+    assert shown["review_configs"][0]["allowed_decisions"] == ["respond", "edit", "reject"]
 
 
 @pytest.mark.parametrize("text", ["yes", " Yes! ", "no", "skip", "OK."])

@@ -1,0 +1,160 @@
+"""A question in its thread: an AI message with the tool calls, last while it waits, closed by tool messages after."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
+from langgraph.types import Command
+from support.graphs import Session, session
+from support.notebook import Notebook
+from support.scripted_deciders import call, calls, clarify, none, scripted, wanted
+
+from connectors.asking import Reply, Say
+from state.packet import CognitionPacket
+
+WRITE = call("notebook.write_note", name="a", text="avocado")
+BOTH = calls(wanted("notebook.write_note", name="a", text="x"), wanted("notebook.write_note", name="b", text="x"))
+READ = call("notebook.read_note", name="a")
+ASK = "Write avocado to a"
+EDIT = {"type": "edit", "edited_action": {"name": "notebook.write_note", "args": {"name": "b", "text": "butter"}}}
+RAN = "The user approved it, and it ran."
+
+
+def are_valid(messages: Sequence[AnyMessage]) -> bool:
+    """Whether each tool call is followed by its tool message, as providers require, except at the end."""
+    open_ids: list[str] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in open_ids:
+                return False
+            open_ids.remove(message.tool_call_id)
+        elif open_ids:
+            return False
+        if isinstance(message, AIMessage):
+            open_ids = [str(one["id"]) for one in message.tool_calls]
+    ids = [one["id"] for message in messages if isinstance(message, AIMessage) for one in message.tool_calls]
+    return len({*ids}) == len(ids) and all(len(str(one)) <= 40 for one in ids)
+
+
+def kinds(packet: CognitionPacket) -> list[str]:
+    return ["call" if getattr(one, "tool_calls", None) else one.type for one in packet.messages]
+
+
+def closings(packet: CognitionPacket) -> list[str]:
+    return [one.text for one in packet.messages if isinstance(one, ToolMessage)]
+
+
+async def second_turn(talk: Session) -> CognitionPacket:
+    """Return the packet that asks in the second turn of a thread."""
+    await talk.say("Read a")
+    return (await talk.ask(ASK)).packet
+
+
+@pytest.mark.parametrize(
+    ("reply", "closed"),
+    [
+        ({"decisions": [{"type": "approve"}]}, RAN),
+        ({"decisions": [EDIT]}, f'The user changed it to notebook.write_note {{"name":"b","text":"butter"}}. {RAN}'),
+        ({"decisions": [{"type": "reject"}]}, "The user denied it; it did not run."),
+        (
+            {"decisions": [{"type": "reject", "message": "not there"}]},
+            "The user denied it; it did not run. The user said: not there",
+        ),
+        ({"decisions": [{"type": "respond", "message": "Hello"}]}, "It did not run. The user said: Hello"),
+        ("skip", "It did not run."),
+    ],
+    ids=str,
+)
+async def test_the_second_turn_of_a_thread(notebook: Notebook, reply: Any, closed: str) -> None:
+    async with session(scripted(READ, none(), WRITE, none()), notebook, allow_write_tools=True) as talk:
+        asks = await second_turn(talk)
+        last = asks.messages[-1]
+        assert isinstance(last, AIMessage)
+        (wants,) = last.tool_calls
+        assert (wants["name"], wants["args"]) == ("notebook.write_note", {"name": "a", "text": "avocado"})
+        packet = await talk.reply(reply)
+    assert kinds(packet) == ["human", "ai", "human", "call", "tool", "ai"]
+    assert are_valid(packet.messages)
+    assert closings(packet) == [closed]
+    assert [one.type for one in packet.conversation] == ["human", "ai", "human", "ai"], "what was said, without calls"
+
+
+async def test_a_question_in_words_is_closed_by_the_answer(notebook: Notebook) -> None:
+    async with session(scripted(READ, none(), clarify("Which note?"), READ), notebook) as talk:
+        asks = await second_turn(talk)
+        assert asks.messages[-1].text == "Which note?"
+        packet = await talk.reply(
+            {"decisions": [{"type": "edit", "edited_action": {"name": "A question for you", "args": {"answer": "a"}}}]}
+        )
+    assert packet.content.clarifications == ("a",)
+    assert (closings(packet), are_valid(packet.messages)) == (["a"], True)
+
+
+async def test_each_of_two_calls_is_closed(notebook: Notebook) -> None:
+    async with session(scripted(BOTH), notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        packet = await talk.reply({"decisions": [{"type": "approve"}, {"type": "reject"}]})
+    assert kinds(packet) == ["human", "call", "tool", "tool", "ai"]
+    assert are_valid(packet.messages)
+    assert closings(packet) == [RAN, "The user denied it; it did not run."]
+
+
+async def test_what_cannot_be_read_is_asked_again_in_a_message_that_says_why(notebook: Notebook) -> None:
+    async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        again = (await talk.ask_again([{"type": "perhaps"}])).packet
+        assert "perhaps" in again.messages[-1].text
+        packet = await talk.reply("yes")
+    assert kinds(packet) == ["human", "call", "tool", "call", "tool", "ai"]
+    assert are_valid(packet.messages)
+    assert closings(packet)[-1] == RAN
+
+
+@pytest.mark.parametrize(("words", "closed"), [("yes", RAN), ("Read a", "It was not answered, and has not run.")])
+async def test_a_message_on_a_waiting_thread_comes_after_the_closed_call(
+    notebook: Notebook, words: str, closed: str
+) -> None:
+    """A front end may close the call itself, saying that it was made."""
+    async with session(scripted(WRITE, READ), notebook, allow_write_tools=True) as talk:
+        asks = (await talk.ask(ASK)).packet
+        (wants,) = asks.messages[-1].tool_calls  # type: ignore[union-attr]
+        claims = ToolMessage("Successfully handled tool call.", tool_call_id=wants["id"])
+        out = await talk.graph.ainvoke({"messages": [claims, HumanMessage(words)]}, talk.config, context=talk.context)
+    messages = out["messages"]
+    assert [one.type for one in messages] == ["human", "ai", "tool", "human", "ai"]
+    assert are_valid(messages)
+    assert messages[2].text == closed
+
+
+async def test_a_question_that_lapses_is_closed(notebook: Notebook) -> None:
+    async with session(scripted(WRITE), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
+        await talk.ask(ASK)
+        packet = await talk.reply("yes")
+    assert (closings(packet), are_valid(packet.messages)) == (["It did not run."], True)
+
+
+async def test_a_thread_of_an_earlier_version_that_waits_is_answered(notebook: Notebook) -> None:
+    """It waits without such a message."""
+    async with session(scripted(WRITE, none(), WRITE), notebook, allow_write_tools=True) as talk:
+        asks = (await talk.ask(ASK)).packet
+        gone = RemoveMessage(str(asks.messages[-1].id))
+        await talk.graph.aupdate_state(talk.config, {"messages": [gone]}, as_node="review_selection")
+        await talk.graph.ainvoke(None, talk.config, context=talk.context)
+        packet = (await talk.events(Reply("yes")))[-1].packet  # type: ignore[union-attr]
+        assert kinds(packet) == ["human", "ai"]
+        asked = (await talk.events(Say(ASK)))[-1].packet  # type: ignore[union-attr]
+    assert kinds(asked) == ["human", "ai", "human", "call"]
+
+
+async def test_a_fork_that_asks_again_has_a_valid_thread(notebook: Notebook) -> None:
+    async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        states = [one async for one in talk.graph.aget_state_history(talk.config)]
+        waiting = next(one.config for one in states if one.next == ("ask_user",))
+        await talk.reply("yes")
+        out = await talk.graph.ainvoke(Command(resume="yes"), waiting, context=talk.context)
+        assert out["__interrupt__"][0].value["problem"]
+        assert are_valid(out["messages"])
+        packet = await talk.reply({"decisions": [{"type": "reject"}]})
+    assert are_valid(packet.messages)
