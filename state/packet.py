@@ -4,7 +4,15 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidator
 
@@ -115,7 +123,7 @@ class PacketUpdate(TypedDict, total=False):
     metrics: Metrics
     status: Status
     tool_routing: ToolRouting | None
-    messages: list[AnyMessage]
+    messages: list[AnyMessage | RemoveMessage]
     request: TurnRequest
 
 

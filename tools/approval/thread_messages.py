@@ -44,7 +44,8 @@ def with_thread_messages(before: CognitionPacket, update: PacketUpdate) -> Packe
     ids = [message.id for message in before.messages]
     if [message.id for message in wanted[: len(ids)]] == ids:
         return {**update, "messages": [message for message in wanted if message not in before.messages]}
-    return {**update, "messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *wanted]}  # the only way to insert between two
+    # A message is inserted between two others only by writing all of them anew.
+    return {**update, "messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *wanted]}
 
 
 def _messages(before: CognitionPacket, after: CognitionPacket) -> list[AnyMessage]:
