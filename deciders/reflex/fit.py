@@ -118,7 +118,11 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
     ranked = catalogue.ranking.rank(text, limit=CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
     known = [name for name in dict.fromkeys([*hits, *_beside(text, catalogue), also]) if name in catalogue]
-    names = [name for name in known if name == also or not _replaced(name, catalogue)]
+    asked = is_question(text)
+    names = [
+        name for name in known
+        if name == also or not (_replaced(name, catalogue) or (asked and _says_change(catalogue[name])))
+    ]  # fmt: skip
     near = catalogue.ranking.nearness(text[:READ], names)
     outright = catalogue.named_in(text)
     seen = [
@@ -165,6 +169,11 @@ def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
     within = [spec for spec, one in scores.items() if one >= least]
     odds = dict(zip(within, map(log_odds, judge(text, within)), strict=True))
     return [replace(fit, signals=fit.signals._replace(judged=odds.get(fit.spec, UNLIKELY))) for fit in fits]
+
+
+def _says_change(spec: ToolSpec) -> bool:
+    """Whether a tool's name says that it changes something: no question asks for that."""
+    return access_of(" ".join(words_of(spec.upstream_name))) is Access.WRITE
 
 
 def _replaced(name: str, catalogue: Catalogue) -> bool:

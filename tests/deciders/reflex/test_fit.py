@@ -34,7 +34,7 @@ def test_a_tool_far_behind_is_not_judged(asked: list[str]):
 
 
 def test_tools_near_to_each_other_are_all_judged(asked: list[str]):
-    fit.fits_of("what about the file notes.txt", FILES, NOW)
+    fit.fits_of("now for the file notes.txt", FILES, NOW)
     assert {"files.read_file", "files.delete_file"} <= {*asked}
 
 
@@ -42,6 +42,14 @@ def test_a_tool_asked_about_is_looked_at_however_far_it_is_behind():
     fits = fit.fits_of("files.read_file notes.txt", FILES, NOW, also="clock.convert_time")
     assert [one.spec.name for one in fits] == ["files.read_file", "clock.convert_time"]
     assert fits[1].fillings
+
+
+@pytest.mark.parametrize("text", ["What does recipe.md say?", "Who wrote plan.txt?", "which folder holds a.txt"])
+def test_a_question_is_never_for_a_tool_whose_name_says_that_it_changes_something(text: str):
+    fits = fit.fits_of(text, FILES, NOW)
+    assert {one.spec.name for one in fits}.isdisjoint({"files.write_file", "files.delete_file"})
+    wished = fit.fits_of(text, FILES, NOW, also="files.delete_file")
+    assert "files.delete_file" in {one.spec.name for one in wished}
 
 
 def test_no_judgement_reaches_further_than_the_tools_that_are_judged():
