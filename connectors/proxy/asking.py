@@ -1,21 +1,26 @@
 """How a client's person is asked: by elicitation, or by a result that wants input; what nobody can be asked is told."""
 
 import json
+import time
 from collections import OrderedDict
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import mcp_types
 from fastmcp import Context
 from fastmcp.tools.base import InputRequiredToolResult
+from mcp import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from state.packet import CognitionPacket
-from state.printing import fenced
+from state.printing import fenced, printable
 from tools.approval.questions import payload
 
+T = TypeVar("T")
 Way = Literal["elicitation", "input_required", "nobody"]
 
 ANSWER = "answer"
+PERSON_S = 0.5
+"""Least time in which a person can read a question and decline it."""
 MOST_PENDING = 1_000
 
 
@@ -52,12 +57,16 @@ def choices(packet: CognitionPacket) -> list[str]:
     return ["yes", "no", *dict.fromkeys(remembered)]
 
 
-async def elicited(ctx: Context, packet: CognitionPacket) -> str:
+async def elicited(ctx: Context, packet: CognitionPacket) -> Any:
     """Return what the client's person says, asked now."""
-    result = await ctx.session.elicit(
-        message=question_text(packet), requested_schema=_schema(packet), related_request_id=ctx.request_id
-    )
-    return reply_in(result, packet)
+    asked = time.monotonic()
+    try:
+        result: Any = await ctx.session.elicit(
+            message=question_text(packet), requested_schema=_schema(packet), related_request_id=ctx.request_id
+        )
+    except MCPError as error:
+        return _unasked(f"the client could not ask: {printable(error.error.message)[:200]}")
+    return reply_in(result, packet, time.monotonic() - asked)
 
 
 def asking_result(packet: CognitionPacket, state: str) -> InputRequiredToolResult:
@@ -68,14 +77,23 @@ def asking_result(packet: CognitionPacket, state: str) -> InputRequiredToolResul
     return InputRequiredToolResult(mcp_types.InputRequiredResult(input_requests={ANSWER: asked}, request_state=state))
 
 
-def reply_in(result: Any, packet: CognitionPacket) -> str:
-    """Return the reply in an elicitation's result: what is no plain answer to the question lets nothing run."""
+def reply_in(result: Any, packet: CognitionPacket, waited_s: float) -> Any:
+    """Return the reply in an elicitation's result: what is no plain answer to the question lets nothing run.
+
+    Only a person denies. A client that declines at once, as some do by their own policy, asked nobody.
+    """
     if not isinstance(result, mcp_types.ElicitResult) or result.action == "cancel":
-        return "skip"
+        return _unasked("the client broke off the question")
     if result.action == "decline":
-        return "no"
+        return "no" if waited_s >= PERSON_S else _unasked("the client declined at once, without asking a person")
     said = (result.content or {}).get(ANSWER)
-    return said if isinstance(said, str) and said in choices(packet) else "skip"
+    if isinstance(said, str) and said in choices(packet):
+        return said
+    return _unasked("the client's answer was none of those that the question offers")
+
+
+def _unasked(why: str) -> dict[str, str]:
+    return {"type": "skip", "message": why}
 
 
 def _schema(packet: CognitionPacket) -> dict[str, Any]:
@@ -99,19 +117,23 @@ class PendingCalls:
     """Calls that wait for an answer; of too many, the oldest is forgotten. Each is given out once."""
 
     def __init__(self) -> None:
-        self._asked: OrderedDict[str, CognitionPacket] = OrderedDict()
+        self._asked: OrderedDict[str, tuple[CognitionPacket, float]] = OrderedDict()
         self._parked: OrderedDict[str, CognitionPacket] = OrderedDict()
 
     def put(self, packet: CognitionPacket) -> str:
         """Keep a packet whose client was asked, and return the state by which it finds it again."""
         question = packet.governance.question
         state = question.question_id if question else ""
-        _bounded(self._asked)[state] = packet
+        _bounded(self._asked)[state] = (packet, time.monotonic())
         return state
 
-    def take(self, state: str | None) -> CognitionPacket | None:
-        """Return the packet of that state; None where there is none, or where it was taken."""
-        return self._asked.pop(state, None) if state else None
+    def take(self, state: str | None) -> tuple[CognitionPacket, float] | None:
+        """Return the packet of that state, and for how many seconds its client has had it.
+
+        None where there is none, or where it was taken.
+        """
+        found = self._asked.pop(state, None) if state else None
+        return None if found is None else (found[0], time.monotonic() - found[1])
 
     def park(self, key: str, packet: CognitionPacket) -> None:
         """Keep a packet that is answered beside its client."""
@@ -122,7 +144,7 @@ class PendingCalls:
         return self._parked.pop(key, None)
 
 
-def _bounded(packets: OrderedDict[str, CognitionPacket]) -> OrderedDict[str, CognitionPacket]:
+def _bounded(packets: OrderedDict[str, T]) -> OrderedDict[str, T]:
     """Return them with room for one more."""
     while len(packets) >= MOST_PENDING:
         packets.popitem(last=False)

@@ -104,8 +104,9 @@ class Calling:
         way = way_to_ask(ctx)
         waiting = self.gateway.pending.take(ctx.request_state)
         if waiting is not None:
-            reply = reply_in((ctx.input_responses or {}).get(ANSWER), waiting)
-            return await self.gateway.chain.answered(waiting, reply)
+            packet, waited_s = waiting
+            reply = reply_in((ctx.input_responses or {}).get(ANSWER), packet, waited_s)
+            return await self.gateway.chain.answered(packet, reply)
         if way == "nobody":
             return await self._answered_elsewhere(ctx, wanted, session)
         packet = await self.gateway.chain.proposed(wanted, session)

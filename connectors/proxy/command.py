@@ -79,13 +79,14 @@ def proxy(
 
 def _settle(settings: "Settings", install: str | None, uninstall: str | None, *, print_entry: bool) -> int:
     from connectors.proxy import installing
-    from state.printing import compact_json
+    from connectors.proxy.client_files import SettingsFile
 
     if uninstall is not None:
         done = installing.uninstall(uninstall, installing.place_of(uninstall))
     elif install is not None and print_entry:
         place = installing.place_of(install)
-        done = [compact_json({place.key: {installing.ENTRY: installing.entry_for(install, settings)}})]
+        entry = {installing.ENTRY: installing.entry_for(install, settings)}
+        done = [SettingsFile.of(place.file, None).changed(place.key, entry).decode().strip()]
     elif install is not None:
         done = installing.install(install, installing.place_of(install), settings)
     for line in done:

@@ -1,4 +1,7 @@
-"""Putting the proxy into a client's own settings, in place of the servers that stand there, and taking it out again."""
+"""Putting the proxy into a client's own settings, in place of the servers that stand there, and taking it out again.
+
+Everything is read, changed and checked before anything is written.
+"""
 
 import json
 import os
@@ -9,11 +12,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from connectors.proxy.client_files import SettingsFile, write
 from graph.settings import Settings
 from state.errors import ConfigError
-from tools.catalogue.preferences import read_file
+from tools.servers.config import entries_in
+from tools.servers.entries import UnusableEntryError, read_entry
 
-ClientName = Literal["claude-desktop", "claude-code", "cursor", "windsurf", "vscode", "gemini-cli"]
+ClientName = Literal[
+    "claude-desktop",
+    "claude-code",
+    "cursor",
+    "windsurf",
+    "vscode",
+    "gemini-cli",
+    "codex",
+    "opencode",
+    "goose",
+    "zed",
+    "cline",
+]
 NAMES: tuple[ClientName, ...] = get_args(ClientName)
 ENTRY = "packetgate"
 BACK_UP = ".before-packetgate"
@@ -39,19 +56,26 @@ def place_of(client: str, home: Path | None = None, system: str = sys.platform) 
         ConfigError: it is not known here.
     """
     home = home or Path.home()
-    if system == "darwin":
-        shared = home / "Library" / "Application Support"
-    elif system == "win32":
-        shared = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
-    else:
-        shared = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    roaming = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
+    plain = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    shared = {"darwin": home / "Library" / "Application Support", "win32": roaming}.get(system, plain)
+    code = shared / "Code" / "User"
+    opencode = plain / "opencode"
+    goose = roaming / "Block" / "goose" / "config" if system == "win32" else plain / "goose"
+    zed = roaming / "Zed" if system == "win32" else plain / "zed"
+    cline = code / "globalStorage" / "saoudrizwan.claude-dev" / "settings"
     places: Mapping[str, Place] = {
         "claude-desktop": Place(shared / "Claude" / "claude_desktop_config.json"),
         "claude-code": Place(home / ".claude.json"),
         "cursor": Place(home / ".cursor" / "mcp.json"),
         "windsurf": Place(home / ".codeium" / "windsurf" / "mcp_config.json"),
-        "vscode": Place(shared / "Code" / "User" / "mcp.json", key="servers"),
+        "vscode": Place(code / "mcp.json", key="servers"),
         "gemini-cli": Place(home / ".gemini" / "settings.json"),
+        "codex": Place(Path(os.environ.get("CODEX_HOME") or home / ".codex") / "config.toml", key="mcp_servers"),
+        "opencode": Place(_first_of(opencode / "opencode.json", opencode / "opencode.jsonc"), key="mcp"),
+        "goose": Place(goose / "config.yaml", key="extensions"),
+        "zed": Place(zed / "settings.json", key="context_servers"),
+        "cline": Place(cline / "cline_mcp_settings.json"),
     }
     if client not in places:
         raise ConfigError(
@@ -61,92 +85,135 @@ def place_of(client: str, home: Path | None = None, system: str = sys.platform) 
     return places[client]
 
 
-def entry_for(client: str, settings: Settings) -> dict[str, Any]:
-    """Return the entry by which a client starts the proxy, wherever the client itself was started."""
-    config = (settings.config_path or settings.root / "mcp.json").absolute()
+def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> dict[str, Any]:
+    """Return the entry by which a client starts the proxy, wherever the client itself was started.
+
+    Where there is no `mcp.json`, and there will be none, the built-in tools are behind it.
+    """
     preferences = settings.preferences_path
     command = shutil.which("packetgate") or str(Path(sys.executable).with_name("packetgate"))
-    environment = {"PACKETGATE_ROOT": str(settings.root.absolute())}
+    config = _config(settings)
+    args = ["proxy", *(["--mcp-config", str(config)] if has_servers or config.exists() else []), "--client", client]
+    env = {"PACKETGATE_ROOT": str(settings.root.absolute())}
     if preferences is not None:
-        environment["PACKETGATE_CONFIG"] = str(preferences.absolute())
-    return {
-        "command": command,
-        "args": ["proxy", "--mcp-config", str(config), "--client", client],
-        "env": environment,
-    }
+        env["PACKETGATE_CONFIG"] = str(preferences.absolute())
+    match client:
+        case "opencode":
+            return {"type": "local", "command": [command, *args], "environment": env, "enabled": True}
+        case "goose":
+            about = {"name": ENTRY, "type": "stdio", "enabled": True, "timeout": 300}
+            return {**about, "cmd": command, "args": args, "envs": env}
+        case "zed":
+            return {"source": "custom", "command": command, "args": args, "env": env}
+    return {"command": command, "args": args, "env": env}
 
 
 def install(client: str, place: Place, settings: Settings) -> list[str]:
-    """Have the proxy stand in a client's settings in place of its servers, which the proxy takes over.
+    """Put the proxy into a client's settings in place of its servers, which the proxy takes over.
 
-    Returns what was done, in words.
+    Entries that no server can be read from stay where they are. Returns what was done, in words.
 
     Raises:
-        ConfigError: a file cannot be used, or a server of that name stands in `mcp.json` already, and is another.
+        ConfigError: a file cannot be used, or a server of that name is in `mcp.json` already, and is another. Nothing
+            was changed.
     """
-    said = _read(place.file) if place.file.exists() else {}
-    servers = said.get(place.key, {})
-    if not isinstance(servers, dict):
-        raise ConfigError(f"{place.file}: {place.key}: it must be an object of servers by name")
-    theirs = {name: entry for name, entry in servers.items() if name != ENTRY}
-    config = (settings.config_path or settings.root / "mcp.json").absolute()
-    done = _take_over(theirs, config) if theirs else []
-    if place.file.exists() and not place.back_up.exists():
-        _write(place.back_up, place.file.read_text(encoding="utf-8-sig"))
-        done.append(f"{place.back_up}: the settings as they were")
-    _write_json(place.file, {**said, place.key: {ENTRY: entry_for(client, settings)}})
-    return [*done, f"{place.file}: {ENTRY} stands there now; start {client} anew"]
+    theirs = SettingsFile.read(place.file)
+    taken, staying, lines = _servers(client, theirs, place.key)
+    ours = SettingsFile.read(_config(settings))
+    known = dict(entries_in(ours.document))
+    others = [name for name, entry in taken.items() if name in known and known[name] != entry]
+    if others:
+        raise ConfigError(
+            f"{ours.path}: {others[0]!r} is there already, and is another server than the client's: rename one of them"
+        )
+    new = {name: entry for name, entry in taken.items() if name not in known}
+    now = ours.changed("mcpServers", {**_object(ours, "mcpServers"), **new}) if new else None
+    entry = entry_for(client, settings, has_servers=now is not None)
+    installed = theirs.changed(place.key, {**staying, ENTRY: entry})
+    saves = theirs.data is not None and ENTRY not in _object(theirs, place.key)
+    try:
+        if theirs.data is not None and saves:
+            write(place.back_up, theirs.data)
+            lines.append(f"{place.back_up}: the settings as they were")
+        if now is not None:
+            write(ours.path, now)
+            lines.append(f"{ours.path}: took over {', '.join(new)}")
+        write(place.file, installed)
+    except ConfigError:
+        _put_back(ours)
+        if saves:
+            place.back_up.unlink(missing_ok=True)
+        raise
+    return [*lines, f"{place.file}: {ENTRY} is there now; restart {client}"]
 
 
 def uninstall(client: str, place: Place) -> list[str]:
-    """Have a client's servers stand in its settings as they did before.
+    """Put a client's settings back as they were before; what was changed in them since then stays changed.
 
     Raises:
-        ConfigError: the proxy does not stand there, or a file cannot be used.
+        ConfigError: the proxy is not there, or a file cannot be used. Nothing was changed.
     """
-    said = _read(place.file) if place.file.exists() else {}
-    servers = said.get(place.key)
-    if not isinstance(servers, dict) or ENTRY not in servers:
-        raise ConfigError(f"{place.file}: {ENTRY} does not stand there: nothing was changed")
-    before = _read(place.back_up).get(place.key, {}) if place.back_up.exists() else {}
-    added = {name: entry for name, entry in servers.items() if name != ENTRY}
-    _write_json(place.file, {**said, place.key: {**before, **added}})
+    current = SettingsFile.read(place.file)
+    servers = _object(current, place.key)
+    if ENTRY not in servers:
+        raise ConfigError(f"{place.file}: {ENTRY} is not there: nothing was changed")
+    if not place.back_up.exists():
+        left = {name: entry for name, entry in servers.items() if name != ENTRY}
+        if left or len(current.document) > 1:
+            write(place.file, current.changed(place.key, left))
+        else:
+            place.file.unlink()  # it was made for the proxy
+        return [f"{place.file}: {ENTRY} was taken out; restart {client}"]
+    before = SettingsFile.of(place.file, place.back_up.read_bytes())
+    was = _object(before, place.key)
+    _, staying, _ = _servers(client, before, place.key)
+    as_installed = {**before.document, place.key: {**staying, ENTRY: servers[ENTRY]}}
+    if current.document == as_installed and before.data is not None:
+        write(place.file, before.data)
+    else:
+        added = {name: entry for name, entry in servers.items() if name != ENTRY}
+        write(place.file, current.changed(place.key, {**was, **added}))
     place.back_up.unlink(missing_ok=True)
-    return [f"{place.file}: its {len(before)} servers stand there again; start {client} anew"]
+    return [f"{place.file}: its {len(was)} servers are there again; restart {client}"]
 
 
-def _take_over(theirs: Mapping[str, Any], config: Path) -> list[str]:
-    document = _read(config) if config.exists() else {}
-    ours = document.get("mcpServers", {})
-    others = [name for name, entry in theirs.items() if name in ours and ours[name] != entry]
-    if others:
-        raise ConfigError(
-            f"{config}: {others[0]!r} stands there already, and is another server than the client's: rename one of them"
-        )
-    _write_json(config, {**document, "mcpServers": {**ours, **theirs}})
-    return [f"{config}: took over {', '.join(theirs)}"]
+def _servers(client: str, file: SettingsFile, key: str) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """Return the servers that the proxy takes over, the entries that stay, and a line for each of these."""
+    taken: dict[str, Any] = {}
+    staying: dict[str, Any] = {}
+    lines: list[str] = []
+    for name, entry in _object(file, key).items():
+        if name == ENTRY:
+            continue
+        try:
+            read_entry(entry)
+            taken[name] = json.loads(json.dumps(entry, default=str))
+        except UnusableEntryError as error:
+            staying[name] = entry
+            lines.append(f"{file.path}: {name!r} stays {client}'s own: {error}")
+    return taken, staying, lines
 
 
-def _read(path: Path) -> dict[str, Any]:
-    document = read_file(path, "JSON", "where the client keeps its settings")
-    if not isinstance(document, dict):
-        raise ConfigError(f"{path}: must be an object, not {type(document).__name__}")
-    return document
+def _object(file: SettingsFile, key: str) -> dict[str, Any]:
+    servers = file.document.get(key)
+    if servers in (None, []):
+        return {}
+    if not isinstance(servers, dict):
+        raise ConfigError(f"{file.path}: {key}: it must be an object of servers by name: nothing was changed")
+    return servers
 
 
-def _write_json(path: Path, document: Mapping[str, Any]) -> None:
-    _write(path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+def _config(settings: Settings) -> Path:
+    return (settings.config_path or settings.root / "mcp.json").absolute()
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all; it may hold secrets, so a new one is its owner's alone."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-        beside = path.with_name(f"{path.name}.writing")
-        beside.touch(mode=0o600)
-        beside.write_text(text, encoding="utf-8")
-        beside.chmod(mode)
-        beside.replace(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+def _first_of(*paths: Path) -> Path:
+    return next((path for path in paths if path.exists()), paths[0])
+
+
+def _put_back(file: SettingsFile) -> None:
+    """Write a file as it was read, where it is not so now."""
+    if file.data is None:
+        file.path.unlink(missing_ok=True)
+    elif file.path.read_bytes() != file.data:
+        write(file.path, file.data)

@@ -140,4 +140,5 @@ def _after(call: ToolCall, reply: Reply, packet: CognitionPacket, catalogue: Cat
         changed = {key for key, value in params.items() if call.params.get(key) != value}
         origins = {key: USER if key in changed else call.provenance.get(key, USER) for key in params}
         return rated(call.edited(name, params, origins), catalogue[name])
-    return call.decided(_STATUS[reply.outcome], _WHY.get(reply.outcome, ""))
+    skipped = reply.comment if reply.outcome is ApprovalOutcome.SKIPPED else ""
+    return call.decided(_STATUS[reply.outcome], skipped or _WHY.get(reply.outcome, ""))

@@ -125,12 +125,12 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
     builtin = document.get("builtin")
     if not isinstance(builtin, bool | None):
         raise ConfigError(f'{path}: "builtin" must be true or false, not {builtin!r}')
-    entries = _entries(document, folder)
-    if not builtin and (entries is None or (not entries and builtin is False)):
+    entries = entries_in(document, folder)
+    if not entries and not builtin and (builtin is False or _places(document, folder) is None):
         raise ConfigError(
             f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools'
         )
-    found = [(name, entry) for name, entry in entries or () if not _is_of_no_server(name, entry)]
+    found = [(name, entry) for name, entry in entries if not _is_of_no_server(name, entry)]
     servers, remarks = _servers(path, found, BUILT_IN_NAMES if builtin else (), _switched_off(document), folder)
     offered: Literal["all", "reads", "none"] = "all" if builtin or (builtin is None and not found) else "none"
     if builtin is None and found and not any(server.name in BUILT_IN_NAMES for server in servers):
@@ -140,8 +140,13 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
     return McpConfig(servers, offered, str(path), remarks)
 
 
-def _entries(document: Mapping[str, Any], folder: Path) -> list[tuple[str, Any]] | None:
-    """Return the entries of a file, wherever its client keeps them; None where it has no place for them."""
+def entries_in(document: Mapping[str, Any], folder: Path = Path()) -> list[tuple[str, Any]]:
+    """Return the entries of a file by name, wherever its client keeps them."""
+    return [pair for place in _places(document, folder) or () for pair in entries_of(place)]
+
+
+def _places(document: Mapping[str, Any], folder: Path) -> list[Any] | None:
+    """Return where servers are in a file; None where it has no place for them."""
     holders = [*_holders(document)]
     projects = document.get("projects")  # of Claude Code
     if isinstance(projects, dict) and isinstance(own := projects.get(str(folder.absolute())), dict):
@@ -150,7 +155,7 @@ def _entries(document: Mapping[str, Any], folder: Path) -> list[tuple[str, Any]]
         holders = [{"server": document}]
     elif not holders and any(map(looks_like_a_server, document.values())):
         holders = [{name: value for name, value in document.items() if looks_like_a_server(value)}]
-    return [pair for holder in holders for pair in entries_of(holder)] if holders else None
+    return holders or None
 
 
 def _holders(document: Mapping[str, Any]) -> Iterator[Any]:

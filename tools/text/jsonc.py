@@ -34,3 +34,33 @@ def _blank(match: re.Match[str]) -> str:
 
 def _last_comma(match: re.Match[str]) -> str:
     return " " if match[0] == "," else match[0]
+
+
+def with_value(text: str, key: str, value: Any) -> str:
+    """Return the text of an object with another value under a key; all else stays as it is, comments too.
+
+    Raises:
+        ValueError: it is not the text of an object.
+    """
+    whole = plain(text)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    start, last, found = whole.index("{") + 1, 0, None
+    at = _next(whole, start)
+    while whole[at] == '"':
+        name, at = json.JSONDecoder().raw_decode(whole, at)
+        at = _next(whole, whole.index(":", at) + 1)
+        _, last = json.JSONDecoder().raw_decode(whole, at)
+        found = (at, last) if name == key else found
+        at = _next(whole, last)
+    written = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", f"{newline}  ")
+    if found:
+        return text[: found[0]] + written + text[found[1] :]
+    if last:
+        return f"{text[:last]},{newline}  {json.dumps(key)}: {written}{text[last:]}"
+    end = "" if "\n" in text[start:at] else newline
+    return f"{text[:start]}{newline}  {json.dumps(key)}: {written}{end}{text[start:]}"
+
+
+def _next(text: str, at: int) -> int:
+    """Return the place of the next character that is neither blank nor a comma."""
+    return re.compile(r"[\s,]*+").match(text, at).end()  # type: ignore[union-attr]

@@ -17,6 +17,7 @@ from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.proxies import Era, Make, gateway_over, ledger_server, served, talking
 
+from connectors.proxy import asking
 from connectors.proxy.gateway import Gateway
 from tools.catalogue.preferences import Policy, Preferences
 from tools.policy.rules import Rule
@@ -59,10 +60,27 @@ async def test_a_listed_write_is_asked_about_too(tmp_path: Path, make: Make, era
         assert (len(talk.asked), written) == (1, ["x"])
 
 
-@pytest.mark.parametrize("answer", [None, "no"])
-async def test_what_is_turned_down_does_not_run(
-    tmp_path: Path, make: Make, era: Era, written: list[str], answer: str | None
+@pytest.mark.parametrize(
+    ("answer", "person_s", "status", "noted", "why"),
+    [
+        (None, 0.0, "user_denied", "call_denied", ""),
+        ("no", 3600.0, "user_denied", "call_denied", ""),
+        (None, 3600.0, "skipped", "call_skipped", "the client declined at once, without asking a person"),
+    ],
+)
+async def test_what_is_turned_down_does_not_run_and_only_a_person_denies(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make: Make,
+    era: Era,
+    written: list[str],
+    answer: str | None,
+    person_s: float,
+    status: str,
+    noted: str,
+    why: str,
 ) -> None:
+    monkeypatch.setattr(asking, "PERSON_S", person_s)
     async with (
         gateway_over(ledger_server(written), home=tmp_path, allow_write_tools=True) as gateway,
         served(gateway) as address,
@@ -70,9 +88,10 @@ async def test_what_is_turned_down_does_not_run(
     ):
         said = await talk.call("call_changing_tool", **ADD)
         assert said.is_error
-        assert said.structured["status"] == "user_denied"
+        assert said.structured["status"] == status
+        assert why in said.text
         assert written == []
-        assert await events(gateway) == ["call_proposed", "call_denied"]
+        assert await events(gateway) == ["call_proposed", noted]
 
 
 async def test_an_answer_that_was_not_offered_lets_nothing_run(tmp_path: Path, era: Era, written: list[str]) -> None:
@@ -83,6 +102,22 @@ async def test_an_answer_that_was_not_offered_lets_nothing_run(tmp_path: Path, e
     ):
         said = await talk.call("call_changing_tool", **ADD)
         assert said.is_error
+        assert said.structured["status"] == "skipped"
+        assert written == []
+
+
+async def test_a_client_that_cannot_ask_after_all_denies_nothing(tmp_path: Path, written: list[str]) -> None:
+    def fails(*_: Any) -> str:
+        raise RuntimeError("no window")
+
+    async with (
+        gateway_over(ledger_server(written), home=tmp_path, allow_write_tools=True) as gateway,
+        served(gateway) as address,
+        talking(f"{address}/mcp", "fastmcp", "legacy", answer=fails) as talk,
+    ):
+        said = await talk.call("call_changing_tool", **ADD)
+        assert said.structured["status"] == "skipped"
+        assert "the client could not ask" in said.text
         assert written == []
 
 

@@ -9,8 +9,10 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from support.command_line import CommandLine
 
+from connectors.proxy.client_files import SettingsFile
 from connectors.proxy.installing import NAMES, place_of
 from state.errors import ConfigError
+from tools.servers.config import load_config
 
 THEIRS = {"files": {"command": "npx", "args": ["-y", "x"], "env": {"KEY": "v"}}}
 
@@ -75,7 +77,7 @@ async def test_the_entry_starts_the_proxy_from_anywhere(
         assert said.content[0].text == "The gate opens at seven.\n"
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"mcpServers": 3}', "// a comment\n{}"])
+@pytest.mark.parametrize("content", ["{", "[]", '{"mcpServers": 3}', '{"a": 1} // more\n{}'])
 def test_settings_that_cannot_be_read_stay_as_they_are(
     settled: tuple[CommandLine, dict[str, str], Path], content: str
 ) -> None:
@@ -86,6 +88,129 @@ def test_settings_that_cannot_be_read_stay_as_they_are(
     assert str(settings) in done.err
     assert settings.read_text() == content
     assert not (cli.folder / "mcp.json").exists()
+
+
+NPX = {"command": "npx", "args": ["-y", "x"]}
+ODD: list[tuple[str, str, str, list[str], list[str]]] = [
+    ("cursor", ".cursor/mcp.json", "", [], []),
+    ("cursor", ".cursor/mcp.json", '{"mcpServers": null}', [], []),
+    (
+        "cursor",
+        ".cursor/mcp.json",
+        '// mine\n{\n  "mcpServers": { // all\n    "a b": {"command": "npx",},\n  },\n  "z": [1,], /* end */\n}\n',
+        ["a b"],
+        [],
+    ),
+    (
+        "windsurf",
+        ".codeium/windsurf/mcp_config.json",
+        "\ufeff" + json.dumps({"mcpServers": {"a": NPX, "odd": None, "off": {**NPX, "disabled": True}}}, indent=3),
+        ["a", "off"],
+        ["odd"],
+    ),
+    (
+        "vscode",
+        ".config/Code/User/mcp.json",
+        json.dumps({"servers": {"a": NPX, "asks": {**NPX, "env": {"K": "${input:k}"}}}, "inputs": [{"id": "k"}]}),
+        ["a"],
+        ["asks"],
+    ),
+    (
+        "zed",
+        ".config/zed/settings.json",
+        '{\r\n  "theme": "One", // dark\r\n  "context_servers": {\r\n    "ext": {"source": "extension"},\r\n'
+        '    "a": {"source": "custom", "command": {"path": "npx"}},\r\n  },\r\n}\r\n',
+        ["a"],
+        ["ext"],
+    ),
+    ("zed", ".config/zed/settings.json", '{\n  "theme": "One", // dark\n}\n', [], []),
+    (
+        "opencode",
+        ".config/opencode/opencode.json",
+        json.dumps({"mcp": {"a": {"type": "local", "command": ["npx", "x"], "enabled": False}}}),
+        ["a"],
+        [],
+    ),
+    (
+        "codex",
+        ".codex/config.toml",
+        '# mine\nmodel = "x"\n\n[mcp_servers.a]\ncommand = "npx" # why\n\n[mcp_servers.a.env]\nK = "v"\n\n'
+        '# of projects\n[projects."/p"]\ntrust_level = "trusted"\n\n[mcp_servers."b c"]\nurl = "https://h/mcp"\n',
+        ["a", "b c"],
+        [],
+    ),
+    ("codex", ".codex/config.toml", 'mcp_servers = {a = {command = "npx"}}\n', ["a"], []),
+    (
+        "goose",
+        ".config/goose/config.yaml",
+        "# mine\nGOOSE_MODE: auto\nx: off\nextensions:\n  developer:\n    type: builtin\n    enabled: true\n"
+        "  a: # why\n    type: stdio\n    cmd: npx\n    args: ['-y', x]\n    envs: {K: v}\n    timeout: 300\nother:\n- 1\n",
+        ["a"],
+        ["developer"],
+    ),
+    (
+        "cline",
+        ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        json.dumps({"mcpServers": {"a": {**NPX, "autoApprove": [], "timeout": 60}}}, indent="\t"),
+        ["a"],
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("client", "file", "content", "taken", "staying"), ODD)
+def test_settings_of_every_form_are_put_back_to_the_byte(
+    cli: CommandLine, client: str, file: str, content: str, taken: list[str], staying: list[str]
+) -> None:
+    home = cli.folder.parent / "person"
+    settings = home / file
+    settings.parent.mkdir(parents=True)
+    settings.write_bytes(content.encode())
+    place = place_of(client, home)
+    done = cli.run("proxy", "--install", client, HOME=str(home))
+    assert done.status == 0, done.err
+    installed = SettingsFile.read(settings).document
+    assert [*installed[place.key]] == [*staying, "packetgate"]
+    assert {**installed, place.key: 0} == {**SettingsFile.of(settings, content.encode()).document, place.key: 0}
+    assert all(f"'{name}' stays {client}'s own: " in done.out for name in staying)
+    config = cli.folder / "mcp.json"
+    assert [*read(config)["mcpServers"]] == taken if taken else not config.exists()
+    assert not taken or len(load_config(config).servers) + len(load_config(config).remarks) >= len(taken)
+    assert cli.run("proxy", "--uninstall", client, HOME=str(home)).status == 0
+    assert settings.read_bytes() == content.encode()
+    assert [one.name for one in settings.parent.iterdir()] == [settings.name]
+
+
+def test_a_file_that_was_made_for_the_proxy_goes_with_it(cli: CommandLine) -> None:
+    home = cli.folder.parent / "person"
+    assert cli.run("proxy", "--install", "codex", HOME=str(home)).status == 0
+    file = home / ".codex" / "config.toml"
+    assert SettingsFile.read(file).document["mcp_servers"]["packetgate"]["args"] == ["proxy", "--client", "codex"]
+    assert cli.run("proxy", "--uninstall", "codex", HOME=str(home)).status == 0
+    assert not file.exists()
+
+
+def test_settings_behind_a_link_stay_there(settled: tuple[CommandLine, dict[str, str], Path]) -> None:
+    cli, variables, settings = settled
+    real = settings.rename(cli.folder.parent / "kept.json")
+    settings.symlink_to(real)
+    before = real.read_bytes()
+    assert cli.run("proxy", "--install", "cursor", **variables).status == 0
+    assert settings.is_symlink()
+    assert "packetgate" in real.read_text()
+    assert cli.run("proxy", "--uninstall", "cursor", **variables).status == 0
+    assert (settings.is_symlink(), real.read_bytes()) == (True, before)
+
+
+def test_nothing_changes_where_one_file_cannot_be_written(settled: tuple[CommandLine, dict[str, str], Path]) -> None:
+    cli, variables, settings = settled
+    (settings.parent / "mcp.json.writing").mkdir()
+    before = settings.read_bytes()
+    done = cli.run("proxy", "--install", "cursor", **variables)
+    assert done.status == 2
+    assert settings.read_bytes() == before
+    assert not (cli.folder / "mcp.json").exists()
+    assert not settings.with_name("mcp.json.before-packetgate").exists()
 
 
 def test_two_servers_of_one_name_are_told(settled: tuple[CommandLine, dict[str, str], Path]) -> None:
