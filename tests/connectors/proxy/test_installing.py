@@ -144,7 +144,8 @@ ODD: list[tuple[str, str, str, list[str], list[str]]] = [
         "goose",
         ".config/goose/config.yaml",
         "# mine\nGOOSE_MODE: auto\nx: off\nextensions:\n  developer:\n    type: builtin\n    enabled: true\n"
-        "  a: # why\n    type: stdio\n    cmd: npx\n    args: ['-y', x]\n    envs: {K: v}\n    timeout: 300\nother:\n- 1\n",
+        "  a: # why\n    type: stdio\n    cmd: npx\n    args: ['-y', x]\n    envs: {K: v}\n    timeout: 300\n"
+        "other:\n- 1\n",
         ["a"],
         ["developer"],
     ),
