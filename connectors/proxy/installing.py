@@ -121,7 +121,7 @@ def install(client: str, place: Place, settings: Settings) -> list[str]:
     taken, staying, lines = _servers(client, theirs, place.key)
     ours = SettingsFile.read(_config(settings))
     known = dict(entries_in(ours.document))
-    others = [name for name, entry in taken.items() if name in known and known[name] != entry]
+    others = [name for name, entry in taken.items() if name in known and not _is_same(known[name], entry)]
     if others:
         raise ConfigError(
             f"{ours.path}: {others[0]!r} is there already, and is another server than the client's: rename one of them"
@@ -192,6 +192,14 @@ def _servers(client: str, file: SettingsFile, key: str) -> tuple[dict[str, Any],
             staying[name] = entry
             lines.append(f"{file.path}: {name!r} stays {client}'s own: {error}")
     return taken, staying, lines
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two entries are of one server, in whichever form."""
+    try:
+        return one == other or read_entry(one).server == read_entry(other).server
+    except UnusableEntryError:
+        return False
 
 
 def _object(file: SettingsFile, key: str) -> dict[str, Any]:

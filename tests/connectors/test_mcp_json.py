@@ -12,7 +12,12 @@ SCRIPT = Path(__file__).parents[1] / "support" / "stdio_server.py"
 def test_one_line_for_each_odd_entry_and_the_rest_works(cli: CommandLine, tmp_path: Path) -> None:
     (folder := tmp_path / "server").mkdir()
     (folder / "may_start").touch()
-    good = {"type": "stdio", "command": sys.executable, "args": [str(SCRIPT), str(folder)]}
+    good = {
+        "type": "stdio",
+        "command": sys.executable,
+        "args": [str(SCRIPT), str(folder)],
+        "excludeTools": ["read_never"],
+    }
     servers = {
         "@scope/pkg": good,
         "asks": {**good, "env": {"KEY": "${input:key}"}},
@@ -22,7 +27,8 @@ def test_one_line_for_each_odd_entry_and_the_rest_works(cli: CommandLine, tmp_pa
     (cli.folder / "mcp.json").write_text(f"// of an editor\n{json.dumps({'servers': servers, 'inputs': []})[:-1]},}}")
     listed = cli.run("tools")
     assert listed.status == 0
-    assert "scope-pkg." in listed.out
+    assert "scope-pkg.get_pid" in listed.out
+    assert "read_never" not in listed.out
     assert "off." not in listed.out
     assert [line.partition("server ")[2] for line in listed.err.splitlines()] == [
         "'@scope/pkg': it is called scope-pkg here",

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -39,6 +40,15 @@ class ServerConfig:
     """The file it stands in."""
     folder: Path = Path()
     """The workspace."""
+    tools: tuple[str, ...] = ()
+    """Patterns of the only tools to offer, by the server's own names; none: all."""
+    hidden_tools: tuple[str, ...] = ()
+    """Patterns of tools that are not offered."""
+
+    def offers(self, tool: str) -> bool:
+        """Whether the entry has a tool of the server offered."""
+        named = not self.tools or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+        return named and not any(fnmatchcase(tool, pattern) for pattern in self.hidden_tools)
 
     @property
     def trusted(self) -> bool:
@@ -203,7 +213,8 @@ def _servers(
             continue
         if said := [*called, *entry.mended]:
             remarks.append(Remark(written, _line("; ".join(said)), "mended"))
-        servers.append(ServerConfig(names[written], entry.fields, str(path), folder))
+        filters = {"tools": entry.tools, "hidden_tools": entry.hidden_tools}
+        servers.append(ServerConfig(names[written], entry.fields, str(path), folder, **filters))
     return tuple(servers), tuple(remarks)
 
 

@@ -130,11 +130,12 @@ class Connection(Server):
         concealed: Callable[[str], str] = str,
         digest: Callable[[], str] = str,
         ground: Callable[[], Ground | None] = lambda: None,
+        offers: Callable[[str], bool] = lambda _tool: True,
         keep: Keep | None = None,
         keep_file: Keep | None = None,
     ) -> None:
         """`concealed` takes secrets out of what is told of the server's failures, `digest` says which server it is,
-        `ground` on which folder it works.
+        `ground` on which folder it works, `offers` whether the user has a tool of it offered.
 
         `keep` takes long texts, to be read on in, and `keep_file` what is no text.
         """
@@ -147,6 +148,7 @@ class Connection(Server):
         self._concealed = concealed
         self._digest = digest
         self._ground = ground
+        self._offers = offers
         self._keep = keep
         self._keep_file = keep_file
         self._client: Client[BoundedTransport] | None = None
@@ -313,12 +315,13 @@ class Connection(Server):
             "server_digest": self._digest(),
             "ground": ground,
         }
-        specs = (spec_of(self.name, tool, trusted=self._trusted, **about) for tool in tools)
+        specs = (spec_of(self.name, tool, trusted=self._trusted, **about) for tool in tools if self._offers(tool.name))
         self.listed(specs, holds=changes == self._changes)
         self.state, self._listed = "ready", changes
         session = client.transport.session
         left_out, changed = (session.left_out, session.changed) if session else ([], [])
-        self.notes = (*(f"not offered: {one}" for one in left_out), *changed)
+        switched_off = (f"{tool.name!r}: switched off in mcp.json" for tool in tools if not self._offers(tool.name))
+        self.notes = (*(f"not offered: {one}" for one in (*left_out, *switched_off)), *changed)
         self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
 
     def client(self) -> Client[Any] | None:
@@ -470,6 +473,7 @@ def configured(
         concealed=config.concealed,
         digest=lambda: digest_of(config.filled()),
         ground=lambda: ground_of(config.filled()),
+        offers=config.offers,
         keep=keep,
         keep_file=keep_file,
     )

@@ -28,8 +28,13 @@ _KINDS = {
     **dict.fromkeys(("http", "https", "streamablehttp", "streamable", "remote"), "http"),
     "sse": "sse",
 }
-_TIMEOUTS = {"timeout": 1, "timeoutms": 1, "timeoutseconds": 1000, "timeoutsec": 1000, "tooltimeoutsec": 1000}
+_TIMEOUTS = {
+    **dict.fromkeys(("timeout", "timeoutms", "calltimeout"), 1),
+    **dict.fromkeys(("timeoutseconds", "timeoutsecs", "timeoutsec", "tooltimeoutsec"), 1000),
+}
 """Milliseconds of a unit of each field."""
+_OFFERED = ("includetools", "enabledtools", "allowedtools", "availabletools", "tools")
+_HIDDEN = ("excludetools", "disabledtools")
 _UNITS = {"": 1, "ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|m|min)?\s*", re.IGNORECASE)
 _HOST = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\])(?P<port>:\d+)?(?:[/?].*)?")
@@ -48,8 +53,17 @@ class Entry:
     fields: dict[str, Any]
     """`command`, `args`, `env`, `cwd`, or `url`, `headers`, `transport`; what else the file says stays as it is."""
     enabled: bool = True
+    tools: tuple[str, ...] = ()
+    """Patterns of the only tools to offer; none: all."""
+    hidden_tools: tuple[str, ...] = ()
+    """Patterns of tools that are not offered."""
     mended: tuple[str, ...] = ()
     """What was read otherwise than it stands there, a phrase each."""
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """How the server is started or reached, whichever client wrote it."""
+        return {key: self.fields.get(key) for key in _ALIASES if key != "transport"}
 
 
 def looks_like_a_server(value: Any) -> bool:
@@ -83,7 +97,7 @@ class _Reading:
         enabled = self._enabled()
         fields = {**self._started_or_reached(), "timeout": self._timeout(), "trusted": self._trusted()}
         kept = {key: value for key, value in fields.items() if value is not None and value not in ([], {})}
-        return Entry({**others, **kept}, enabled, tuple(self._mended))
+        return Entry({**others, **kept}, enabled, self._names(_OFFERED), self._names(_HIDDEN), tuple(self._mended))
 
     def _is_read(self, key: str) -> bool:
         names = {name for alias in _ALIASES.values() for name in alias} | {*_TIMEOUTS, "trusted"}
@@ -202,10 +216,13 @@ class _Reading:
 
     def _headers(self) -> dict[str, str]:
         headers = self._texts("headers", self._get("headers"), ":")
-        for name, variable in self._texts("env_http_headers", self._get("envhttpheaders"), ":").items():
+        by_variable = self._get("envhttpheaders") or self._get("envheaders")
+        for name, variable in self._texts("env_http_headers", by_variable, ":").items():
             headers[name] = f"${{{variable}}}"
-        if isinstance(token := self._get("bearertokenenvvar"), str):
-            headers.setdefault("Authorization", f"Bearer ${{{token}}}")
+        if isinstance(variable := self._get("bearertokenenvvar"), str):
+            headers.setdefault("Authorization", f"Bearer ${{{variable}}}")
+        if isinstance(bearer := self._get("bearertoken"), str):
+            headers.setdefault("Authorization", f"Bearer {bearer}")
         return headers
 
     def _timeout(self) -> int | None:
@@ -222,6 +239,11 @@ class _Reading:
             self._mended.append(f"timeout {_shown(given)} is read as {number:g} seconds")
             ms *= 1000
         return max(1, round(ms))
+
+    def _names(self, fields: Iterable[str]) -> tuple[str, ...]:
+        """Return the tools that lists of an entry name; Gemini CLI may write arguments behind a name."""
+        lists = [given for field in fields if isinstance(given := self._get(field), list)]
+        return tuple(name.partition("(")[0] for names in lists for name in names if isinstance(name, str))
 
     def _trusted(self) -> bool | None:
         given = self._get("trusted")
@@ -255,7 +277,7 @@ def _unfolded(raw: dict[str, Any]) -> dict[str, Any]:
             case "command":
                 flat[key] = inner.pop("path", inner.pop("command", None))
                 flat = {**inner, **flat}
-            case "transport":
+            case "transport" | "source":
                 flat.pop(key)
                 flat = {**inner, **flat}
             case "requestinit" | "requestoptions":

@@ -182,6 +182,18 @@ def test_settings_of_every_form_are_put_back_to_the_byte(
     assert [one.name for one in settings.parent.iterdir()] == [settings.name]
 
 
+def test_a_server_that_two_clients_write_differently_is_one(cli: CommandLine) -> None:
+    home = cli.folder.parent / "person"
+    files = {".cursor/mcp.json": {"mcpServers": {"a": NPX}}}
+    files[".config/opencode/opencode.json"] = {"mcp": {"a": {"type": "local", "command": ["npx", "-y", "x"]}}}
+    for name, document in files.items():
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_text(json.dumps(document))
+    for client in ("cursor", "opencode"):
+        assert cli.run("proxy", "--install", client, HOME=str(home)).status == 0
+    assert read(cli.folder / "mcp.json") == {"mcpServers": {"a": NPX}}
+
+
 def test_a_file_that_was_made_for_the_proxy_goes_with_it(cli: CommandLine) -> None:
     home = cli.folder.parent / "person"
     assert cli.run("proxy", "--install", "codex", HOME=str(home)).status == 0

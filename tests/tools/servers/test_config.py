@@ -146,6 +146,10 @@ B = {"command": "b", "args": ["-x"]}
             {"mcpServers": {"x": {**B, "env": None, "timeout": "90s", "cwd": None}}},
             {"x": {**B, "timeout": 90_000}},
         ),
+        (
+            {"servers": [{"name": "x", "source": {"type": "Process", "command": "b", "args": ["-x"]}}]},
+            {"x": {"name": "x", **B}},
+        ),
         ({"mcpServers": {"//": "a note", "x": B}}, {"x": B}),
     ],
 )
@@ -186,6 +190,22 @@ def test_what_is_switched_off_does_not_start(file: Path, entry: dict[str, Any]):
     assert [one.name for one in config.servers] == ["good"]
     assert [(one.name, one.kind) for one in config.remarks] == [("x", "disabled")]
     assert config.odd == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "offered"),
+    [
+        ({"includeTools": ["look(path)", "list"]}, ["look", "list"]),
+        ({"excludeTools": ["delete"]}, ["look", "list"]),
+        ({"enabled_tools": ["*"], "disabled_tools": ["del*"]}, ["look", "list"]),
+        ({"tools": ["*"], "autoApprove": ["delete"]}, ["look", "list", "delete"]),
+        ({"includeTools": []}, ["look", "list", "delete"]),
+    ],
+)
+def test_tools_that_an_entry_switches_off_are_not_offered(file: Path, entry: dict[str, Any], offered: list[str]):
+    file.write_text(json.dumps(server(**entry)))
+    (notes,) = load_config(file).servers
+    assert [tool for tool in ("look", "list", "delete") if notes.offers(tool)] == offered
 
 
 def test_names_that_could_not_stand_before_a_tools_get_others(file: Path):
