@@ -9,7 +9,7 @@ from typing import Any
 
 from tools.checks.keywords import READERS, is_of
 from tools.checks.patterns import translated
-from tools.checks.references import SINGLE, relinked
+from tools.checks.references import SINGLE, relinked, take_any
 from tools.checks.satisfiable import KINDS
 
 MAX_DEPTH = 100
@@ -99,7 +99,7 @@ class _Reading:
             given = {"type": kind}
         if not isinstance(given, dict) or depth > MAX_DEPTH:
             if given is not None:
-                self._left_out(place, "its schema", "it is none")
+                self._left_out(place, "its schema", "it is none" if depth <= MAX_DEPTH else "nested too deeply")
             return {}, None
         if isinstance(given.get("$ref"), str) and self._ignores_siblings:
             given = {key: value for key, value in given.items() if key in _BESIDE_REFERENCES}
@@ -108,6 +108,8 @@ class _Reading:
             if value is None and key not in _DATA:
                 continue
             self._keyword(mine, _OLD_NAMES.get(key, key), value, place, depth)
+        if ways := mine.pop("_ways", None):
+            take_any(mine, ways)
         needed = self._required(mine, given.get("required"), place)
         _exclude_bounds(mine)
         self._rest_of_items(mine, place, depth)
@@ -136,7 +138,9 @@ class _Reading:
     def _ways(self, mine: dict[str, Any], key: str, value: Any, place: str, depth: int) -> None:
         ways = [value] if isinstance(value, dict) else value
         if isinstance(ways, list) and ways:
-            mine[key] = [self._schema(one, place, depth + 1)[0] for one in ways]
+            known = len(self.changes)
+            read = [self._schema(one, place, depth + 1)[0] for one in ways]
+            mine["_ways" if key == "oneOf" and len(self.changes) > known else key] = read
         elif ways != []:
             self._left_out(place, key)
 
@@ -168,7 +172,12 @@ class _Reading:
             self._left_out(place, key)
             return
         inner = f"{place}[]" if key == "items" else place
-        mine[key] = self._schema(value, inner, depth + 1)[0]
+        known = len(self.changes)
+        read = self._schema(value, inner, depth + 1)[0]
+        if key in {"not", "if"} and len(self.changes) > known:
+            self._left_out(place, key, "part of it cannot be used")  # what takes more there would refuse more
+        else:
+            mine[key] = read
 
     def _type(self, mine: dict[str, Any], key: str, value: Any, place: str, depth: int) -> None:
         names = value.split("|") if isinstance(value, str) else value if isinstance(value, list) else [value]

@@ -13,6 +13,8 @@ DEFINITIONS = ("$defs", "definitions")
 _BY_NAME = ("properties", "patternProperties", "dependentSchemas", *DEFINITIONS)
 _NAMING = ("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_OF_THE_SAME = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
+"""Keywords whose schemas are of the value itself, not of one inside it."""
 
 _Path = tuple[str | int, ...]
 _NOT_THERE = object()
@@ -34,6 +36,14 @@ def relinked(schema: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return rebuilt, links.unresolved
 
 
+def take_any(schema: dict[str, Any], ways: list[Any]) -> None:
+    """Have a schema take what fits any of some alternatives, not just one: some of them take more than they say."""
+    if "anyOf" in schema:
+        schema["allOf"] = [*schema.get("allOf", ()), {"anyOf": ways}]
+    else:
+        schema["anyOf"] = ways
+
+
 class _Links:
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
@@ -43,8 +53,16 @@ class _Links:
         self._anchors: dict[tuple[_Path, str], _Path] = {}
         self.by_name: dict[str, list[_Path]] = {}
         self.unresolved: list[str] = []
-        for path, one in _walked(root, ()):
+        self._opened: list[_Path] = []
+        """Where a reference was left out."""
+        schemas = [*_walked(root, ())]
+        for path, one in schemas:
             self._take(path, one)
+        self._targets = {
+            path: {key: self._target(path, one[key]) for key in _REFERENCES if isinstance(one.get(key), str)}
+            for path, one in schemas
+        }
+        self._circular = self._closing([path for path, _ in schemas])
 
     def _take(self, path: _Path, one: Mapping[str, Any]) -> None:
         identity = one.get("$id", one.get("id"))
@@ -72,17 +90,52 @@ class _Links:
     def changed(self, path: _Path, one: dict[str, Any]) -> dict[str, Any]:
         """Return a schema whose references are pointers, and which has no name."""
         kept = {key: value for key, value in one.items() if key not in _NAMING and key not in _REFERENCES}
-        for key in _REFERENCES:
-            if not isinstance(one.get(key), str):
-                continue
-            target = self._target(path, one[key])
-            if target is None:
-                self.unresolved.append(f"{_place(path)}: $ref left out ({ascii(one[key])[:80]} leads nowhere in it)")
+        for key in ("not", "if", "oneOf"):
+            if key in kept and any(opened[: len(path) + 1] == (*path, key) for opened in self._opened):
+                ways = kept.pop(key)
+                if key == "oneOf":
+                    take_any(kept, ways)
+                else:
+                    self.unresolved.append(f"{_place(path)}: {key} left out (part of it cannot be used)")
+        for key, target in self._targets[path].items():
+            if target is None or (path, key) in self._circular:
+                self._opened.append(path)
+                why = "leads nowhere in it" if target is None else "leads back to itself"
+                self.unresolved.append(f"{_place(path)}: $ref left out ({ascii(one[key])[:80]} {why})")
             elif "$ref" in kept:
                 kept["allOf"] = [*kept.get("allOf", ()), {"$ref": _pointer(target)}]
             else:
                 kept["$ref"] = _pointer(target)
         return kept
+
+    def _closing(self, paths: list[_Path]) -> set[tuple[_Path, str]]:
+        """Return references that lead back to a schema of the same value: it would be looked at without end."""
+        inner: dict[_Path, list[tuple[_Path, str]]] = {path: [] for path in paths}
+        for path in paths:
+            steps = next((n for n in (1, 2) if path[:-n] in inner), 0) if path else 0
+            if steps and path[-steps] in _OF_THE_SAME:
+                inner[path[:-steps]].append((path, ""))
+            inner[path] += [(target, key) for key, target in self._targets[path].items() if target in inner]
+        closing: set[tuple[_Path, str]] = set()
+        seen: set[_Path] = set()
+        for start in paths:
+            if start in seen:
+                continue
+            seen.add(start)
+            open_, way = {start}, [(start, iter(inner[start]))]
+            while way:
+                at, following = way[-1]
+                for there, key in following:
+                    if there in open_:
+                        closing.add((at, key))
+                    elif there not in seen:
+                        seen.add(there)
+                        open_.add(there)
+                        way.append((there, iter(inner[there])))
+                        break
+                else:
+                    open_.discard(way.pop()[0])
+        return closing
 
     def _target(self, path: _Path, reference: str) -> _Path | None:
         address, _, fragment = reference.partition("#")

@@ -95,6 +95,15 @@ ROWS: list[tuple[Any, Any, Any]] = [
         {"v": "x"},
         {"v": 1},
     ),
+    # what is left out lets more through, wherever it is
+    (of({"not": {"pattern": "("}}), {"v": "x"}, NOTHING),
+    (of({"if": {"$ref": "#/gone"}, "then": False, "else": {"type": "string"}}), {"v": 1}, NOTHING),
+    (of({"oneOf": [{"type": "money"}, TEXT], "anyOf": [TEXT, {"type": "integer"}]}), {"v": "x"}, {"v": []}),
+    (of({"oneOf": [{"$ref": "#/gone"}, TEXT]}), {"v": "x"}, NOTHING),
+    # what leads back to itself
+    (of({"$ref": "#/properties/v"}), {"v": 1}, NOTHING),
+    (of(TEXT, anyOf=[{"$ref": "#"}], unevaluatedProperties=False), {"v": "x"}, {"v": 1}),
+    (of(TEXT, dependentSchemas={"v": {"$ref": "#"}}, unevaluatedProperties=False), {"v": "x"}, {"v": 1}),
     (of({"$id": "#/properties/v", **TEXT}), {"v": "x"}, {"v": 1}),
     (
         of({"$ref": "#/definitions/s", "minLength": 9}, **{"$schema": DRAFT_7, "definitions": {"s": TEXT}}),
@@ -127,6 +136,7 @@ def test_a_schema_of_another_dialect(schema: Any, fits: dict[str, Any], does_not
         (of({"type": "array", "items": {"minLength": {}}}), ["v[]: minLength left out ({})"]),
         (of({"$ref": "#/$defs/gone"}), ["v: $ref left out ('#/$defs/gone' leads nowhere in it)"]),
         (of({"type": "integer", "enum": ["1"]}), ["v: type left out (none of its values is of type integer)"]),
+        (of({"$ref": "#/properties/v"}), ["v: $ref left out ('#/properties/v' leads back to itself)"]),
         (5, ["it is no schema: any arguments are taken"]),
     ],
 )
