@@ -62,7 +62,8 @@ def said(messages: list[dict[str, Any]]) -> str:
     system, last = _text(messages[0]), _text(messages[-1])
     if system.startswith("You review tool calls"):
         calls = len(_CALLS.findall(last.split("Calls:", 1)[-1]))
-        return json.dumps({"reviews": [{"call": at + 1, "approved": True, "confidence": 0.95} for at in range(calls)]})
+        verdict = {"approved": True, "confidence": 0.95, "reasoning": "it is what was asked for"}
+        return json.dumps({"reviews": {str(at + 1): verdict for at in range(calls)}})
     if system.startswith("You choose the tools"):
         return json.dumps(chosen(last))
     if outputs := _OUTPUT.findall(last):

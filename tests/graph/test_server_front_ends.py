@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from support.langgraph_server import LangGraphServer, ask, reply
+from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, said
 
 WRITE, UNCLEAR = 'Write "hello owl" to shown.txt', "Write shown.txt"
-EDITED = {"path": "shown.txt", "content": "edited"}
+SHOWN, EDITED = ({"path": "shown.txt", "content": text} for text in ("hello owl", "edited"))
 
 
-def is_shown_by_chat_ui(interrupt: Any) -> bool:
-    """Whether agent-chat-ui takes an interrupt for a request for decisions, rather than printing it as JSON."""
+def is_shown_by_chat_ui(interrupt: Any, messages: list[Any]) -> bool:
+    """Whether agent-chat-ui shows a card for an interrupt: on the last message, an AI or tool message, in its form."""
     value = interrupt.get("value")
     requests, configs = value.get("action_requests"), value.get("review_configs")
     return (
-        isinstance(requests, list)
+        messages[-1]["type"] in {"ai", "tool"}
+        and isinstance(requests, list)
         and isinstance(configs, list)
         and len(requests) > 0
         and len(configs) > 0
@@ -46,21 +47,23 @@ class InboxItem:
         return cls(request["name"], request.get("args", request.get("arguments")), request["description"], allows)
 
 
-async def interrupted(client: LangGraphClient, text: str) -> tuple[str, list[Any]]:
-    """Return a thread and its interrupts, as both front ends fetch them."""
-    thread, _ = await ask(client, text, allow_write_tools=True)
+async def interrupted(client: LangGraphClient, text: str) -> tuple[str, list[Any], list[Any]]:
+    """Return a thread, its interrupts and its messages, as both front ends fetch them, in its second turn."""
+    thread, _ = await ask(client, "Hello", allow_write_tools=True)
+    await client.runs.wait(thread, GRAPH, input=said(text), context={"allow_write_tools": True})
     found = await client.threads.get(thread)
     assert found["status"] == "interrupted"
-    return thread, [interrupt for interrupts in found["interrupts"].values() for interrupt in interrupts]
+    interrupts = [interrupt for interrupts in found["interrupts"].values() for interrupt in interrupts]
+    return thread, interrupts, found["values"]["messages"]
 
 
 @pytest.mark.parametrize(
     ("text", "name", "allows"),
-    [(WRITE, "ai.write", {"accept", "edit", "respond"}), (UNCLEAR, "A question for you", {"respond"})],
+    [(WRITE, "ai.write", {"accept", "edit", "respond"}), (UNCLEAR, "A question for you", {"edit", "respond"})],
 )
 def test_a_question_is_shown(langgraph_server: LangGraphServer, text: str, name: str, allows: set[str]) -> None:
-    _, (interrupt,) = langgraph_server.talk(lambda client: interrupted(client, text))
-    assert is_shown_by_chat_ui(interrupt)
+    _, (interrupt,), messages = langgraph_server.talk(lambda client: interrupted(client, text))
+    assert is_shown_by_chat_ui(interrupt, messages)
     value = interrupt["value"]
     assert [one["name"] for one in value["action_requests"]] == [one["action_name"] for one in value["review_configs"]]
     item = InboxItem.of(value)
@@ -82,7 +85,7 @@ def test_a_question_is_shown(langgraph_server: LangGraphServer, text: str, name:
         ),
         # Agent Inbox: a list of one, whose `args` are null, the words, or the action
         ([{"type": "accept", "args": None}], "executed", "hello owl"),
-        ([{"type": "accept", "args": {"action": "ai.write", "args": EDITED}}], "executed", "hello owl"),
+        ([{"type": "accept", "args": {"action": "ai.write", "args": SHOWN}}], "executed", "hello owl"),
         ([{"type": "ignore", "args": None}], "skipped", None),
         ([{"type": "edit", "args": {"action": "ai.write", "args": EDITED}}], "executed", "edited"),
     ],
@@ -95,7 +98,7 @@ def test_what_they_send_is_understood(
     file.unlink(missing_ok=True)
 
     async def conversation(client: LangGraphClient) -> Any:
-        thread, _ = await interrupted(client, WRITE)
+        thread, _, _ = await interrupted(client, WRITE)
         return await reply(client, thread, sent, allow_write_tools=True)
 
     packet = langgraph_server.talk(conversation)

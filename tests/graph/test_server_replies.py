@@ -135,6 +135,39 @@ def test_a_question_is_answered_in_words(langgraph_server: LangGraphServer, answ
     assert on_disk(langgraph_server) == {PATH: "hello"}
 
 
+OTHER = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [
+        {"question_id": OTHER, "decisions": [{"type": "approve"}]},
+        {"question_id": "", "decisions": [{"type": "approve"}]},
+        {"decisions": [{"type": "approve", "question_id": OTHER}]},
+        {"type": "approve", "question_id": OTHER},
+        [{"type": "accept", "args": {"action": "ai.write", "args": EDITED}}],
+        {OTHER: "yes"},
+    ],
+    ids=str,
+)
+def test_a_reply_that_names_another_question_or_call_approves_nothing(
+    langgraph_server: LangGraphServer, stray: Any
+) -> None:
+    """The last is how LangGraph itself names an interrupt."""
+
+    async def conversation(client: LangGraphClient) -> Any:
+        thread = await asked(client)
+        again = question(await reply(client, thread, stray))
+        before = on_disk(langgraph_server)
+        named = {"question_id": again["question_id"], "decisions": [{"type": "approve"}]}
+        return before, await reply(client, thread, named)
+
+    before, packet = langgraph_server.talk(conversation)
+    assert before == {}
+    assert packet["tool_routing"]["calls"][0]["status"] == "executed"
+    assert on_disk(langgraph_server) == {PATH: "hello owl"}
+
+
 @pytest.mark.parametrize("late", ["yes", {"decisions": [{"type": "approve"}]}], ids=str)
 def test_a_question_expires(langgraph_server: LangGraphServer, late: Any) -> None:
     async def conversation(client: LangGraphClient) -> Any:
