@@ -1,6 +1,6 @@
 """agent-chat-ui, LangChain's web chat for LangGraph servers: built from its repository, driven in Chromium.
 
-One thread holds all turns but the first message's answer, since approval cards are where a thread's history matters.
+One thread holds all turns, since a card is shown or not by the messages before it.
 """
 
 import json
@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 
 from benchmarks.clients.client import Client
+from benchmarks.clients.model import ADD
 from benchmarks.clients.place import Place, UnavailableError, run, running
 from state.errors import InputError
 
@@ -65,7 +66,7 @@ class Page:
 
     def say(self, words: str) -> None:
         """Send a message, once the page takes one."""
-        self.until(lambda: self._find(BUTTON, "Send"), "a field for messages")
+        self.waits_for("Send")
         self._driver.execute_script(MESSAGE).send_keys(words, "\n")
 
     def fill(self, label: str, words: str) -> None:
@@ -75,8 +76,11 @@ class Page:
 
     def press(self, label: str) -> None:
         """Press a button, once it is there."""
-        button = self.until(lambda: self._find(BUTTON, label), f"a button {label!r}")
-        self._driver.execute_script("arguments[0].click()", button)
+        self._driver.execute_script("arguments[0].click()", self.waits_for(label))
+
+    def waits_for(self, label: str) -> Any:
+        """Return a button, once it is there."""
+        return self.until(lambda: self._find(BUTTON, label), f"a button {label!r}")
 
     def sees(self, words: str) -> None:
         """Wait until the page shows these words."""
@@ -130,7 +134,7 @@ def opened(place: Place) -> Iterator[Page]:
 
 def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
     """Yield which features work."""
-    plan, note = place.work / "plan.txt", place.work / "note.txt"
+    plan = place.work / "plan.txt"
     with opened(place) as page:
         page.say("What does plan.txt say?")
         page.sees("Call Ann")
@@ -139,7 +143,7 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         page.sees("Water the plants")
         yield "second turn", True
         page.say('Append "Post the letter" to plan.txt')
-        page.until(lambda: page._find(BUTTON, "Approve"), "an approval card")
+        page.waits_for("Approve")
         waits = "letter" not in plan.read_text()
         page.press("Approve")
         page.until(lambda: "Post the letter" in plan.read_text(), "what an approved call wrote")
@@ -154,11 +158,11 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         page.press("Submit rejection")
         page.sees("The user said: not now")
         yield "reject", "car" not in plan.read_text()
-        page.say("Write note.txt")
-        page.fill("Answer", "Ring Bob")
+        page.say(f"{ADD} plan.txt")
+        page.fill("Answer", 'Append "Ring Bob"')
         page.press("Submit")
         page.press("Approve")
-        page.until(lambda: note.exists() and "Ring Bob" in note.read_text(), "what the answer was written to")
+        page.until(lambda: "Ring Bob" in plan.read_text(), "what the answer was written to")
         yield "question", True
 
 

@@ -20,6 +20,9 @@ from connectors.serve.protocol import event
 TITLE, TAG, NEXT = "Plan of the day", "planning", "Which line is the last?"
 """What the model says where a client asks for a title, for tags, and for what the user may say next."""
 
+ADD = "Add a line to"
+"""A request that the model asks back about."""
+
 _OUTPUT = re.compile(r"<<<tool output \S+ [^\n]*\n(.*?)\n<<<end of tool output", re.DOTALL)
 _FILE, _QUOTED = re.compile(r"\b\w+\.txt\b"), re.compile(r'Append "([^"]+)"')
 _CALLS = re.compile(r"^\d+\. ", re.MULTILINE)
@@ -80,6 +83,8 @@ def chosen(prompt: str) -> dict[str, Any]:
     if _OUTPUT.search(prompt):
         return {"action": "none", "needs_tool": False}
     files, quoted = _FILE.findall(prompt), _QUOTED.search(prompt)
+    if ADD in prompt and not quoted:
+        return {"action": "clarify", "question": "Which line?"}
     if quoted and files:
         calls = [{"tool": "ai.append", "params": {"path": files[0], "text": quoted[1]}}]
     else:
