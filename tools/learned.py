@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form")
 
+DIGITS = 3
+"""Decimal places that scores are rounded to where they leave a model, before anything is compared with them.
+
+Processors add floats in different orders: what the models return differs between them by up to 1e-4.
+"""
+
 
 def session_of(path: Path, threads: int = 1) -> Any:
     """Return an encoder, ready to run in ONNX Runtime.

@@ -1,4 +1,4 @@
-"""Brings the encoder into the form that is shipped: ONNX of eight bits, and vectors of tokens distilled from it."""
+"""Brings the encoder into the form that is shipped: ONNX of few bits, and vectors of tokens distilled from it."""
 
 import argparse
 import shutil
@@ -9,6 +9,8 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import nn
 from transformers import AutoModel, AutoTokenizer
+
+from benchmarks.train.exact_products import exact_products
 
 STATIC_SIZE = 192
 BATCH = 512
@@ -41,7 +43,7 @@ def blended(tuned: Path, base: str, share: float) -> nn.Module:
 
 
 def export(body: nn.Module, out: Path) -> None:
-    """Write `encoder.onnx`, its weights in eight bits."""
+    """Write `encoder.onnx`, its weights in seven bits."""
     whole = out / "encoder.float.onnx"
     shape = {0: "texts", 1: "tokens"}
     ids = torch.ones((2, 16), dtype=torch.int64)
@@ -51,6 +53,7 @@ def export(body: nn.Module, out: Path) -> None:
         dynamic_axes={"input_ids": shape, "attention_mask": shape, "vector": {0: "texts"}},
     )  # fmt: skip
     quantize_dynamic(whole, out / "encoder.onnx", weight_type=QuantType.QInt8, per_channel=True)
+    exact_products(out / "encoder.onnx")
     whole.unlink()
 
 

@@ -1,5 +1,6 @@
 """How probably each of some tools serves a request: all through the encoder, each after the request."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deciders.judge.encoding import encode_request, encode_tool, joined
-from tools.learned import session_of, tokenizer_of
+from tools.learned import DIGITS, session_of, tokenizer_of
 from tools.ranking import encoder as ranking
 from tools.spec.tool_spec import ToolSpec
 
@@ -45,7 +46,7 @@ class Encoder:
         rows = {"ids": ids, "mask": [1] * len(ids), "segments": segments, "markers": markers or [0]}
         with self._one_at_a_time:
             (scores,) = self.session.run(["serves"], {name: np.array([row], np.int64) for name, row in rows.items()})
-        return float(1 / (1 + np.exp(-scores[0])))
+        return 1 / (1 + math.exp(-round(float(scores[0]), DIGITS)))
 
 
 def judge(request: str, specs: Sequence[ToolSpec]) -> list[float]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
+from pathlib import PurePath
 from typing import Any
 
 from deciders.judge.judge import judge
@@ -23,8 +24,8 @@ from tools.ranking.bm25 import Ranked
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
 
-ENOUGH = 0.5
-"""Probability that some tool serves from which one is called."""
+ENOUGH = 0.51
+"""Probability that some tool serves from which one is called: likelier than not, with a margin on the careful side."""
 CANDIDATES = 12
 """Tools, of those ranked best, that are looked at."""
 REACH = 4.0
@@ -49,6 +50,8 @@ LEAST = 1e-3
 """Probability of arguments below which nothing gets worse."""
 QUERIES = frozenset("query question search topic".split())
 """Words of the names of parameters that take what is looked for."""
+FOLDERS, FILES = ({stem_of(word) for word in words.split()} for words in ("dir directory folder tree", "file"))
+"""Stems of words in the names of tools that are for folders, and for files."""
 _VALUES = frozenset({"quoted", "code", "url", "email", "path", "number"})
 """Kinds of mentions that stand for nothing else than a value; numbers only in digits."""
 
@@ -220,7 +223,8 @@ def _seen(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near: fl
     """Return what is seen of a tool before it is judged and its arguments are looked for."""
     bare = without_name(text, spec)
     place, hit = ranked or (CANDIDATES, None)
-    names_path, asked = bool(mentions_in(bare).paths), access_of(text)
+    paths, asked = mentions_in(bare).paths, access_of(text)
+    names_path = bool(paths) and not (_of_folders(spec) and all(map(_is_file, paths)))
     verbs, senses, words = verbs_in(text), senses_of(verbs_in(text)), words_of(spec.upstream_name)
     verb = bool({*senses} & {*words, *senses_of(words)} or {*verbs} & {*words})
     terms = query_terms(bare)
@@ -317,6 +321,17 @@ def takes_query(spec: ToolSpec) -> bool:
 def is_query(spec: ToolSpec, parameter: str) -> bool:
     """Whether a parameter takes what is looked for."""
     return bool(QUERIES & {*words_of(parameter)}) and spec.parameters[parameter].get("type") == "string"
+
+
+def _of_folders(spec: ToolSpec) -> bool:
+    """Whether its name says that it is for folders, not for files."""
+    words = {stem_of(word) for word in words_of(spec.upstream_name)}
+    return bool(words & FOLDERS) and not words & FILES
+
+
+def _is_file(path: str) -> bool:
+    """Whether a path is a file's, by its suffix."""
+    return bool(PurePath(path).suffix) and not path.endswith("/")
 
 
 def _is_told(span: Span) -> bool:

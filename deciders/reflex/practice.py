@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from deciders.reflex.serving import log_odds
 from deciders.values.mentions import read
 from tools.builtin.tool import BUILT_IN
-from tools.learned import arrays_of
+from tools.learned import DIGITS, arrays_of
 from tools.ranking.encoder import vector_of
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import stem_of
@@ -45,7 +45,7 @@ class Practice:
 
     def probabilities(self, text: str) -> Mapping[str, float]:
         """Return how probably each of the tools, or none of them, is asked for. Blocking."""
-        scores = row_of(text, self.words) @ self.table
+        scores = (row_of(text, self.words) @ self.table).round(DIGITS)
         powers = np.exp(scores - scores.max())
         return MappingProxyType(dict(zip(self.tools, (powers / powers.sum()).tolist(), strict=True)))
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.learned import json_of
+from tools.learned import DIGITS, json_of
 
 FITTED = Path(__file__).with_name("serving.json")
 
@@ -85,12 +85,12 @@ class Fitted(NamedTuple):
 
 
 def shares(candidates: Sequence[Signals], fitted: Fitted | None = None) -> list[float]:
-    """Return the probability that each is the one that serves; what is left to 1 is that none does."""
+    """Return the probability that each is the one that serves, rounded; what is left to 1 is that none does."""
     scores = [score(one, fitted) for one in candidates]
     most = max([0.0, *scores])
     powers = [math.exp(score - most) for score in scores]
     total = math.exp(-most) + sum(powers)
-    return [power / total for power in powers]
+    return [round(power / total, DIGITS) for power in powers]
 
 
 def score(signals: Signals, fitted: Fitted | None = None) -> float:
@@ -99,9 +99,9 @@ def score(signals: Signals, fitted: Fitted | None = None) -> float:
 
 
 def sure(told: Sureness, fitted: Fitted | None = None) -> float:
-    """Return the probability that a call is right, in tool and arguments."""
+    """Return the probability that a call is right, in tool and arguments, rounded."""
     weights = (fitted or load_fitted()).sureness
-    return 1 / (1 + math.exp(-_product(told, weights)))
+    return round(1 / (1 + math.exp(-_product(told, weights))), DIGITS)
 
 
 def _product(signals: Sequence[float], weights: Sequence[float]) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from deciders.values.candidates import Candidate
 from deciders.values.mentions import Span
 from deciders.values.schema import Parameter
+from tools.learned import DIGITS
 
 KEPT = 6
 """Best candidates of a parameter that are weighed against those of the others."""
@@ -69,10 +70,10 @@ def assign(ranked: Sequence[Ranked], values: Sequence[Span] = ()) -> list[Chosen
             for score, taken in beam
             for one in best
         ]
-        beam = sorted(grown, key=lambda state: -state[0])[:BEAM]
+        beam = sorted(grown, key=lambda state: -round(state[0], DIGITS))[:BEAM]
     ways = [taken for _, taken in beam]
     shares = softmax(np.array([score - UNUSED * _unused(ranked, order, taken, values) for score, taken in beam]))
-    chosen = ways[int(shares.argmax())]
+    chosen = ways[int(shares.round(DIGITS).argmax())]
     found = {
         at: Chosen(ranked[at].found[chosen[place]], _share(ways, shares, place, chosen[place]))
         for place, at in enumerate(order)
@@ -82,7 +83,9 @@ def assign(ranked: Sequence[Ranked], values: Sequence[Span] = ()) -> list[Chosen
 
 def _share(ways: Sequence[tuple[int, ...]], shares: NDArray[np.float64], place: int, one: int) -> float:
     """Return how probably a parameter gets a candidate: the share of the ways in which it does."""
-    return min(1.0, float(sum(share for way, share in zip(ways, shares, strict=True) if way[place] == one)))
+    return min(
+        1.0, round(float(sum(share for way, share in zip(ways, shares, strict=True) if way[place] == one)), DIGITS)
+    )
 
 
 def _unused(ranked: Sequence[Ranked], order: Sequence[int], taken: Sequence[int], values: Sequence[Span]) -> int:

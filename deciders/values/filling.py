@@ -14,6 +14,7 @@ from deciders.values.features import Scene
 from deciders.values.mentions import Reading, Span, read
 from deciders.values.model import model
 from deciders.values.schema import Parameter, parameters_of, put
+from tools.learned import DIGITS
 from tools.spec.tool_spec import ToolSpec
 from tools.text.words import stem_of
 
@@ -93,7 +94,7 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
             ranked.append(Ranked(parameter, [NONE, replace(told, way="keyed", span=span)], np.array([0.01, 0.99])))
             continue
         found = candidates(reading, parameter, now)
-        scores = model().scores(scene.rows(index, found)) + _outright(found)
+        scores = model().scores(scene.rows(index, found)).round(DIGITS) + _outright(found)
         if takes_path(spec):
             is_path = bool({*parameter.words} & PATHS)
             scores = scores + _of_paths(found, is_path=is_path)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from deciders.values.mentions import Reading
 from deciders.values.schema import Parameter
+from tools.learned import DIGITS
 from tools.ranking.encoder import static_encoder
 from tools.text.words import words_of
 
@@ -32,11 +33,12 @@ class Meaning:
     def near(self, first: Indices, last: Indices) -> tuple[Floats, Floats]:
         """Return how near stretches of tokens are to each parameter's name, and to all that is said of it.
 
-        Both have a row a stretch and a column a parameter, cosines.
+        Both have a row a stretch and a column a parameter: cosines, rounded.
         """
         rows = self._sums[last] - self._sums[first]
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
-        return np.asarray(rows @ self._names.T, np.float32), np.asarray(rows @ self._about.T, np.float32)
+        names, about = rows @ self._names.T, rows @ self._about.T
+        return np.asarray(names.round(DIGITS), np.float32), np.asarray(about.round(DIGITS), np.float32)
 
 
 def _told(one: Parameter) -> str:

@@ -20,7 +20,7 @@ WRITTEN = [
     Written("Alt+Enter", ("Hello", KEYS["Alt+Enter"], "there", "\r")),
     Written("a last backslash", ("Hello\\", "\r", "there", "\r")),
     Written("pasted", (f"{PASTE[0]}Hello\nthere{PASTE[1]}", "\r")),
-    Written("a backslash within", ("C:\\Hello there", "\r"), means="C:\\Hello there"),
+    Written("a backslash within", ("Hello \\ there", "\r"), means="Hello \\ there"),
 ]
 
 

@@ -1,7 +1,6 @@
 """Vectors of requests and of tools: by the sentence encoder, or by vectors of words that were distilled from it.
 
-One text at a time goes through the encoder: its activations are quantised by what is in the batch, and a text's vector
-must not depend on its neighbours.
+One text at a time goes through the encoder: nothing is padded, and a text's vector does not depend on its neighbours.
 """
 
 from collections.abc import Callable, Sequence
@@ -79,7 +78,7 @@ class SentenceEncoder:
         return loaded
 
 
-VERSION = 1
+VERSION = 2
 """Of the encoder's weights: vectors that an earlier one made are not used."""
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tools.learned import DIGITS
 from tools.ranking.asked import Asked
 from tools.ranking.bm25 import CONCATENATED, COUNT_BITS, FIELDS, MOST_COUNTED, Lexical
 
@@ -47,7 +48,7 @@ def features(names: Sequence[str], asked: Asked, lexical: Lexical, near: Cosines
     often = sum(counts[field] for field in CONCATENATED)
     lengths = np.array([lexical.length(name) for name in names]) / max(1.0, lexical.usual_length)
     met = often * (SATURATION + 1) / (often + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths[:, None]))
-    bm25 = met @ rarity
+    bm25 = (met @ rarity).round(DIGITS)
     fielded = np.array([asked.scores.get(name, 0.0) for name in names])
     held = packed > 0
     said = (counts["name"] > 0).sum(1) / np.array([max(1, lexical.name_size(name)) for name in names])
@@ -62,7 +63,7 @@ def features(names: Sequence[str], asked: Asked, lexical: Lexical, near: Cosines
         *_of_siblings([lexical.server(name) for name in names], whole, _of_best(bm25)),
         np.full(len(names), many_words), np.full(len(names), whole.max()), np.full(len(names), covered.max()),
     ]  # fmt: skip
-    return np.stack(columns, axis=1).astype(np.float32)
+    return np.stack(columns, axis=1).round(DIGITS).astype(np.float32)
 
 
 def _of_best(scores: NDArray[np.floating]) -> NDArray[np.floating]:

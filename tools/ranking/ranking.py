@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from tools.learned import DIGITS
 from tools.ranking.asked import asked_of
 from tools.ranking.bm25 import Lexical, Ranked, words_by_stem
 from tools.ranking.text import text_of
@@ -79,7 +80,7 @@ class Ranking:
         return [self._lexical.ranked(name, scores[name], asked.words) for name in best]
 
     def nearness(self, request: str, names: Iterable[str]) -> dict[str, float]:
-        """Return the cosine of the request and each of the tools, by the encoder that is shipped. Blocking.
+        """Return the cosine of the request and each of the tools, rounded, by the encoder that is shipped. Blocking.
 
         Raises:
             WeightsError: what was learned is missing or broken.
@@ -88,7 +89,8 @@ class Ranking:
 
         asked, space = vector_of(request), self._best_space() if self._specs else None
         made = space if space and space.encoder is sentence_encoder() else None
-        return {name: float(asked @ (made.row(name) if made else vector_of(self._texts[name]))) for name in names}
+        rows = {name: made.row(name) if made else vector_of(self._texts[name]) for name in names}
+        return {name: round(float(asked @ row), DIGITS) for name, row in rows.items()}
 
     def unknown_words(self, request: str) -> tuple[str, ...]:
         """Return the request's words that no tool knows in any form, in order."""

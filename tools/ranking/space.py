@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.learned import arrays_of
+from tools.learned import DIGITS, arrays_of
 from tools.ranking.asked import Asked
 from tools.ranking.bm25 import Lexical
 from tools.ranking.encoder import WEIGHTS, Encoder, Floats, sentence_encoder, static_encoder
@@ -91,13 +91,13 @@ class Space:
         names, rows = self.candidates(asked, lexical)
         if not names:
             return {}
-        margins = self._mix.scores(rows).astype(np.float64)
+        margins = self._mix.scores(rows).astype(np.float64).round(DIGITS)
         return dict(zip(names, (1 / (1 + np.exp(-margins))).tolist(), strict=True))
 
     def candidates(self, asked: Asked, lexical: Lexical) -> tuple[list[str], Floats]:
         """Return the candidates and their features."""
-        cosines = [np.einsum("ij,j->i", self.rows, self._vectors.of_request(text)) for text in asked.texts]
-        whole, part = cosines[0], np.maximum.reduce(cosines)  # einsum: no threads to wake, the same whoever runs beside
+        cosines = [self._cosines(text) for text in asked.texts]
+        whole, part = cosines[0], np.maximum.reduce(cosines)
         near = [*_largest(whole, BY_VECTOR), *(_largest(part, BY_PART) if len(asked.texts) > 1 else ())]
         floor = self.encoder.floor
         names = list(dict.fromkeys([*asked.best, *(self._names[at] for at in near if part[at] >= floor)]))
@@ -106,12 +106,19 @@ class Space:
         places = [self.place[name] for name in names]
         return names, features(names, asked, lexical, Cosines(whole[places], part[places]))
 
+    def _cosines(self, text: str) -> Floats:
+        """Return how near the request is to each tool, rounded."""
+        cosines: Floats = np.einsum("ij,j->i", self.rows, self._vectors.of_request(text))  # einsum wakes no threads
+        return cosines.round(DIGITS)
+
 
 def _largest(scores: Floats, many: int) -> NDArray[np.intp]:
-    """Return the places of the largest scores, in order of place."""
+    """Return the places of the largest scores, in order of place; of equal scores the first places."""
     if len(scores) <= many:
         return np.arange(len(scores))
-    return np.sort(np.argpartition(-scores, many)[:many])
+    least = np.partition(scores, -many)[-many]
+    above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+    return np.sort(np.concatenate([above, equal[: many - len(above)]]))
 
 
 @cache

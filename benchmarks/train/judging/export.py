@@ -7,6 +7,7 @@ import torch
 from onnx.numpy_helper import to_array
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
+from benchmarks.train.exact_products import exact_products
 from benchmarks.train.judging.training import Judge
 
 
@@ -29,7 +30,8 @@ def export(base: Path, weights: Path, target: Path) -> None:
         dynamo=False,
         opset_version=17,
     )
-    quantize_dynamic(str(whole), str(target), weight_type=QuantType.QInt8)
+    quantize_dynamic(str(whole), str(target), weight_type=QuantType.QInt8, per_channel=True)
+    exact_products(target)
     whole.unlink()
 
 
@@ -51,7 +53,7 @@ def restored(base: Path, exported: Path) -> Judge:
             known[stem] = weights
             continue
         node = reads[name]
-        while node.op_type != "Add":
+        while node.op_type != "Add" or not held.keys() & {*node.input}:
             node = reads[node.output[0]]
         bias = next(one for one in node.input if one in held)
         known[bias.removesuffix("bias") + "weight"] = weights.T
