@@ -13,11 +13,14 @@ from typing import Any
 
 from benchmarks.clients.agent_chat_ui import AGENT_CHAT_UI
 from benchmarks.clients.client import FEATURES, Client, checked
+from benchmarks.clients.codex import CODEX
 from benchmarks.clients.llm_client import LLM
 from benchmarks.clients.model import serve_model
+from benchmarks.clients.openai_client import OPENAI
+from benchmarks.clients.opencode import OPENCODE
 from benchmarks.clients.place import FILES, Place, UnavailableError
 
-CLIENTS: tuple[Client, ...] = (LLM, AGENT_CHAT_UI)
+CLIENTS: tuple[Client, ...] = (OPENCODE, CODEX, OPENAI, LLM, AGENT_CHAT_UI)
 
 
 def measure(client: Client, installed: Path) -> dict[str, Any]:

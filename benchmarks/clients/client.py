@@ -14,6 +14,7 @@ FEATURES = {
     "edit": "a call that waits is edited, and runs as edited",
     "reject": "a call that waits is rejected, and does not run",
     "question": "a question in words is answered",
+    "responses": "the same by `/v1/responses`, streamed",
     "client tools": "requests that carry the client's own tools are answered",
     "system prompt": "the client's system prompt reaches the model",
     "background": "titles, tags and suggestions are answered with no tool and no question",

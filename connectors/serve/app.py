@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -15,6 +15,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from connectors.clients import LOCAL, client_of
+from connectors.serve.background import Background, background_prompt
+from connectors.serve.background_answers import answer_background
 from connectors.serve.completions import ChatRequest, Completion
 from connectors.serve.config import ServeConfig
 from connectors.serve.conversing import Conversations, Heard, Over, Piece
@@ -31,6 +33,7 @@ from connectors.serve.protocol import (
 from connectors.serve.responses import ResponseFrame, ResponsesRequest
 from connectors.serve.threads import Scope
 from connectors.sessions import Sessions
+from models.model import Model
 from state.base import TokenUsage
 from state.context import MAX_PERSONA_CHARS, RoutingContext
 from state.errors import InputError
@@ -51,12 +54,19 @@ class Endpoint:
     """What the routes do."""
 
     def __init__(
-        self, sessions: Sessions, config: ServeConfig, started: RoutingContext, tokens: dict[str, str]
+        self,
+        sessions: Sessions,
+        config: ServeConfig,
+        started: RoutingContext,
+        tokens: dict[str, str],
+        model: Callable[[], Awaitable[Model | None]],
     ) -> None:
+        """`model` answers what is no turn: a client's own prompts."""
         self._conversations = Conversations(sessions)
         self._config = config
         self._started = started
         self._tokens = tokens
+        self._model = model
         self._running: set[asyncio.Task[None]] = set()
         self._noted: set[str] = set()
 
@@ -82,7 +92,9 @@ class Endpoint:
         asked = read_request(kind, await body_of(request))
         asked.check(strict=self._config.strict)
         self._note_tools(client, asked.client_tools)
-        pieces = self._apart(self._incoming(request, client, asked))
+        background = background_prompt(asked)
+        incoming = self._background(background, asked) if background else self._turn(request, client, asked)
+        pieces = self._apart(incoming)
         if not asked.stream:
             return await unless_gone(request, _whole(asked.frame(), pieces))
         first = await anext(pieces)
@@ -92,7 +104,13 @@ class Endpoint:
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
 
-    def _incoming(self, request: Request, client: str, asked: ModelRequest) -> Heard:
+    async def _background(self, prompt: Background, asked: ModelRequest) -> AsyncGenerator[Piece]:
+        """Answer a client's own prompt: no turn, no tool and no question."""
+        text, usage = await answer_background(prompt, asked.said, self._model)
+        yield text
+        yield Over(usage)
+
+    def _turn(self, request: Request, client: str, asked: ModelRequest) -> AsyncGenerator[Piece]:
         messages = asked.said
         said = spoken(messages)
         if not said or said[-1].role != "user":
@@ -106,7 +124,7 @@ class Endpoint:
         if len(persona) > MAX_PERSONA_CHARS:
             raise ApiError(f"the system prompt has {len(persona):,} characters: at most {MAX_PERSONA_CHARS:,} are read")
         rights = rights.model_copy(update={"persona": persona})
-        return Heard(scope, said[:-1], said[-1], last.words, last.files, rights)
+        return self._conversations.hear(Heard(scope, said[:-1], said[-1], last.words, last.files, rights))
 
     def _note_tools(self, client: str, number: int) -> None:
         """Log once for each client that its tools are ignored."""
@@ -135,13 +153,13 @@ class Endpoint:
             )
         return client or LOCAL
 
-    async def _apart(self, heard: Heard) -> AsyncGenerator[Piece]:
-        """Yield a turn's pieces while a task of its own runs it: whoever goes away stops it, in order."""
+    async def _apart(self, incoming: AsyncGenerator[Piece]) -> AsyncGenerator[Piece]:
+        """Yield an answer's pieces while a task of its own runs it: whoever goes away stops it, in order."""
         pieces: asyncio.Queue[Piece | Exception | None] = asyncio.Queue()
 
         async def run() -> None:
             try:
-                async with aclosing(self._conversations.hear(heard)) as told:
+                async with aclosing(incoming) as told:
                     async for piece in told:
                         pieces.put_nowait(piece)
                 pieces.put_nowait(None)

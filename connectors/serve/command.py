@@ -1,5 +1,6 @@
 """`packetgate serve`."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -49,8 +50,9 @@ def serve(
             check_guarded(listening, has_tokens=bool(tokens), table="serve", variable=TOKEN)
             async with open_sessions(settings, models) as sessions:
                 typer.echo(f"packetgate: http://{host}:{listening.getsockname()[1]}/v1", err=True)
-                endpoint = Endpoint(sessions, config, context, tokens)
-                decisions = Decisions(endpoint, lambda: models.get("prime"))
+                model = partial(models.get, "prime")
+                endpoint = Endpoint(sessions, config, context, tokens, model)
+                decisions = Decisions(endpoint, model)
                 route = Route("/v1/decisions", decisions.decide, methods=["POST"])
                 await serve_app(make_app(endpoint, allow_host or [], route), listening)
         return 0

@@ -83,6 +83,7 @@ class ModelRequest(Wire):
     user: Name | None = None
     safety_identifier: Name | None = None
     metadata: dict[str, Any] | None = None
+    client_metadata: dict[str, Any] | None = None
 
     @property
     def said(self) -> tuple[WireMessage, ...]:
@@ -93,6 +94,11 @@ class ModelRequest(Wire):
     def client_tools(self) -> int:
         """How many tools the client offers."""
         return 0 if self.tool_choice == "none" else len(self.tools or ())
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether the client leaves it to the model to call its tools; one that must be called is a form of answer."""
+        return self.client_tools > 0 and not isinstance(self.tool_choice, dict)
 
     @property
     def conversation_id(self) -> str:

@@ -1,0 +1,48 @@
+"""opencode, the coding agent: `opencode run`, which asks for a title by itself."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+from benchmarks.clients.client import Client
+from benchmarks.clients.model import TITLE
+from benchmarks.clients.place import Place, from_npm, run
+
+
+def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
+    """Yield which features work."""
+    program = str(place.installed / "node_modules" / ".bin" / "opencode")
+    home = place.folder / "opencode"
+    home.mkdir()
+    variables = {"HOME": str(home), "XDG_CONFIG_HOME": "", "XDG_DATA_HOME": "", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+    variables |= {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_CONFIG": str(home / "opencode.json")}
+    with place.serve() as url:
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": url, "apiKey": "none"},
+            "models": {"packetgate": {"name": "Packetgate"}},
+        }
+        config = {"provider": {"packetgate": provider}, "model": "packetgate/packetgate", "share": "disabled"}
+        (home / "opencode.json").write_text(json.dumps(config))
+
+        def say(words: str, *options: str) -> str:
+            return run([program, "run", *options, words], place.work, variables)
+
+        first = say("What does plan.txt say?")
+        yield "answer", "Call Ann" in first or first
+        yield "client tools", "Call Ann" in first or first
+        yield "system prompt", place.model.was_told("You are opencode")
+        second = say("And what does later.txt say?", "--continue")
+        yield "second turn", "Water the plants" in second or second
+        asked = say('Append "Post the letter" to plan.txt', "--continue")
+        waits = "(question " in asked and "letter" not in (place.work / "plan.txt").read_text()
+        done = say("yes", "--continue")
+        yield "approval", (waits and "Post the letter" in (place.work / "plan.txt").read_text()) or f"{asked} {done}"
+        with closing(sqlite3.connect(home / ".local" / "share" / "opencode" / "opencode.db")) as database:
+            titles = [str(row[0]) for row in database.execute("SELECT title FROM session")]
+        sessions = place.sessions()
+        yield "background", (titles == [TITLE] and sessions == 1) or f"titles {titles}, {sessions} conversations"
+
+
+OPENCODE = Client("opencode", "npm opencode-ai", lambda folder: from_npm("opencode-ai", folder), drive)

@@ -1,0 +1,159 @@
+"""Which requests are no message of a user: a client's own prompts for titles, tags, suggestions and completions.
+
+Such a prompt quotes a conversation, or comes after one, and says what to write about it and how short. It holds no new
+words of the user. It is recognised by that shape, in whatever words: `TASK`, `ABOUT` and `FORM` are all the words that
+are looked for. Where the prompt itself names a file, an address or an order to do something, it is a user's message.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.serve.background_words import (
+    ABOUT,
+    BLOCK,
+    CALL_FORM,
+    EXAMPLE,
+    FENCE,
+    FILL_IN,
+    FORM,
+    HISTORY_TAG,
+    HOLE,
+    JSON,
+    JSON_ROLE,
+    LABEL,
+    LAST_FENCE,
+    ORDER,
+    PLACE,
+    QUOTED,
+    STRICT,
+    TASK,
+    THIS,
+)
+from connectors.serve.protocol import ModelRequest, WireMessage
+
+HEAD_CHARS = 600
+"""Of a system prompt, the part that must already say that writing titles or the like is all that it is for."""
+ORDER_CHARS = 2_000
+"""The longest instruction about a conversation that is sent as messages, rather than quoted."""
+
+
+@dataclass(frozen=True)
+class Background:
+    """A client's own prompt."""
+
+    instruction: str
+    """What the client asks for, without what it quotes."""
+    quoted: str
+    """What it asks it about."""
+
+
+def background_prompt(asked: ModelRequest) -> Background | None:
+    """Return a request as a client's own prompt; None for a message of a user."""
+    messages = [one for one in asked.said if one.role != "tool"]
+    system = "\n".join(one.words for one in messages if one.role in {"system", "developer"})
+    spoken = [one for one in messages if one.role in {"user", "assistant"}]
+    after = _last_turn(spoken)
+    words = "\n".join(one.words for one in after)
+    quote = _quoted(words)
+    outside, quoted = quote or (words, words)
+    if _says_so(asked.metadata) or _says_so(asked.client_metadata):
+        return Background(f"{system}\n{outside}", quoted)
+    if messages and messages[-1].role in {"system", "developer"} and len(spoken) > 1:
+        last = messages[-1].words
+        return Background(last, _as_text(spoken)) if TASK.search(last) else None
+    if FILL_IN.match(words) or (HOLE.search(words) and TASK.search(f"{system}\n{outside}")):
+        return Background(f"{system}\n{outside}", "")
+    if quote and (_is_task(outside) or (JSON.search(system) and not _is_order(outside))):
+        return Background(f"{system}\n{outside}", quoted)
+    if asked.offers_tools:
+        return None
+    if len(spoken) == 1 and CALL_FORM.search(system):
+        return Background(system, words)
+    first, _, rest = words.partition("\n\n")
+    if len(spoken) == 1 and rest.strip() and ABOUT.search(first) and _is_task(first):
+        return Background(f"{system}\n{first}", rest)
+    head = _without_blocks(system)[:HEAD_CHARS]
+    if len(after) == len(spoken) and TASK.search(head) and ABOUT.search(f"{head}\n{outside}") and FORM.search(system):
+        return Background(system, quoted if quote else words)
+    is_after_conversation = len(spoken) > len(after) and len(words) <= ORDER_CHARS
+    if is_after_conversation and THIS.search(words) and STRICT.search(words) and _is_task(words):
+        return Background(words, _as_text(spoken[: -len(after)]))
+    return None
+
+
+def _last_turn(spoken: Sequence[WireMessage]) -> Sequence[WireMessage]:
+    """Return the messages after the assistant's last."""
+    answered = [at for at, one in enumerate(spoken) if one.role == "assistant"]
+    return spoken[answered[-1] + 1 :] if answered else spoken
+
+
+def _says_so(metadata: Mapping[str, Any] | None) -> bool:
+    """Whether a client names a task that is no turn: Open WebUI and Codex have a field for it."""
+    for name, value in (metadata or {}).items():
+        if name in {"task", "request_kind"} and isinstance(value, str) and value not in {"", "turn", "chat", "user"}:
+            return True
+        if isinstance(value, str) and value.startswith("{") and "request_kind" in value:
+            try:
+                inner = json.loads(value)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(inner, dict) and _says_so(inner):
+                return True
+    return False
+
+
+def _is_task(outside: str) -> bool:
+    """Whether words say what to write about a conversation and in which form, and nothing else to do."""
+    has_task = TASK.search(EXAMPLE.sub(" ", outside)) is not None and FORM.search(outside) is not None
+    return (has_task or JSON.search(outside) is not None) and not _is_order(outside)
+
+
+def _is_order(words: str) -> bool:
+    """Whether words name a place outside the conversation, or something to do there."""
+    plain = EXAMPLE.sub(" ", words)
+    return PLACE.search(plain) is not None or ORDER.search(plain) is not None
+
+
+def _quoted(words: str) -> tuple[str, str] | None:
+    """Return (the words around a quoted conversation, the conversation); None where none is quoted."""
+    blocks = [found for found in BLOCK.finditer(words) if HISTORY_TAG.search(found[1]) or _is_conversation(found[2])]
+    if blocks:
+        return _without_blocks(words), "\n".join(found[2].strip() for found in blocks)
+    for found in FENCE.finditer(words):
+        if _is_conversation(found[2]):
+            return f"{words[: found.start()]}\n{words[found.end() :]}", found[2].strip()
+    if words.lstrip().startswith(("[", "{")) and JSON_ROLE.search(words):
+        return "", words
+    if _is_conversation(words):
+        return _around(words)
+    last = QUOTED.search(words) or LAST_FENCE.search(words)
+    return (words[: last.start()], last[1]) if last else None
+
+
+def _is_conversation(text: str) -> bool:
+    """Whether two speak in it, as messages in JSON or lines after the name of a role."""
+    roles = {found[1].lower() for found in JSON_ROLE.finditer(text)}
+    if roles:
+        return True
+    sides = {"user" if found["user"] else "other" for found in LABEL.finditer(text)}
+    return len(sides) == 2
+
+
+def _around(words: str) -> tuple[str, str]:
+    """Return (the words before and after a conversation, the conversation)."""
+    marks = [*LABEL.finditer(words)] or [*JSON_ROLE.finditer(words)]
+    start, last = marks[0].start(), marks[-1].end()
+    rest = words[last:]
+    tail = rest.rfind("\n\n")
+    after = rest[tail:] if tail >= 0 and (TASK.search(rest[tail:]) or ORDER.search(rest[tail:])) else ""
+    return f"{words[:start].rstrip('[{ ')}\n{after}", words[start : len(words) - len(after)]
+
+
+def _without_blocks(text: str) -> str:
+    return BLOCK.sub(" ", text)
+
+
+def _as_text(messages: Sequence[WireMessage]) -> str:
+    return "\n".join(f"{one.role}: {one.words}" for one in messages)

@@ -1,0 +1,122 @@
+"""The words and marks by which a client's own prompts are recognised: all of them are here.
+
+Each name is a regular expression, made of a list. `THING` is what such a prompt asks for, `ABOUT` what it is about, and
+`FORM` how its answer must look. In languages other than English, where the order of words differs, a word of
+`THING_ELSEWHERE` stands for verb and object.
+"""
+
+import re
+
+MAKE = (
+    "generat", "creat", "writ", "giv", "provid", "suggest", "propos", "produc", "return", "respond with", "reply with",
+    "answer with", "output", "extract", "craft", "make", "determin", "identify", "come up with", "predict", "assign",
+    "invent", "pick", "choos",
+)  # fmt: skip
+THING = (
+    "titles?", "headings?", "headlines?", "subject lines?", "names?", "tags?", "labels?", "keywords?", "key words",
+    "categor(?:y|ies)", "topics?", "themes?", "follow[- ]?ups?", "suggestions?", "summar(?:y|ies)", "recap", "queries",
+    "descriptions?", "emojis?", "continuations?", "completions?", "standalone questions?",
+    r"(?:next|suggested|related|relevant|possible|search|likely|useful) "
+    r"(?:questions?|messages?|prompts?|quer\w+|repl\w+)",
+)  # fmt: skip
+THING_ELSEWHERE = (
+    "titel", "überschrift", "schlagw", "zusammenfass", "titre", "étiquette", "mots-clés", "résum", "t[íi]tulo",
+    "etiqueta", "resum", "titolo", "riassu", "tytuł", "заголов", "назван", "тег", "резюм", "标题", "標題", "题目",
+    "标签", "標籤", "总结", "總結", "摘要", "概括", "タイトル", "件名", "要約", "タグ", "제목", "요약", "태그",
+)  # fmt: skip
+REWORK = (
+    "summari[sz]",
+    "condens",
+    "recap",
+    "auto-?complet",
+    "categori[sz]",
+    "classif",
+    "re?phras",
+    "renam",
+    "tag",
+    "titl",
+)
+TALK = ("chats?", "conversations?", "dialog(?:ue)?s?", "discussions?", "threads?", "exchange", "session")
+TALK_ELSEWHERE = (
+    "unterhaltung", "gespräch", "verlauf", "échange", "conversación", "charla", "conversa", "conversazione",
+    "对话", "對話", "会话", "會話", "聊天", "会話", "対話", "チャット", "대화", "разговор", "диалог", "бесед", "чат",
+)  # fmt: skip
+ONLY = (
+    r"\{\s*\"?\w+\"?\s*:", r"\bjson\b", r"\b(?:only|solely|exclusively|nothing else|just the)\b",
+    r"\b(?:do not|don't|no|without|avoid|never|omit\w*)\b[^.\n]{0,60}\b(?:quot|punctuation|period|emoji|expla"
+    r"|preamble|markdown|formatting|prefix|additional|extra|lead-in)",
+    r"\b(?:nur|seulement|uniquement|sólo|solo|soltanto|только)\b", "只", "仅", "僅", "不要", "不需要", "のみ", "だけ",
+)  # fmt: skip
+LENGTH = (
+    r"\b\d{1,3}\b", r"\b(?:no (?:more|longer) than|at most|concise|short|brief|max(?:imum)?|your task is)\b",
+    r"(?:^|\n)[^\n]{1,40}[:\N{FULLWIDTH COLON}]\s*$",
+)  # fmt: skip
+USER = (
+    "user", "human", "customer", "me", "q", "question", "prompt", "nutzer", "benutzer", "utilisateur", "usuario",
+    "utente", "用户", "用戶", "ユーザー?", "사용자", "пользователь",
+)  # fmt: skip
+OTHER = (
+    "assistant", "ai", "bot", "model", "llm", "chatgpt", "gpt", "agent", "a", "answer", "response", "reply",
+    "assistent", "asistente", "assistente", "助手", "アシスタント", "어시스턴트", "ассистент",
+)  # fmt: skip
+DO = (
+    "save", "store", "send", "e-?mail", "post", "publish", "upload", "delete", "commit", "push", "book", "schedule",
+    "append", "insert", "run", "execute", "install", "download", "attach", "put", "add", "file",
+    "create an? (?:issue|ticket|event|file|note|page|task|reminder)",
+)  # fmt: skip
+"""What a user orders, and a client never does about a conversation."""
+
+
+def any_of(*lists: tuple[str, ...]) -> str:
+    """Return the alternatives as one expression."""
+    return f"(?:{'|'.join(one for each in lists for one in each)})"
+
+
+def _compiled(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+TASK = _compiled(
+    rf"\b{any_of(MAKE)}\w*\b(?:[^\w.!?\n]+[\w'-]+){{0,6}}?[^\w.!?\n]+{any_of(THING)}\b",
+    rf"\b{any_of(THING)} (?:generator|writer|maker|creator)",
+    rf"\b{any_of(REWORK)}\w*(?: \w+){{0,4}} (?:this|the|our|your|a|an|in|as|into|above|below|following|users?)\b",
+    r"\b(?:continue|complete) (?:the|this|my) (?:\w+ ){0,3}(?:text|message|prompt|code|sentence|line|input)",
+    rf"\b(?:title|summary|tags|topic)s?\b[^.\n]{{0,40}}(?:of|for|that|to) [^.\n]{{0,30}}\b{any_of(TALK)}\b",
+    r"\byour task is\b|\bauto-?complet\w*|\bhole filler\b",
+    any_of(THING_ELSEWHERE),
+)
+ABOUT = _compiled(rf"\b(?:{any_of(TALK)}|messages?|transcripts?)\b", any_of(TALK_ELSEWHERE))
+THIS = _compiled(
+    rf"\b(?:this|our|the|above|following|below) (?:whole |entire )?{any_of(TALK)}(?: history)?\b",
+    any_of(TALK_ELSEWHERE),
+)
+"""This very conversation, as a message in it names it."""
+STRICT = _compiled(any_of(ONLY))
+FORM = _compiled(any_of(ONLY, LENGTH))
+LABEL = re.compile(
+    rf"^[\W_]*(?:(?P<user>{any_of(USER)})|(?P<other>{any_of(OTHER)}))(?: ?message| said)?"
+    r"[*_\])>|\s]*[:\N{FULLWIDTH COLON}]",
+    re.IGNORECASE | re.MULTILINE,
+)
+ORDER = _compiled(rf"(?:^|[.!?;,:]\s+|\n[\W\d]*|\band\s+|\bthen\s+|\bplease\s+|\bto\s+){any_of(DO)}\b")
+PLACE = re.compile(r"(?<![\w/])(?:[\w~.-]*/)*[\w-]+\.[A-Za-z]\w{0,5}(?![\w.(])|\w@\w|://|(?<!\w)[~.]?/\w|(?<!\w)[#@]\w")
+"""A file, a path, an address, a channel."""
+EXAMPLE = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]|^\W*(?:example|e\.g\.|i\.e\.).*$", re.IGNORECASE | re.MULTILINE)
+JSON = re.compile(r"\{\s*\"\w+\"\s*:")
+CALL_FORM = re.compile(r"\"tool_calls\"\s*:\s*\[")
+"""How Open WebUI asks, beside the turn, which of its own tools to call."""
+FILL_IN = re.compile(
+    r"\s*<\|?(?:fim_|fim-)?(?:prefix|begin|pre|suffix)\b[\w-]*\|?>|\s*<\|?fim[\w\u2581-]*\|?>", re.IGNORECASE
+)
+HOLE = re.compile(
+    r"<\|?(?:fim|prefix|suffix|cursor|pre|suf|mid|hole|completion|fill)[\w-]*\|?/?>|\{\{\s*(?:hole|fill)\w*",
+    re.IGNORECASE,
+)
+HISTORY_TAG = re.compile(r"hist|conv|chat|messages|transcript|dialog|discussion|thread", re.IGNORECASE)
+BLOCK = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>(.*?)</\1\s*>", re.DOTALL)
+FENCE = re.compile(r"(`{3,}|~{3,}|\"{3}|-{3,}\n|={3,}\n)(.*?)\1", re.DOTALL)
+QUOTED = re.compile(
+    r"[\"\N{LEFT DOUBLE QUOTATION MARK}«「]([^\n].*)[\"\N{RIGHT DOUBLE QUOTATION MARK}»」]\s*$", re.DOTALL
+)
+LAST_FENCE = re.compile(r"(?:`{3}|\"{3})(?:\w*\n)?(.*?)(?:`{3}|\"{3})\s*$", re.DOTALL)
+JSON_ROLE = re.compile(r"[\"']?\brole[\"']?\s*[:=]\s*[\"'](user|human|assistant|ai|model)\b", re.IGNORECASE)
