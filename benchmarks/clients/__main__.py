@@ -16,11 +16,12 @@ from benchmarks.clients.client import FEATURES, Client, checked
 from benchmarks.clients.codex import CODEX
 from benchmarks.clients.llm_client import LLM
 from benchmarks.clients.model import serve_model
+from benchmarks.clients.open_webui import OPEN_WEBUI
 from benchmarks.clients.openai_client import OPENAI
 from benchmarks.clients.opencode import OPENCODE
 from benchmarks.clients.place import FILES, Place, UnavailableError
 
-CLIENTS: tuple[Client, ...] = (OPENCODE, CODEX, OPENAI, LLM, AGENT_CHAT_UI)
+CLIENTS: tuple[Client, ...] = (OPEN_WEBUI, OPENCODE, CODEX, OPENAI, LLM, AGENT_CHAT_UI)
 
 
 def measure(client: Client, installed: Path) -> dict[str, Any]:

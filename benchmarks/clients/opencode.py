@@ -27,7 +27,7 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         (home / "opencode.json").write_text(json.dumps(config))
 
         def say(words: str, *options: str) -> str:
-            return run([program, "run", *options, words], place.work, variables)
+            return run([program, "run", *options, *words.split()], place.work, variables)  # it quotes what has spaces
 
         first = say("What does plan.txt say?")
         yield "answer", "Call Ann" in first or first

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -125,6 +126,12 @@ def run(command: Sequence[str], folder: Path, variables: Mapping[str, str], with
     if done.returncode:
         raise InputError(f"{Path(command[0]).name} failed: {(done.stderr or done.stdout).strip()[-400:]}")
     return done.stdout
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def from_npm(package: str, folder: Path) -> str:

@@ -24,6 +24,8 @@ from connectors.serve.background_words import (
     JSON_ROLE,
     LABEL,
     LAST_FENCE,
+    OPEN_LABEL,
+    OPEN_TAG,
     ORDER,
     PLACE,
     QUOTED,
@@ -63,7 +65,7 @@ def background_prompt(asked: ModelRequest) -> Background | None:
     if messages and messages[-1].role in {"system", "developer"} and len(spoken) > 1:
         last = messages[-1].words
         return Background(last, _as_text(spoken)) if TASK.search(last) else None
-    if FILL_IN.match(words) or (HOLE.search(words) and TASK.search(f"{system}\n{outside}")):
+    if FILL_IN.match(words) or (HOLE.search(words) and (OPEN_TAG.search(words) or TASK.search(f"{system}\n{outside}"))):
         return Background(f"{system}\n{outside}", "")
     if quote and (_is_task(outside) or (JSON.search(system) and not _is_order(outside))):
         return Background(f"{system}\n{outside}", quoted)
@@ -146,8 +148,10 @@ def _around(words: str) -> tuple[str, str]:
     marks = [*LABEL.finditer(words)] or [*JSON_ROLE.finditer(words)]
     start, last = marks[0].start(), marks[-1].end()
     rest = words[last:]
-    tail = rest.rfind("\n\n")
-    after = rest[tail:] if tail >= 0 and (TASK.search(rest[tail:]) or ORDER.search(rest[tail:])) else ""
+    label, tail = OPEN_LABEL.search(rest), rest.rfind("\n\n")
+    after = label[0] if label else rest[tail:] if tail >= 0 else ""
+    if not label and not TASK.search(after) and not ORDER.search(after):
+        after = ""
     return f"{words[:start].rstrip('[{ ')}\n{after}", words[start : len(words) - len(after)]
 
 

@@ -48,7 +48,8 @@ ONLY = (
     r"\b(?:nur|seulement|uniquement|sólo|solo|soltanto|только)\b", "只", "仅", "僅", "不要", "不需要", "のみ", "だけ",
 )  # fmt: skip
 LENGTH = (
-    r"\b\d{1,3}\b", r"\b(?:no (?:more|longer) than|at most|concise|short|brief|max(?:imum)?|your task is)\b",
+    r"(?<![\dA-Za-z.])\d{1,3}(?![\dA-Za-z.])",
+    r"\b(?:no (?:more|longer) than|at most|concise|short|brief|max(?:imum)?|your task is)\b",
     r"(?:^|\n)[^\n]{1,40}[:\N{FULLWIDTH COLON}]\s*$",
 )  # fmt: skip
 USER = (
@@ -113,7 +114,10 @@ HOLE = re.compile(
     re.IGNORECASE,
 )
 HISTORY_TAG = re.compile(r"hist|conv|chat|messages|transcript|dialog|discussion|thread", re.IGNORECASE)
-BLOCK = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>(.*?)</\1\s*>", re.DOTALL)
+BLOCK = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>((?:(?!<\1[\s>]).)*?)</\1\s*>", re.DOTALL)
+OPEN_TAG = re.compile(r"<[A-Za-z][\w-]*>\s*$")
+"""Where a model is to go on."""
+OPEN_LABEL = re.compile(r"\n[^\n]{1,40}[:\N{FULLWIDTH COLON}]\s*$")
 FENCE = re.compile(r"(`{3,}|~{3,}|\"{3}|-{3,}\n|={3,}\n)(.*?)\1", re.DOTALL)
 QUOTED = re.compile(
     r"[\"\N{LEFT DOUBLE QUOTATION MARK}«「]([^\n].*)[\"\N{RIGHT DOUBLE QUOTATION MARK}»」]\s*$", re.DOTALL

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from connectors.asking import Continue, Reply, Say, Turn
 from connectors.serve.protocol import Said
 from connectors.serve.questions import is_question, reply_in, written
-from connectors.serve.threads import Point, Scope, Threads
+from connectors.serve.threads import Point, Scope, Threads, settled
 from connectors.sessions import AnswerPiece, Sessions, SessionState
 from connectors.turn import Asked, Finished, Waiting, run_turn
 from models.markup.stripping import strip_markup
@@ -98,6 +98,7 @@ class Conversations:
     async def _turn(self, heard: Heard, point: Point | None, state: SessionState | None) -> tuple[str, Turn]:
         """Return the session that a request goes to, and what it is there."""
         request = TurnRequest(origin=CHANNEL, person=heard.scope.person, way_out=WAY_OUT)
+        answered = settled(heard.history)
         if point and state and point.question_id:
             if state.question is not None:
                 if not state.may_go_on(heard.rights):
@@ -111,11 +112,13 @@ class Conversations:
                 return point.session, Continue()
         elif point and state and not await self._is_busy(point.session):
             if state.packet.header.packet_id == point.packet_id and not state.is_unfinished:
-                return point.session, Say(heard.words, request, follows=point.packet_id, files=heard.files)
+                added = tuple(_told(heard.history[len(answered) :], ()))
+                follows = point.packet_id
+                return point.session, Say(heard.words, request, history=added, follows=follows, files=heard.files)
             same = state.packet.content.original_prompt == heard.words.strip()
             if _stopped_after(point, state) and (same or await self.sessions.has_begun(state.packet)):
                 return point.session, Continue()
-        if heard.history and is_question(heard.history[-1].text) and is_reply(heard.words):
+        if answered and is_question(answered[-1].text) and is_reply(heard.words):
             raise RequestError(NOT_WAITING)
         whole = (*heard.history, heard.said)
         for session in await self._threads.begun(heard.scope, whole):

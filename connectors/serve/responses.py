@@ -36,7 +36,12 @@ class ResponsesRequest(ModelRequest):
     def refused(self) -> str:
         """Return the first field with a value that would be answered otherwise than it is meant."""
         kind = ((self.text or {}).get("format") or {}).get("type", "text")
-        fields = {"background": self.background, "conversation": self.conversation, "prompt": self.prompt}
+        fields = {
+            "previous_response_id": self.previous_response_id,
+            "background": self.background,
+            "conversation": self.conversation,
+            "prompt": self.prompt,
+        }
         return next((name for name, value in fields.items() if value), "text.format" if kind != "text" else "")
 
     def frame(self) -> "ResponseFrame":

@@ -61,8 +61,12 @@ class Threads:
         self._store: BaseStore = store
 
     async def find(self, scope: Scope, history: Sequence[Said]) -> Point | None:
-        """Return the point that a history has come to; None where there is none, or more than one session has."""
-        if not history or history[-1].role != "assistant":
+        """Return the point that a history has come to; None where there is none, or more than one session has.
+
+        What a client adds of its own after the last answer, such as the date, changes nothing of that.
+        """
+        history = settled(history)
+        if not history:
             return None
         for said in (history, history[-1:]):
             found = await self._store.asearch((*CONVERSATIONS, _digest(scope, said)), limit=2)
@@ -109,6 +113,12 @@ class Threads:
 
     async def _put(self, digest: str, point: Point) -> None:
         await self._store.aput((*CONVERSATIONS, digest), point.session, asdict(point), index=False)
+
+
+def settled(history: Sequence[Said]) -> Sequence[Said]:
+    """Return a history up to its last answer."""
+    answered = [at for at, one in enumerate(history) if one.role == "assistant"]
+    return history[: answered[-1] + 1] if answered else ()
 
 
 def _digest(scope: Scope, history: Sequence[Said]) -> str:

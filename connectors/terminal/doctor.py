@@ -22,7 +22,7 @@ from state.sections import ServerHealth
 from tools.builtin.failures import ToolFailure
 from tools.builtin.sandbox import Sandbox
 from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.preferences import Preferences, load_preferences
+from tools.catalogue.preferences import Preferences, load_preferences, read_file
 from tools.servers.config import McpConfig, Remark, load_config
 
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
@@ -70,6 +70,7 @@ async def _process(settings: Settings) -> list[Finding]:
         Finding("ok", "packages", ", ".join(f"{name} {version(name)}" for name in PACKAGES)),
         _full_text_search(),
         await _sessions(settings),
+        *_serve(settings.preferences_path),
     ]
 
 
@@ -81,6 +82,17 @@ def _run_settings(settings: Settings) -> tuple[list[Finding], RoutingContext]:
         return [Finding("bad", "preferences", str(error))], RoutingContext()
     how = f"{len(found.sources)} of {len(RoutingContext.model_fields)} set; `packetgate settings` shows from where"
     return [Finding("ok", "settings", how)] if found.sources else [], found.context
+
+
+def _serve(path: Path | None) -> list[Finding]:
+    """Return what `packetgate serve` does with a client's tools; a file that cannot be read is told elsewhere."""
+    try:
+        table = read_file(path).get("serve", {}) if path else {}
+    except ConfigError:
+        return []
+    strict = isinstance(table, dict) and table.get("strict") is True
+    how = "refused" if strict else "ignored (strict = true under [serve] in packetgate.toml refuses them)"
+    return [Finding("ok", "serve", f"tools that a chat client sends are {how}; only those of mcp.json run")]
 
 
 def _full_text_search() -> Finding:

@@ -1,0 +1,155 @@
+"""Open WebUI, the chat front end: its own server, spoken to as its page does, with titles, tags and follow-ups on.
+
+It is installed without PyTorch and what needs it (local embeddings, speech), which chats do not use.
+"""
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from benchmarks.clients.client import Client
+from benchmarks.clients.model import NEXT, TAG, TITLE
+from benchmarks.clients.place import Place, free_port, from_pypi, running
+from state.errors import InputError
+
+HEAVY = (
+    "accelerate", "colbert-ai", "einops", "faster-whisper", "opencv-python-headless", "playwright", "pypandoc",
+    "rapidocr", "sentence-transformers",
+)  # fmt: skip
+"""What it lists and chats do not need: PyTorch comes with it."""
+PATIENCE_S = 120
+
+
+def install(folder: Path) -> str:
+    """Install it without what needs PyTorch, and return its version."""
+    overrides = folder.with_name("open-webui-overrides.txt")
+    overrides.parent.mkdir(parents=True, exist_ok=True)
+    overrides.write_text("".join(f"{name}; sys_platform == 'never'\n" for name in HEAVY))
+    return from_pypi("open-webui", folder, "--overrides", str(overrides), "open-webui")
+
+
+@dataclass
+class Page:
+    """What the page of a chat knows and sends."""
+
+    url: str
+    token: str = ""
+    chat: str = ""
+    last: str | None = None
+    """The id of the last answer."""
+    said: list[dict[str, str]] = field(default_factory=list)
+    messages: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def call(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Ask the server, as JSON."""
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"}
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(urllib.request.Request(self.url + path, data, headers), timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def open(self) -> None:
+        """Sign in, and begin a chat."""
+        self.token = self.call("/api/v1/auths/signin", {"email": "", "password": ""})["token"]
+        blank = {"title": "New Chat", "models": ["packetgate"], "history": {"messages": {}, "currentId": None}}
+        self.chat = self.call("/api/v1/chats/new", {"chat": blank})["id"]
+
+    def say(self, words: str, *, first: bool = False) -> str:
+        """Say something, and return the answer once the server has stored it."""
+        user, answer = str(uuid4()), str(uuid4())
+        self.said.append({"role": "user", "content": words})
+        message = {"id": user, "parentId": self.last, "childrenIds": [answer], "role": "user", "content": words}
+        background = {"title_generation": first, "tags_generation": first, "follow_up_generation": True}
+        self.call(
+            "/api/chat/completions",
+            {
+                "stream": True,
+                "model": "packetgate",
+                "messages": [{"role": "system", "content": "Speak like a pirate."}, *self.said],
+                "params": {},
+                "features": {},
+                "chat_id": self.chat,
+                "id": answer,
+                "parent_id": user,
+                "user_message": message,
+                "session_id": str(uuid4()),
+                "background_tasks": background,
+            },
+        )
+        stored = self.until(lambda: self._stored(answer), f"an answer to {words!r}")
+        self.last = answer
+        self.said.append({"role": "assistant", "content": stored["content"]})
+        return str(stored["content"])
+
+    def _stored(self, message: str) -> dict[str, Any] | None:
+        found = self.call(f"/api/v1/chats/{self.chat}")["chat"]["history"]["messages"].get(message, {})
+        return found if found.get("done") else None
+
+    def until(self, wanted: Any, what: str) -> Any:
+        """Return what is wanted once it is there.
+
+        Raises:
+            InputError: it was not there in time.
+        """
+        ends = time.monotonic() + PATIENCE_S
+        while not (found := wanted()):
+            if time.monotonic() > ends:
+                raise InputError(f"Open WebUI has not stored {what}")
+            time.sleep(0.3)
+        return found
+
+    def told(self) -> tuple[Any, Any, Any]:
+        """Return the chat's title, its tags, and the suggestions under the last answer."""
+        chat = self.call(f"/api/v1/chats/{self.chat}")
+        last = chat["chat"]["history"]["messages"].get(self.last, {})
+        return chat["title"], chat.get("meta", {}).get("tags"), last.get("followUps")
+
+
+def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
+    """Yield which features work."""
+    with place.serve() as url:
+        variables = {
+            "DATA_DIR": str(place.folder / "open-webui"),
+            "WEBUI_AUTH": "False",
+            "WEBUI_SECRET_KEY": "none",
+            "OFFLINE_MODE": "True",
+            "ENABLE_OLLAMA_API": "False",
+            "OPENAI_API_BASE_URL": url,
+            "OPENAI_API_KEY": "none",
+            "RAG_EMBEDDING_ENGINE": "openai",
+        }
+        port = str(free_port())
+        program = [str(place.installed / "bin" / "open-webui"), "serve", "--host", "127.0.0.1", "--port", port]
+        log, ready = place.folder / "open-webui.log", "scheduler_worker_loop|Application startup complete"
+        with running(program, place.folder, variables, log=log, ready=ready, within=600):
+            page = Page(f"http://127.0.0.1:{port}")
+            page.open()
+            yield from _features(place, page)
+
+
+def _features(place: Place, page: Page) -> Iterator[tuple[str, bool | str]]:
+    first = page.say("What does plan.txt say?", first=True)
+    yield "answer", "Call Ann" in first or first
+    yield "client tools", "Call Ann" in first or first
+    yield "system prompt", place.model.was_told("pirate")
+    right = (TITLE, [TAG], [NEXT])
+    try:
+        page.until(lambda: page.told() == right, "titles, tags and follow-ups")
+    except InputError:
+        yield "background", str(page.told())
+    else:
+        sessions = place.sessions()
+        yield "background", sessions == 1 or f"{sessions} conversations"
+    second = page.say("And what does later.txt say?")
+    yield "second turn", ("Water the plants" in second and place.sessions() == 1) or second
+    asked = page.say('Append "Post the letter" to plan.txt')
+    waits = "(question " in asked and "letter" not in (place.work / "plan.txt").read_text()
+    done = page.say("yes")
+    yield "approval", (waits and "Post the letter" in (place.work / "plan.txt").read_text()) or f"{asked} {done}"
+
+
+OPEN_WEBUI = Client("Open WebUI", "PyPI open-webui", install, drive)
