@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.clients.client import FEATURES
 from benchmarks.plots import FOLDER, PLOTS, drawn
 from benchmarks.results_kept import Result, keep, read
 from benchmarks.safety.figures import AT_LEAST, GOALS
@@ -267,6 +268,19 @@ def proxy_listed(result: Result) -> Iterator[str]:
     yield _row("mean", "", "", _percent(statistics.fmean(line["listed"] for line in sets)))
 
 
+def clients(result: Result) -> Iterator[str]:
+    """Yield which features of each chat client work in front of Packetgate."""
+    yield from _head("client", "version", *FEATURES)
+    for line in (line for run in result.runs for line in run.printed):
+        found = line.get("features", {})
+        works = (found.get(name, "").partition(":")[0] or NOT_THERE for name in FEATURES)
+        why = "not available" if "unavailable" in line else line["version"]
+        yield _row(line["name"], why, *works)
+
+
+NOT_THERE = "\N{EN DASH}"
+"""What the cell of a feature says that a client does not have."""
+
 TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "ranking": ("ranking", ranking),
     "ranking, short": ("ranking", ranking_short),
@@ -283,6 +297,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "everyday, short": ("everyday", everyday_short),
     "proxy": ("proxy", proxy),
     "proxy, listed": ("proxy", proxy_listed),
+    "clients": ("clients", clients),
+    "clients, short": ("clients", clients),
     "safety": ("safety", safety),
     "safety, short": ("safety", safety_short),
 }
