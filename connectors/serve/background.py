@@ -6,16 +6,18 @@ are looked for. Where the prompt itself names a file, an address or an order to 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from connectors.serve.background_words import (
     ABOUT,
+    ASKED_BEFORE,
     BLOCK,
     CALL_FORM,
     EXAMPLE,
     FENCE,
+    FIELD,
     FILL_IN,
     FORM,
     HISTORY_TAG,
@@ -27,11 +29,14 @@ from connectors.serve.background_words import (
     OPEN_LABEL,
     OPEN_TAG,
     ORDER,
+    OTHER_TAG,
     PLACE,
     QUOTED,
     STRICT,
+    STRICT_OR_SHORT,
     TASK,
     THIS,
+    USER_TAG,
 )
 from connectors.serve.protocol import ModelRequest, WireMessage
 
@@ -73,9 +78,15 @@ def background_prompt(asked: ModelRequest) -> Background | None:
         return None
     if len(spoken) == 1 and CALL_FORM.search(system):
         return Background(system, words)
-    first, _, rest = words.partition("\n\n")
-    if len(spoken) == 1 and rest.strip() and ABOUT.search(first) and _is_task(first):
-        return Background(f"{system}\n{first}", rest)
+    if len(spoken) == 1:
+        for instruction, rest in _parts(words):
+            if (
+                rest.strip()
+                and ABOUT.search(instruction)
+                and STRICT_OR_SHORT.search(instruction)
+                and _is_task(instruction)
+            ):
+                return Background(f"{system}\n{instruction}", rest)
     head = _without_blocks(system)[:HEAD_CHARS]
     if len(after) == len(spoken) and TASK.search(head) and ABOUT.search(f"{head}\n{outside}") and FORM.search(system):
         return Background(system, quoted if quote else words)
@@ -83,6 +94,17 @@ def background_prompt(asked: ModelRequest) -> Background | None:
     if is_after_conversation and THIS.search(words) and STRICT.search(words) and _is_task(words):
         return Background(words, _as_text(spoken[: -len(after)]))
     return None
+
+
+def _parts(words: str) -> Iterator[tuple[str, str]]:
+    """Yield the places where an instruction may end or begin that no mark sets apart: (the instruction, the rest)."""
+    for divider in ("\n\n", ":"):
+        first, _, rest = words.partition(divider)
+        yield first, rest
+    paragraphs = words.split("\n\n")
+    for at, one in enumerate(paragraphs):
+        if at and ASKED_BEFORE.search(one):
+            yield one, "\n".join(paragraphs[:at])
 
 
 def _last_turn(spoken: Sequence[WireMessage]) -> Sequence[WireMessage]:
@@ -120,6 +142,14 @@ def _is_order(words: str) -> bool:
 
 def _quoted(words: str) -> tuple[str, str] | None:
     """Return (the words around a quoted conversation, the conversation); None where none is quoted."""
+    if OPEN_LABEL.search(words):
+        words = FIELD.sub("", words)
+    sides = {
+        "user" if USER_TAG.fullmatch(found[1]) else "other" if OTHER_TAG.fullmatch(found[1]) else ""
+        for found in BLOCK.finditer(words)
+    }
+    if {"user", "other"} <= sides:
+        return _without_blocks(words), words
     blocks = [found for found in BLOCK.finditer(words) if HISTORY_TAG.search(found[1]) or _is_conversation(found[2])]
     if blocks:
         return _without_blocks(words), "\n".join(found[2].strip() for found in blocks)

@@ -16,7 +16,7 @@ THING = (
     "titles?", "headings?", "headlines?", "subject lines?", "names?", "tags?", "labels?", "keywords?", "key words",
     "categor(?:y|ies)", "topics?", "themes?", "follow[- ]?ups?", "suggestions?", "summar(?:y|ies)", "recap", "queries",
     "descriptions?", "emojis?", "continuations?", "completions?", "standalone questions?",
-    r"(?:next|suggested|related|relevant|possible|search|likely|useful) "
+    r"(?:next|suggested|related|relevant|possible|search|likely|useful|short|quick) "
     r"(?:questions?|messages?|prompts?|quer\w+|repl\w+)",
 )  # fmt: skip
 THING_ELSEWHERE = (
@@ -24,19 +24,9 @@ THING_ELSEWHERE = (
     "etiqueta", "resum", "titolo", "riassu", "tytuł", "заголов", "назван", "тег", "резюм", "标题", "標題", "题目",
     "标签", "標籤", "总结", "總結", "摘要", "概括", "タイトル", "件名", "要約", "タグ", "제목", "요약", "태그",
 )  # fmt: skip
-REWORK = (
-    "summari[sz]",
-    "condens",
-    "recap",
-    "auto-?complet",
-    "categori[sz]",
-    "classif",
-    "re?phras",
-    "renam",
-    "tag",
-    "titl",
-)
+REWORK = ("summari[sz]", "condens", "recap", "auto-?complet", "categori[sz]", "classif", "re?phras", "renam")
 TALK = ("chats?", "conversations?", "dialog(?:ue)?s?", "discussions?", "threads?", "exchange", "session")
+ASKED = (r"(?:previous|above|following|first|user'?s?) (?:query|request|prompt|question)",)
 TALK_ELSEWHERE = (
     "unterhaltung", "gespräch", "verlauf", "échange", "conversación", "charla", "conversa", "conversazione",
     "对话", "對話", "会话", "會話", "聊天", "会話", "対話", "チャット", "대화", "разговор", "диалог", "бесед", "чат",
@@ -48,6 +38,7 @@ ONLY = (
     r"\b(?:nur|seulement|uniquement|sólo|solo|soltanto|только)\b", "只", "仅", "僅", "不要", "不需要", "のみ", "だけ",
 )  # fmt: skip
 LENGTH = (
+    r"\b(?:a|one|two|three|four|five|six|eight|ten|few|single) (?:\w+ )?(?:words?|sentences?|lines?|characters?)\b",
     r"(?<![\dA-Za-z.])\d{1,3}(?![\dA-Za-z.])",
     r"\b(?:no (?:more|longer) than|at most|concise|short|brief|max(?:imum)?|your task is)\b",
     r"(?:^|\n)[^\n]{1,40}[:\N{FULLWIDTH COLON}]\s*$",
@@ -62,8 +53,9 @@ OTHER = (
 )  # fmt: skip
 DO = (
     "save", "store", "send", "e-?mail", "post", "publish", "upload", "delete", "commit", "push", "book", "schedule",
-    "append", "insert", "run", "execute", "install", "download", "attach", "put", "add", "file",
-    "create an? (?:issue|ticket|event|file|note|page|task|reminder)",
+    "append", "insert", "run", "execute", "install", "download", "attach", "put", "add", "file", "forward", "share",
+    "notify", r"reply to (?!the user)",
+    r"create an? (?:\w+ )?(?:issue|ticket|event|file|note|page|task|reminder)",
 )  # fmt: skip
 """What a user orders, and a client never does about a conversation."""
 
@@ -78,7 +70,7 @@ def _compiled(*alternatives: str) -> re.Pattern[str]:
 
 
 TASK = _compiled(
-    rf"\b{any_of(MAKE)}\w*\b(?:[^\w.!?\n]+[\w'-]+){{0,6}}?[^\w.!?\n]+{any_of(THING)}\b",
+    rf"\b{any_of(MAKE)}\w*\b(?:[^\w.!?\n]+[\w'-]+){{0,8}}?[^\w.!?\n]+{any_of(THING)}\b",
     rf"\b{any_of(THING)} (?:generator|writer|maker|creator)",
     rf"\b{any_of(REWORK)}\w*(?: \w+){{0,4}} (?:this|the|our|your|a|an|in|as|into|above|below|following|users?)\b",
     r"\b(?:continue|complete) (?:the|this|my) (?:\w+ ){0,3}(?:text|message|prompt|code|sentence|line|input)",
@@ -86,14 +78,17 @@ TASK = _compiled(
     r"\byour task is\b|\bauto-?complet\w*|\bhole filler\b",
     any_of(THING_ELSEWHERE),
 )
-ABOUT = _compiled(rf"\b(?:{any_of(TALK)}|messages?|transcripts?)\b", any_of(TALK_ELSEWHERE))
+ABOUT = _compiled(rf"\b(?:{any_of(TALK)}|messages?|transcripts?|{any_of(ASKED)})\b", any_of(TALK_ELSEWHERE))
 THIS = _compiled(
     rf"\b(?:this|our|the|above|following|below) (?:whole |entire )?{any_of(TALK)}(?: history)?\b",
     any_of(TALK_ELSEWHERE),
 )
 """This very conversation, as a message in it names it."""
 STRICT = _compiled(any_of(ONLY))
+STRICT_OR_SHORT = _compiled(any_of(ONLY, LENGTH[:-1]))
 FORM = _compiled(any_of(ONLY, LENGTH))
+ASKED_BEFORE = _compiled(r"\b(?:previous|above) (?:chat|conversation|message|query|request|prompt|question)")
+USER_TAG, OTHER_TAG = _compiled(any_of(USER)), _compiled(any_of(OTHER))
 LABEL = re.compile(
     rf"^[\W_]*(?:(?P<user>{any_of(USER)})|(?P<other>{any_of(OTHER)}))(?: ?message| said)?"
     r"[*_\])>|\s]*[:\N{FULLWIDTH COLON}]",
@@ -102,12 +97,19 @@ LABEL = re.compile(
 ORDER = _compiled(rf"(?:^|[.!?;,:]\s+|\n[\W\d]*|\band\s+|\bthen\s+|\bplease\s+|\bto\s+){any_of(DO)}\b")
 PLACE = re.compile(r"(?<![\w/])(?:[\w~.-]*/)*[\w-]+\.[A-Za-z]\w{0,5}(?![\w.(])|\w@\w|://|(?<!\w)[~.]?/\w|(?<!\w)[#@]\w")
 """A file, a path, an address, a channel."""
-EXAMPLE = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]|^\W*(?:example|e\.g\.|i\.e\.).*$", re.IGNORECASE | re.MULTILINE)
+EXAMPLE = re.compile(
+    r"</?[\w-]+>|\{[^{}]*\}|\[[^\[\]]*\]|^\W*(?:example|e\.g\.|i\.e\.).*$", re.IGNORECASE | re.MULTILINE
+)
+FIELD = re.compile(
+    r"^(?:[\w-]+ ){0,2}(?:question|input|query|message|request|draft)s? ?:[ \t]*\S.*$", re.IGNORECASE | re.MULTILINE
+)
+"""A line that quotes one message under a name."""
 JSON = re.compile(r"\{\s*\"\w+\"\s*:")
 CALL_FORM = re.compile(r"\"tool_calls\"\s*:\s*\[")
 """How Open WebUI asks, beside the turn, which of its own tools to call."""
 FILL_IN = re.compile(
-    r"\s*<\|?(?:fim_|fim-)?(?:prefix|begin|pre|suffix)\b[\w-]*\|?>|\s*<\|?fim[\w\u2581-]*\|?>", re.IGNORECASE
+    r"\s*(?:<[|\uff5c]?(?:fim[\w\u2581-]*|(?:prefix|begin|pre|suffix)\b[\w-]*)[|\uff5c]?>|\[(?:suffix|prefix)\])",
+    re.IGNORECASE,
 )
 HOLE = re.compile(
     r"<\|?(?:fim|prefix|suffix|cursor|pre|suf|mid|hole|completion|fill)[\w-]*\|?/?>|\{\{\s*(?:hole|fill)\w*",
