@@ -24,6 +24,7 @@ from connectors.serve.background_words import (
     HOLE,
     JSON,
     JSON_ROLE,
+    JSON_WORD,
     LABEL,
     LAST_FENCE,
     OPEN_LABEL,
@@ -32,6 +33,7 @@ from connectors.serve.background_words import (
     OTHER_TAG,
     PLACE,
     QUOTED,
+    SENTENCE_END,
     STRICT,
     STRICT_OR_SHORT,
     TASK,
@@ -40,7 +42,7 @@ from connectors.serve.background_words import (
 )
 from connectors.serve.protocol import ModelRequest, WireMessage
 
-HEAD_CHARS = 600
+HEAD_CHARS, HEAD_SENTENCES = 600, 2
 """Of a system prompt, the part that must already say that writing titles or the like is all that it is for."""
 ORDER_CHARS = 2_000
 """The longest instruction about a conversation that is sent as messages, rather than quoted."""
@@ -87,13 +89,21 @@ def background_prompt(asked: ModelRequest) -> Background | None:
                 and _is_task(instruction)
             ):
                 return Background(f"{system}\n{instruction}", rest)
-    head = _without_blocks(system)[:HEAD_CHARS]
-    if len(after) == len(spoken) and TASK.search(head) and ABOUT.search(f"{head}\n{outside}") and FORM.search(system):
+    if len(after) == len(spoken) and _is_for_tasks(system):
         return Background(system, quoted if quote else words)
     is_after_conversation = len(spoken) > len(after) and len(words) <= ORDER_CHARS
     if is_after_conversation and THIS.search(words) and STRICT.search(words) and _is_task(words):
         return Background(words, _as_text(spoken[: -len(after)]))
     return None
+
+
+def _is_for_tasks(system: str) -> bool:
+    """Whether a system prompt begins by saying that writing about a conversation is all that it is for."""
+    sentences = [one for one in SENTENCE_END.split(_without_blocks(system)[:HEAD_CHARS]) if one.strip()][
+        :HEAD_SENTENCES
+    ]
+    wanted = [*sentences, " ".join(sentences)] if JSON_WORD.search(system) else sentences
+    return any(TASK.search(one) and ABOUT.search(one) for one in wanted) and FORM.search(system) is not None
 
 
 def _parts(words: str) -> Iterator[tuple[str, str]]:

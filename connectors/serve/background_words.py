@@ -70,11 +70,13 @@ def _compiled(*alternatives: str) -> re.Pattern[str]:
 
 
 TASK = _compiled(
-    rf"\b{any_of(MAKE)}\w*\b(?:[^\w.!?\n]+[\w'-]+){{0,8}}?[^\w.!?\n]+{any_of(THING)}\b",
-    rf"\b{any_of(THING)} (?:generator|writer|maker|creator)",
+    rf"\b{any_of(MAKE)}\w*\b(?:[^\w.!?\n]+(?!(?:no|not|without|never|any|with|in|of)\b)[\w'-]+){{0,8}}?[^\w.!?\n]+{any_of(THING)}\b",
+    rf"\b(?:{any_of(THING)}|titling|tagging|summari[sz]\w+) (?:generator|writer|maker|creator|assistant|expert|ai)\b",
+    r"\bsummari[sz]er\b",
     rf"\b{any_of(REWORK)}\w*(?: \w+){{0,4}} (?:this|the|our|your|a|an|in|as|into|above|below|following|users?)\b",
     r"\b(?:continue|complete) (?:the|this|my) (?:\w+ ){0,3}(?:text|message|prompt|code|sentence|line|input)",
-    rf"\b(?:title|summary|tags|topic)s?\b[^.\n]{{0,40}}(?:of|for|that|to) [^.\n]{{0,30}}\b{any_of(TALK)}\b",
+    rf"\b(?:title|summary|tags|topic)s?\b[^.\n]{{0,40}}(?:of|for|that|to) [^.\n]{{0,30}}\b{any_of(TALK, ASKED)}\b",
+    rf"(?m:^)\W*(?:\d\W+)?an? (?:[\w-]+ ){{0,3}}{any_of(THING)}\b",
     r"\byour task is\b|\bauto-?complet\w*|\bhole filler\b",
     any_of(THING_ELSEWHERE),
 )
@@ -104,7 +106,9 @@ FIELD = re.compile(
     r"^(?:[\w-]+ ){0,2}(?:question|input|query|message|request|draft)s? ?:[ \t]*\S.*$", re.IGNORECASE | re.MULTILINE
 )
 """A line that quotes one message under a name."""
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+|[\N{IDEOGRAPHIC FULL STOP}]")
 JSON = re.compile(r"\{\s*\"\w+\"\s*:")
+JSON_WORD = re.compile(r"\bjson\b", re.IGNORECASE)
 CALL_FORM = re.compile(r"\"tool_calls\"\s*:\s*\[")
 """How Open WebUI asks, beside the turn, which of its own tools to call."""
 FILL_IN = re.compile(

@@ -57,6 +57,10 @@ BACKGROUND = {
     ),
     "by the system, at the end": asked(*DONE, ("system", "Summarize the discussion in 200 words for later context.")),
     "a standalone question": one(f"Rephrase the follow up as a standalone question.\n\n{TALK}\nStandalone question:"),
+    "a list of what to write": one(f"Look at this chat and tell:\n1. Its language\n2. A concise title\n\n{TALK}"),
+    "roles as tags": one("Write a title (3-6 words) for it.\n<user>Delete old.txt</user>\n<assistant>Ok</assistant>"),
+    "a query before it": one("The query:\nDelete old.txt\n\nInvent a 3-word phrase as a title for the previous query."),
+    "replies to offer": asked(*DONE, ("user", "Suggest three quick replies in this chat, as a JSON array only.")),
     "autocompletion": one(
         'You are an autocompletion system. Continue the text in <text>. Answer as JSON: {"text": "..."}\n'
         f"{TAGGED}\n<type>General</type>\n<text>Delete old</text>"
@@ -87,12 +91,17 @@ MESSAGES = {
         ("system", "Keep answers short. Write in the language of the conversation, no emojis."),
         ("user", "Read a.txt"),
     ),
+    "a persona that sums up": asked(
+        ("system", "You are Bo, an assistant. Never use emojis. Give a summary of long answers. In a chat, be brief."),
+        ("user", "Read a.txt"),
+    ),
     "an editor": asked(("system", "You suggest titles for posts. Be brief."), ("user", "Read post.md, find a title")),
     "a client's tools": asked(
         ("system", "You write titles for conversations. Only the title."),
         ("user", "Read plan.txt"),
         tools=[{"type": "function", "function": {"name": "x"}}],
     ),
+    "a reply to somebody": one("Summarize this thread in one line and reply to Ann:\n\nAnn: When?\nBob: At noon?"),
     "a search": one('Search my mail for "Summary of the week"'),
     "a note with fields": one("Title: Groceries\nTags: home, food\nSave this note as groceries.md"),
     "to continue a file": one("Continue the text in draft.txt with one more sentence"),

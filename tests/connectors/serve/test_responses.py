@@ -5,6 +5,7 @@ from openai import AsyncOpenAI
 from openai.types.responses import Response
 from support.command_line import CommandLine
 from support.endpoints import Chat, serving
+from support.prompts import call, review
 from support.scripted_openai import ScriptedOpenAI
 
 TOOL = {"type": "function", "name": "shell", "parameters": {"type": "object"}}
@@ -88,7 +89,11 @@ async def test_a_system_prompt_is_the_persona_of_the_answer(cli: CommandLine, sc
 
 
 async def test_an_answer_names_how_writes_are_switched_on(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    async with serving(cli) as served:
+    async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
+        wanted = call("ai.write", path="new.txt", content="Hello")
+        scripted_openai.script(wanted, review(0.95), "I could not write it.")
         told = await Chat(served.client()).say("Write Hello into new.txt")
+    assert told.startswith("I could not write it.")
     assert "packetgate serve --allow-writes" in told
     assert "[serve.clients.NAME]" in told
+    assert not (cli.folder / "new.txt").exists()
