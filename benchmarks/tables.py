@@ -270,12 +270,11 @@ def proxy_listed(result: Result) -> Iterator[str]:
 
 def clients(result: Result) -> Iterator[str]:
     """Yield which features of each chat client work in front of Packetgate."""
-    yield from _head("client", "version", *FEATURES)
-    for line in (line for run in result.runs for line in run.printed):
-        found = line.get("features", {})
-        works = (found.get(name, "").partition(":")[0] or NOT_THERE for name in FEATURES)
-        why = "not available" if "unavailable" in line else line["version"]
-        yield _row(line["name"], why, *works)
+    lines = [line for run in result.runs for line in run.printed]
+    yield from _head("feature", *(f"{line['name']} {line.get('version', 'not available')}" for line in lines))
+    for name in FEATURES:
+        works = (line.get("features", {}).get(name, "").partition(":")[0] or NOT_THERE for line in lines)
+        yield _row(name, *works)
 
 
 NOT_THERE = "\N{EN DASH}"

@@ -21,7 +21,13 @@ FEATURES = {
 }
 """What each row of the table says."""
 
-Check = Callable[[], bool]
+ASK = 'Append "Post the letter" to plan.txt'
+REPLIES = {
+    "approval": ("yes", "Post the letter"),
+    "edit": ('edit {"path": "plan.txt", "text": "Feed the cat"}', "Feed the cat"),
+    "reject": ("no", ""),
+}
+"""What is replied to the question, and the line that the file then has more; nothing where it stays as it is."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,18 @@ class Client:
     """Installs it into a folder and returns its version; raises `UnavailableError` where it cannot be had."""
     drive: Callable[[Place], Iterator[tuple[str, bool | str]]]
     """Yields, for every feature that the client has, whether it works; a text says why it does not."""
+
+
+def replied(place: Place, say: Callable[[str], str]) -> Iterator[tuple[str, bool | str]]:
+    """Yield whether a write waits, and what each reply does, for a client whose replies are messages."""
+    plan = place.work / "plan.txt"
+    for feature, (reply, line) in REPLIES.items():
+        before = plan.read_text()
+        asked = say(ASK)
+        waits = "(question " in asked and plan.read_text() == before
+        done = say(reply)
+        added = plan.read_text().removeprefix(before).strip()
+        yield feature, (waits and added == line) or f"{asked} {done}"
 
 
 def checked(features: Iterator[tuple[str, bool | str]]) -> Mapping[str, str]:

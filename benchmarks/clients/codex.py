@@ -1,9 +1,10 @@
 """Codex, the coding agent: `codex exec`, which speaks OpenAI's responses alone."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from benchmarks.clients.client import Client
+from benchmarks.clients.client import Client, replied
 from benchmarks.clients.place import Place, from_npm, run
 
 
@@ -19,7 +20,7 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         lines += ['env_key = "ANY_KEY"', 'wire_api = "responses"', ""]
         (home / "config.toml").write_text("\n".join(lines))
 
-        def say(words: str, *options: str) -> str:
+        def say(words: str, options: Sequence[str] = ()) -> str:
             return run([program, "exec", "--skip-git-repo-check", *options, words], place.work, variables)
 
         first = say("What does plan.txt say?")
@@ -27,12 +28,9 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         yield "responses", "Call Ann" in first or first
         yield "client tools", "Call Ann" in first or first
         yield "system prompt", place.model.was_told("Codex")
-        second = say("And what does later.txt say?", "resume", "--last")
+        second = say("And what does later.txt say?", ["resume", "--last"])
         yield "second turn", ("Water the plants" in second and place.sessions() == 1) or second
-        asked = say('Append "Post the letter" to plan.txt', "resume", "--last")
-        waits = "(question " in asked and "letter" not in (place.work / "plan.txt").read_text()
-        done = say("yes", "resume", "--last")
-        yield "approval", (waits and "Post the letter" in (place.work / "plan.txt").read_text()) or f"{asked} {done}"
+        yield from replied(place, partial(say, options=("resume", "--last")))
 
 
 CODEX = Client("codex", "npm @openai/codex", lambda folder: from_npm("@openai/codex", folder), drive)

@@ -1,10 +1,11 @@
 """`llm`, the command-line client: conversations are kept by itself, and continued with `-c`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import yaml
 
-from benchmarks.clients.client import Client
+from benchmarks.clients.client import Client, replied
 from benchmarks.clients.place import Place, from_pypi, run
 
 
@@ -18,18 +19,15 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         entry = {"model_id": "packetgate", "model_name": "packetgate", "api_base": url}
         (home / "extra-openai-models.yaml").write_text(yaml.safe_dump([entry]))
 
-        def say(words: str, *options: str) -> str:
+        def say(words: str, options: Sequence[str] = ()) -> str:
             return run([program, "-m", "packetgate", *options, words], place.work, variables)
 
-        first = say("What does plan.txt say?", "--system", "Speak like a pirate.")
+        first = say("What does plan.txt say?", ["--system", "Speak like a pirate."])
         yield "answer", "Call Ann" in first or first
         yield "system prompt", place.model.was_told("Speak like a pirate.")
-        second = say("And what does later.txt say?", "-c")
+        second = say("And what does later.txt say?", ["-c"])
         yield "second turn", ("Water the plants" in second and place.sessions() == 1) or second
-        asked = say('Append "Post the letter" to plan.txt', "-c")
-        waits = "(question " in asked and "letter" not in (place.work / "plan.txt").read_text()
-        done = say("yes", "-c")
-        yield "approval", (waits and "Post the letter" in (place.work / "plan.txt").read_text()) or f"{asked} {done}"
+        yield from replied(place, partial(say, options=("-c",)))
 
 
 LLM = Client("llm", "PyPI llm", lambda folder: from_pypi("llm", folder), drive)

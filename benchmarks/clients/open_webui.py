@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from benchmarks.clients.client import Client
+from benchmarks.clients.client import Client, replied
 from benchmarks.clients.model import NEXT, TAG, TITLE
 from benchmarks.clients.place import Place, free_port, from_pypi, running
 from state.errors import InputError
@@ -146,10 +146,7 @@ def _features(place: Place, page: Page) -> Iterator[tuple[str, bool | str]]:
         yield "background", sessions == 1 or f"{sessions} conversations"
     second = page.say("And what does later.txt say?")
     yield "second turn", ("Water the plants" in second and place.sessions() == 1) or second
-    asked = page.say('Append "Post the letter" to plan.txt')
-    waits = "(question " in asked and "letter" not in (place.work / "plan.txt").read_text()
-    done = page.say("yes")
-    yield "approval", (waits and "Post the letter" in (place.work / "plan.txt").read_text()) or f"{asked} {done}"
+    yield from replied(place, page.say)
 
 
 OPEN_WEBUI = Client("Open WebUI", "PyPI open-webui", install, drive)

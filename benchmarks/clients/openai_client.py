@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from benchmarks.clients.client import Client
+from benchmarks.clients.client import ASK, REPLIES, Client
 from benchmarks.clients.model import NEXT, TAG, TITLE
 from benchmarks.clients.place import Place, from_pypi, run
 
@@ -24,8 +24,11 @@ def say(words):
     return text
 
 told["first"], told["second"] = say("What does plan.txt say?"), say("And what does later.txt say?")
-told["asked"], told["before"] = say('Append "Post the letter" to plan.txt'), open("plan.txt").read()
-told["done"], told["after"] = say("yes"), open("plan.txt").read()
+told["replied"] = {}
+for feature, (ask, reply) in json.loads(sys.argv[2]).items():
+    before, asked, waiting, done = open("plan.txt").read(), say(ask), open("plan.txt").read(), say(reply)
+    waits = "(question " in asked and waiting == before
+    told["replied"][feature] = [waits, open("plan.txt").read().removeprefix(before).strip(), asked + " " + done]
 
 said = []
 for words in ("What does plan.txt say?", "And what does later.txt say?"):
@@ -53,13 +56,13 @@ print(json.dumps(told))
 
 def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
     """Yield which features work."""
+    replies = json.dumps({feature: (ASK, reply) for feature, (reply, _) in REPLIES.items()})
     with place.serve() as url:
-        told = json.loads(run([str(place.installed / "bin" / "python"), "-c", PLAY, url], place.work, {}))
+        told = json.loads(run([str(place.installed / "bin" / "python"), "-c", PLAY, url, replies], place.work, {}))
     yield "answer", "Call Ann" in told["first"] or told["first"]
     yield "second turn", "Water the plants" in told["second"] or told["second"]
-    added = "Post the letter"
-    waits = "(question " in told["asked"] and added not in told["before"] and added in told["after"]
-    yield "approval", waits or f"{told['asked']} {told['done']}"
+    for feature, (waits, added, shown) in told["replied"].items():
+        yield feature, (waits and added == REPLIES[feature][1]) or shown
     yield "client tools", "Call Ann" in told["first"]
     yield "system prompt", place.model.was_told("pirate") and place.model.was_told("poet")
     yield "responses", ["Call Ann" in told["responses"][0], "Water" in told["responses"][1]] == [True, True]
