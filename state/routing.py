@@ -33,7 +33,18 @@ class ToolResult(Section):
     output: str = ""
     """The text of the tool's answer; what is not text is named in brackets."""
     structured: dict[str, JsonValue] | None = None
-    """The tool's structured content, where it says more than `output`."""
+    """The tool's structured content, where it says more than the text of the answer; `output` ends with it as JSON."""
+    restated: dict[str, JsonValue] | None = None
+    """The tool's structured content, where the text is the same as JSON."""
+    wrapped_as: str = ""
+    """The only name in the tool's structured content, where its value is the text."""
+    parts: tuple[dict[str, JsonValue], ...] = ()
+    """The content as its server sent it, for clients of the proxy; empty where `output` is all of it.
+
+    Bytes are named by the `sha256` of their attachment.
+    """
+    meta: dict[str, JsonValue] | None = None
+    """The `_meta` of the answer, as its server sent it."""
     error: str | None = None
     execution_time_ms: float = 0.0
     dry_run: bool = False

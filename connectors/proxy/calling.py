@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import anyio
@@ -49,7 +50,8 @@ class Calling:
                 f"{name} is not on your list: call it by call_read_tool or call_changing_tool, or say with set_context "
                 "what you want"
             )
-        return await self._call(ctx, Wanted(name, params), session, direct, on_list)
+        schema = catalogue[name].output_schema if name in catalogue else None
+        return await self._call(ctx, Wanted(name, params), session, partial(direct, output_schema=schema), on_list)
 
     async def call_named(
         self, ctx: Context, name: str, params: dict[str, Any], context_id: str | None, *, only_reads: bool

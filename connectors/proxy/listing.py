@@ -35,10 +35,12 @@ class ListedTool(Tool):
 
     canonical: str
     called: Run
+    said_meta: dict[str, Any] | None = None
+    """Its `_meta`, as its server says."""
 
     def to_mcp_tool(self, **overrides: Any) -> mcp_types.Tool:
-        """Return it as it goes to clients: of a list of many tools, what says nothing new is most of it."""
-        return super().to_mcp_tool(**overrides).model_copy(update={"title": None, "meta": None})
+        """Return it as it goes to clients, with no `_meta` but its server's."""
+        return super().to_mcp_tool(**overrides).model_copy(update={"title": self.title, "meta": self.said_meta})
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call it, by the way of all calls."""
@@ -48,12 +50,16 @@ class ListedTool(Tool):
 
 def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
     """Return a tool as it stands on a list. What it may do is said as Packetgate judges it, not as its server does."""
+    in_full = shown == "full"
     return ListedTool(
         name=spec.listed_name,
         canonical=spec.name,
+        title=(spec.title or None) if in_full else None,
         description=_description(spec, shown),
         parameters=_schema(spec, shown),
+        output_schema=spec.output_schema if in_full else None,
         annotations=annotations(spec),
+        said_meta=spec.meta if in_full else None,
         called=called,
     )
 
@@ -61,7 +67,8 @@ def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
 def text_of(spec: ToolSpec, shown: Shown) -> str:
     """Return what a list says of a tool, to be counted."""
     told = annotations(spec).model_dump(by_alias=True, exclude_none=True)
-    return compact_json([spec.listed_name, _description(spec, shown), _schema(spec, shown), told])
+    more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if shown == "full" else []
+    return compact_json([spec.listed_name, _description(spec, shown), _schema(spec, shown), told, *more])
 
 
 def wanted_by(words: str, settings: RoutingContext, catalogue: Catalogue, **more: Any) -> PaletteRequest:
@@ -78,10 +85,10 @@ def wanted_by(words: str, settings: RoutingContext, catalogue: Catalogue, **more
 
 def annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
     """Return what a tool may do, as clients read it."""
-    outside = spec.is_external or spec.reaches_outside
+    hints = {"open_world_hint": spec.is_external or spec.reaches_outside, "idempotent_hint": spec.idempotent}
     if spec.risk is Risk.READ:
-        return mcp_types.ToolAnnotations(read_only_hint=True, open_world_hint=outside)
-    return mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=outside)
+        return mcp_types.ToolAnnotations(read_only_hint=True, **hints)
+    return mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=True, **hints)
 
 
 def is_small(catalogue: Catalogue, most: int) -> bool:

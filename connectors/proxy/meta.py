@@ -74,6 +74,7 @@ class Description(BaseModel):
     risk: Risk
     risk_because: list[str]
     input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None = None
 
 
 class Described(BaseModel):
@@ -204,6 +205,7 @@ def _described(spec: ToolSpec) -> Description:
         risk=spec.risk,
         risk_because=list(spec.risk_why),
         input_schema=spec.input_schema,
+        output_schema=spec.output_schema,
     )
 
 

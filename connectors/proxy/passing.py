@@ -11,11 +11,11 @@ from fastmcp.resources.template import ResourceTemplate
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.server.providers.aggregate import AggregateProvider
-from fastmcp.server.providers.proxy import ProxyProvider
-from fastmcp.server.transforms.namespace import Namespace
+from fastmcp.server.providers.proxy import ProxyProvider, ProxyResource
 from fastmcp.tools.base import Tool
 from fastmcp.utilities.versions import VersionSpec
 
+from connectors.proxy.addresses import ResourceNamespace
 from connectors.proxy.gateway import Gateway, refusal
 from state.printing import fenced
 from state.redaction import redacted
@@ -23,16 +23,6 @@ from tools.spec.listed_names import listed_name, may_be_of
 
 ABOUT_CHARS = 4_000
 """Of what all servers say of themselves together."""
-
-
-class ResourceNamespace(Namespace):
-    """Resources as `scheme://server/path`; names stay as they are."""
-
-    def _transform_name(self, name: str) -> str:
-        return name
-
-    def _reverse_name(self, name: str) -> str:
-        return name
 
 
 class Behind(ProxyProvider):
@@ -65,7 +55,14 @@ class Behind(ProxyProvider):
         return await super()._list_resources() if self._offers("resources") else []
 
     async def _get_resource(self, uri: str, version: VersionSpec | None = None) -> Resource | None:
-        return await super()._get_resource(uri, version) if self._offers("resources") else None
+        """Return a resource, also one that is not listed: an answer may link to it."""
+        if not self._offers("resources"):
+            return None
+        listed = await super()._get_resource(uri, version)
+        if listed is not None or await super()._get_resource_template(uri, version) is not None:
+            return listed
+        linked = mcp_types.Resource(uri=uri, name=uri)
+        return ProxyResource.from_mcp_resource(self._get_client, linked)
 
     async def _list_resource_templates(self) -> Sequence[ResourceTemplate]:
         return await super()._list_resource_templates() if self._offers("resources") else []

@@ -8,15 +8,21 @@ from typing import Any
 
 import mcp_types
 from fastmcp.tools.base import ToolResult
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
+from connectors.proxy.addresses import address_through
+from state.attachments import ResultAttachment
 from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus
+from tools.checks.validation import result_flaw
 from tools.execution.telling import result_text
+from tools.servers.results import json_of
 
 FileOf = Callable[[str, str], Path | None]
 """Returns the file of what a session keeps under a handle."""
+_BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock)
+_OURS = "packetgate/"
 AGE = "packetgate/age-s"
 """In a result's `_meta`: how many seconds ago it was read, where it comes from the cache."""
 MOST_EVENT_BYTES = 1_000_000
@@ -52,12 +58,12 @@ def outcome_of(
     text = result_text(call) + way_out(call, packet)
     if _bytes_of(text) > MOST_TEXT_BYTES:
         text = f"{text[: MOST_TEXT_BYTES // 6]}\n[cut here: {len(text):,} characters in all]"
-    structured = call.result.structured if call.result else None
-    if _bytes_of(structured) > MOST_TEXT_BYTES:
+    structured = _structured(call, text)
+    is_text = call.result is not None and bool(call.result.wrapped_as)
+    if not is_text and _bytes_of(structured) > MOST_TEXT_BYTES:
         structured = None
     room = most - 2 * _bytes_of(text) - _bytes_of(structured) if most else None
-    content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(text=text)]
-    content += _attached(call, packet.header.session_id, file_of, room)
+    content = [*_content(call, text, _Files(packet.header.session_id, file_of, room))]
     told = CallOutcome(
         tool=call.tool_name,
         status=call.status.value,
@@ -81,47 +87,127 @@ def way_out(call: ToolCall, packet: CognitionPacket) -> str:
     )
 
 
-def direct(packet: CognitionPacket, file_of: FileOf, most: int | None) -> ToolResult:
-    """Return what a call of a listed tool came to, as the tool itself would say it. Blocking."""
+def direct(
+    packet: CognitionPacket, file_of: FileOf, most: int | None, output_schema: dict[str, Any] | None = None
+) -> ToolResult:
+    """Return what a call of a listed tool came to, as the tool itself would say it.
+
+    Official clients throw a result away that is not as its `output_schema` says, unless it is an error: so it becomes
+    one. Blocking.
+    """
     told, content = outcome_of(packet, file_of, most)
-    return ToolResult(
-        content=content, structured_content=told.structured, meta=_meta(told), is_error=told.status != "executed"
-    )
+    is_error, result = told.status != "executed", packet.routing.calls[0].result
+    cut = result is not None and result.truncated
+    if output_schema and not is_error and (flaw := result_flaw(output_schema, told.structured)):
+        why = "is too long for one answer" if told.structured is None and cut else f"breaks its output schema: {flaw}"
+        words = f"[the tool ran; its structured content {why}]"
+        content.append(mcp_types.TextContent(text=words))
+        is_error = True
+    meta = _meta(told, packet.routing.calls[0])
+    return ToolResult(content=content, structured_content=told.structured, meta=meta, is_error=is_error)
 
 
 def by_meta_tool(packet: CognitionPacket, file_of: FileOf, most: int | None) -> ToolResult:
     """Return what a call by a meta-tool came to, in the form of its output schema. Blocking."""
     told, content = outcome_of(packet, file_of, most)
     return ToolResult(
-        content=content, structured_content=told.model_dump(), meta=_meta(told), is_error=told.status != "executed"
+        content=content,
+        structured_content=told.model_dump(),
+        meta=_meta(told, packet.routing.calls[0]),
+        is_error=told.status != "executed",
     )
 
 
-def _meta(told: CallOutcome) -> dict[str, Any] | None:
-    return {AGE: told.age_s} if told.age_s is not None else None
+def _structured(call: ToolCall, text: str) -> dict[str, Any] | None:
+    """Return the structured content of a tool's own answer; `text` is what a client is told."""
+    if call.result is None or not call.result.wrapped_as:
+        return (call.result.structured or call.result.restated) if call.result else None
+    return {call.result.wrapped_as: text if call.status is ToolExecutionStatus.EXECUTED else call.result.error}
 
 
-def _attached(call: ToolCall, session_id: str, file_of: FileOf, room: int | None) -> Iterator[mcp_types.ContentBlock]:
-    """Yield what a tool returned besides text, as it was sent: what is not what it says it is stays told in words.
+def _meta(told: CallOutcome, call: ToolCall) -> dict[str, Any] | None:
+    """Return the `_meta` of the tool's own answer, and how old it is."""
+    said = call.result.meta or {} if call.result else {}
+    own = {key: value for key, value in said.items() if not key.startswith(_OURS)}
+    return (own | ({AGE: told.age_s} if told.age_s is not None else {})) or None
 
-    So does what there is no room for, in bytes.
-    """
-    for one in call.result.attachments if call.result else ():
-        file = file_of(one.handle, session_id) if one.handle else None
+
+class _Files:
+    """The files of a session, as far as there is room for them in an answer."""
+
+    def __init__(self, session_id: str, file_of: FileOf, room: int | None) -> None:
+        self._session_id = session_id
+        self._file_of = file_of
+        self._room = room
+
+    def read(self, one: ResultAttachment) -> str | None:
+        """Return an attachment as base64; None where it is not kept, or is not what it says it is.
+
+        Raises:
+            _NoRoomError: there is no room for it.
+        """
+        file = self._file_of(one.handle, self._session_id) if one.handle else None
         if file is None or one.kind == "binary":
-            continue
+            return None
         data = b64encode(file.read_bytes()).decode()
-        if room is not None and len(data) > room:
-            yield mcp_types.TextContent(text=f"[{one.handle}: left out, as it is too long for one answer]")
-            continue
-        room = room - len(data) if room is not None else None
-        if one.kind == "image":
-            yield mcp_types.ImageContent(data=data, mime_type=one.mime_type)
-        elif one.kind == "audio":
-            yield mcp_types.AudioContent(data=data, mime_type=one.mime_type)
+        if self._room is not None and len(data) > self._room:
+            raise _NoRoomError
+        self._room = self._room - len(data) if self._room is not None else None
+        return data
+
+
+class _NoRoomError(Exception):
+    pass
+
+
+def _content(call: ToolCall, text: str, files: _Files) -> Iterator[mcp_types.ContentBlock]:
+    """Yield what a tool returned, part by part as it was sent, and then its structured content if no text says that.
+
+    A call without an answer of the tool itself is told in words.
+    """
+    result, executed = call.result, call.status is ToolExecutionStatus.EXECUTED
+    own = result is not None and not result.dry_run and (executed or result.said is None)
+    if result is None or not own or _bytes_of(result.parts) > MOST_TEXT_BYTES:
+        yield mcp_types.TextContent(text=text)
+        return
+    said = result.output if executed else result.error or ""
+    shown = json_of(result.structured) if result.structured else ""
+    shown = shown if said.endswith(shown) else ""
+    before = said.removesuffix(shown).removesuffix("\n") if shown else said
+    attached = {one.sha256: one for one in result.attachments}
+    for part in result.parts:
+        yield _block(call.tool_name.partition(".")[0], part, attached.get(str(part.get("sha256"))), files)
+    if before and not result.parts:
+        yield mcp_types.TextContent(text=before if _bytes_of(before) <= MOST_TEXT_BYTES else text)
+    if shown:
+        yield mcp_types.TextContent(text=shown)
+
+
+def _block(server: str, part: dict[str, Any], attached: ResultAttachment | None, files: _Files) -> Any:
+    """Return a part with its bytes, and with an address that the client can read.
+
+    What is not what it says it is, and what there is no room for, is told in words.
+    """
+    block = {key: value for key, value in part.items() if key not in {"sha256", "told"}}
+    if "told" in part:
+        told = part["told"]
+        try:
+            data = files.read(attached) if attached else None
+        except _NoRoomError:
+            data = None
+            told += f"\n[{attached.handle if attached else ''}: left out, as it is too long for one answer]"
+        about: dict[str, Any] = {key: block[key] for key in ("annotations", "_meta") if key in block}
+        if attached is None or data is None:
+            block = {"type": "text", "text": told, **about}
+        elif block["type"] == "resource":
+            block["resource"] = {**block["resource"], "blob": data, "mimeType": attached.mime_type}
         else:
-            blob = mcp_types.BlobResourceContents(uri=f"{one.handle}/{one.name}", mime_type=one.mime_type, blob=data)
-            yield mcp_types.EmbeddedResource(resource=blob)
+            block |= {"data": data, "mimeType": attached.mime_type}
+    if block["type"] == "resource":
+        block["resource"] = {**block["resource"], "uri": address_through(server, block["resource"]["uri"])}
+    elif block["type"] == "resource_link":
+        block["uri"] = address_through(server, block["uri"])
+    return _BLOCK.validate_python(block, by_name=False)
 
 
 def _bytes_of(value: Any) -> int:

@@ -73,6 +73,16 @@ def schema_flaw(schema: Mapping[str, Any]) -> str:
     return ""
 
 
+def result_flaw(schema: Mapping[str, Any], structured: Any) -> str:
+    """Return why structured content is not as its tool's schema says; empty where it is.
+
+    Raises:
+        ValueError: the schema is broken.
+    """
+    flaw = next(_validator(canonical_json(schema)).iter_errors(structured), None)
+    return "" if flaw is None else _short(flaw.message)
+
+
 def _is_told_by_name(spec: ToolSpec, flaw: ValidationError) -> bool:
     """Whether a flaw is a parameter that is missing or unknown, by the outermost schema itself."""
     match list(flaw.schema_path), list(flaw.instance_path):

@@ -260,7 +260,7 @@ def _of_call(call: ToolCall, user: Words) -> Iterator[Field | Passage]:
         return
     document = call.risk is Risk.READ and _is_document(call.tool_name, call.params)
     named = document and any(user.say(folded(one)) for one in _documents(call.params))
-    if result.structured is not None:
+    if result.structured is not None and result.success:
         yield from _of_value(call.tool_name, result.structured)
     for part in _of_output(call.tool_name, result.foreign, is_document=document):
         yield replace(part, is_named=True) if named and isinstance(part, Passage) else part

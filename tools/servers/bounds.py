@@ -223,7 +223,19 @@ def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
         raise _UnfitError(f"its schema is broken: {flaw}")
     if reason := why_never(schema):
         raise _UnfitError(f"nothing fits its schema: {reason}")
-    return {"name": name, "inputSchema": schema, **_without_hidden({**prose, **rest})}, changes
+    return {"name": name, "inputSchema": schema, **_without_hidden({**prose, **rest}), **_output_schema(raw)}, changes
+
+
+def _output_schema(raw: _Tool) -> _Tool:
+    """Return the schema of what a tool returns; nothing where a client could not use it."""
+    schema = raw.get("outputSchema")
+    if not isinstance(schema, dict) or schema.get("type") != "object" or schema_flaw(schema):
+        return {}
+    try:
+        small = len(json.dumps(schema)) <= MAX_DEFINITION
+        return {"outputSchema": _without_hidden(schema, of_schema=True)} if small else {}
+    except _UnfitError:
+        return {}
 
 
 def _without_hidden(value: Any, *, of_schema: bool = False) -> Any:

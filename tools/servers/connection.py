@@ -240,9 +240,11 @@ class Connection(Server):
             said = self._cause(error)
             raise LostCallError(f"server {self.name!r} answered against the protocol: {said}", said) from error
         took, cut, failed = ms_since(started), len(answer.content) > MAX_PARTS, bool(answer.is_error)
-        text, structured, attachments = await read_answer(answer.content, answer.structured_content, self._keep_file)
-        how = {"is_error": failed, "cut": cut, "keep": self._keep, "attachments": attachments}
-        return await to_result_aside(text, structured, took, **how, lasts_s=hinted_s(answer.meta))
+        read = await read_answer(answer.content, answer.structured_content, self._keep_file)
+        how = {"is_error": failed, "cut": cut, "keep": self._keep, "attachments": read.attachments, "parts": read.parts}
+        return await to_result_aside(
+            read.text, read.structured, took, **how, meta=answer.meta, lasts_s=hinted_s(answer.meta)
+        )
 
     async def close(self) -> None:
         """End the session; a server that was started here ends with it."""
@@ -508,6 +510,10 @@ def spec_of(
         server_about=about,
         server_digest=server_digest,
         standing=given,
+        title=tool.title or (tool.annotations.title if tool.annotations else None) or "",
+        output_schema=tool.output_schema,
+        idempotent=tool.annotations.idempotent_hint if tool.annotations else None,
+        meta=tool.meta,
     )
 
 

@@ -17,11 +17,23 @@ from mcp_types import (
 )
 
 from state.attachments import MAX_ATTACHMENTS, MAX_NAME, ResultAttachment
+from state.printing import byte_size
 from state.redaction import redacted
 from tools.servers.signatures import cleaned_type, fits
 
 Keep = Callable[[bytes], str]
-Answer = tuple[str, Any, tuple[ResultAttachment, ...]]
+
+
+class Answer(NamedTuple):
+    """What a server answered."""
+
+    text: str
+    """The texts of its parts, with a line in brackets for each that is not text."""
+    structured: Any
+    """The structured content, without the bytes of the parts."""
+    attachments: tuple[ResultAttachment, ...] = ()
+    parts: tuple[dict[str, Any], ...] = ()
+    """The parts as they were sent, without bytes; empty for one plain text, or none."""
 
 
 class _Declared(NamedTuple):
@@ -33,24 +45,41 @@ class _Declared(NamedTuple):
 
 
 async def read_answer(content: Sequence[ContentBlock], structured: Any, keep: Keep | None = None) -> Answer:
-    """Return the content's texts, with a line in brackets for what else there is; the structured content, without the
-    bytes of that; and what `keep` took of it, and what it did not.
-    """
+    """Return what a server answered; `keep` takes the bytes of attachments."""
     if all(isinstance(block, TextContent) for block in content):
-        return "\n".join(block.text for block in content if isinstance(block, TextContent)), structured, ()
+        return _read(content, structured, keep)
     return await asyncio.to_thread(_read, content, structured, keep)
 
 
 def _read(content: Sequence[ContentBlock], structured: Any, keep: Keep | None) -> Answer:
     lines: list[str] = []
+    parts: list[dict[str, Any]] = []
     attachments: list[ResultAttachment] = []
     told: dict[str, str] = {}
     for block in content:
         declared = _declared(block)
         if declared is not None and declared.encoded not in told:
             told[declared.encoded] = _told(declared, attachments, keep)
-        lines.append(told[declared.encoded] if declared else _text_of(block))
-    return "\n".join(lines), _without(structured, told), tuple(attachments)
+        line = told[declared.encoded] if declared else _text_of(block)
+        lines.append(line)
+        parts.append(_part(block, declared, line))
+    plain = len(parts) == 1 and parts[0].keys() == {"type", "text"}
+    return Answer("\n".join(lines), _without(structured, told), tuple(attachments), () if plain else tuple(parts))
+
+
+def _part(block: ContentBlock, declared: _Declared | None, line: str) -> dict[str, Any]:
+    """Return a part as it was sent, with a digest for its bytes, and with the line that says what they are."""
+    part = block.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if declared is None:
+        return part
+    try:
+        digest = sha256(b64decode("".join(declared.encoded.split()), validate=True)).hexdigest()
+    except ValueError:
+        digest = ""
+    inner = part["resource"] if declared.kind == "resource" else part
+    inner.pop("data", None)
+    inner.pop("blob", None)
+    return {**part, "sha256": digest, "told": line}
 
 
 def _told(declared: _Declared, attachments: list[ResultAttachment], keep: Keep | None) -> str:
@@ -96,10 +125,18 @@ def _text_of(block: ContentBlock) -> str:
         case TextContent():
             return block.text
         case ResourceLink():
-            return f"[resource {block.uri}]"
+            return _told_link(block)
         case EmbeddedResource(resource=inner) if not isinstance(inner, BlobResourceContents):
             return inner.text
     return f"[{block.type}]"
+
+
+def _told_link(link: ResourceLink) -> str:
+    """Return what a link leads to, on one line."""
+    size = byte_size(link.size) if link.size is not None else ""
+    about = [link.name, link.title if link.title != link.name else "", str(link.uri), link.mime_type, size]
+    told = f"resource {', '.join(filter(None, about))}" + (f": {link.description}" if link.description else "")
+    return f"[{' '.join(told.split())}]"
 
 
 def _without(value: Any, told: dict[str, str]) -> Any:

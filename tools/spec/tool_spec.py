@@ -88,6 +88,14 @@ class ToolSpec:
     """The same as the user says."""
     standing: Mapping[str, str] = field(default_factory=dict)
     """Arguments that its server needs and nobody has to give: sent where no other is given."""
+    title: str = ""
+    """Its name for people, as its server says."""
+    output_schema: dict[str, Any] | None = None
+    """JSON Schema of its structured content, as its server says: for clients of the proxy, and not checked here."""
+    idempotent: bool | None = None
+    """Whether its server says that a repeated call changes nothing more."""
+    meta: dict[str, Any] | None = None
+    """Its `_meta`, as its server says."""
     meant: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, compare=False, repr=False)
     """Reads the arguments of a call as they are meant, such as a name as a path; of built-in tools. Blocking."""
     finds: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)

@@ -80,9 +80,11 @@ async def test_a_result_that_breaks_its_own_schema_reaches_the_client_as_data(
     says = ToolResult(content="many", structured_content={"count": "many", "more": ["x"]})
     liar.offer("get_count", "Get the count.", says, output_schema=COUNT)
     async with proxied(tmp_path, in_process(liar.server)) as (_, url), talking(url, make, era) as talk:
-        assert [tool.output_schema for tool in await talk.tools() if tool.name == "liar__get_count"] == [None]
+        assert [tool.output_schema for tool in await talk.tools() if tool.name == "liar__get_count"] == [COUNT]
         said = await talk.call("liar.get_count")
-        assert (said.is_error, said.text, said.structured) == (False, "many", {"count": "many", "more": ["x"]})
+        assert (said.is_error, said.structured) == (True, {"count": "many", "more": ["x"]})
+        assert said.text.splitlines()[:2] == ["many", '{"count": "many", "more": ["x"]}']
+        assert "the tool ran; its structured content breaks its output schema: " in said.text
         by_meta = await talk.call("call_read_tool", name="liar.get_count")
         assert by_meta.structured
         assert by_meta.structured["structured"] == {"count": "many", "more": ["x"]}

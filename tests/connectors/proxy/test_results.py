@@ -60,7 +60,8 @@ async def test_of_pictures_those_arrive_that_there_is_room_for(tmp_path: Path, m
     assert pictures == [media_server.encoded(media_server.PNG)]
     assert texts[0].startswith("[image image/png, 1.5 MB, kept:")
     handle = texts[0].partition("]")[0].split()[-1]
-    assert texts[1] == f"[{handle}: left out, as it is too long for one answer]"
+    assert texts[0].endswith(f"\n[{handle}: left out, as it is too long for one answer]")
+    assert texts[1:] == ["drawn"]
 
 
 async def test_a_servers_own_error_is_told_in_part_and_is_not_its_end(tmp_path: Path, make: Make, era: Era) -> None:

@@ -42,13 +42,15 @@ async def result_of(
 
     async with Client(server) as client:
         answer = await client.call_tool_mcp("get", {})
-    text, kept, attachments = await read_answer(answer.content, answer.structured_content)
-    return to_result(text, kept, 1.5, is_error=bool(answer.is_error), attachments=attachments)
+    read = await read_answer(answer.content, answer.structured_content)
+    how = {"is_error": bool(answer.is_error), "attachments": read.attachments, "parts": read.parts}
+    return to_result(read.text, read.structured, 1.5, **how)
 
 
 async def test_text_is_the_output():
     result = await result_of(text("one\n"), text("two 漢字 🚪"))
-    assert result == ToolResult(success=True, output="one\n\ntwo 漢字 🚪", execution_time_ms=1.5)
+    parts = ({"type": "text", "text": "one\n"}, {"type": "text", "text": "two 漢字 🚪"})
+    assert result == ToolResult(success=True, output="one\n\ntwo 漢字 🚪", execution_time_ms=1.5, parts=parts)
 
 
 async def test_nothing_is_an_empty_output():
@@ -66,7 +68,19 @@ async def test_nothing_is_an_empty_output():
         (ImageContent(type="image", data="?", mime_type="a\nb"), f"[image {UNKNOWN}, left out: it is not base64]"),
         (AudioContent(type="audio", data=WAV, mime_type="Audio/X-Wav; q=1"), "[audio audio/wav, 3 kB]"),
         (AudioContent(type="audio", data=PNG, mime_type="audio/aac"), "[binary declared as audio/aac, 3 kB]"),
-        (ResourceLink(type="resource_link", name="a", uri="file:///a.txt"), "[resource file:///a.txt]"),
+        (ResourceLink(type="resource_link", name="a", uri="file:///a.txt"), "[resource a, file:///a.txt]"),
+        (
+            ResourceLink(
+                type="resource_link",
+                name="a",
+                title="A",
+                uri="f:a",
+                mime_type="text/plain",
+                size=9,
+                description="One\nA.",
+            ),
+            "[resource a, A, f:a, text/plain, 9 bytes: One A.]",
+        ),
         (
             EmbeddedResource(type="resource", resource=TextResourceContents(uri="file:///a.txt", text="inside")),
             "inside",
@@ -108,21 +122,49 @@ async def test_the_longest_is_not_cut():
 
 
 @pytest.mark.parametrize(
-    ("words", "structured", "kept"),
+    ("words", "structured", "shown"),
     [
-        ("found 2", {"hits": [1, 2]}, True),
-        ("not { json", {"hits": 1}, True),
-        ('{"hits": [1, 2]}', {"hits": [1, 2]}, False),
-        ("plain", {"result": "plain"}, False),
-        ("found many", {"hits": "x" * (MAX_OUTPUT_CHARS + 1)}, False),
-        ("[" * 50_000, {"hits": 1}, True),
-        ("9" * 5_000, {"hits": 1}, True),
+        ("found 2", {"hits": [1, 2]}, '\n{"hits": [1, 2]}'),
+        ("not { json", {"hits": 1}, '\n{"hits": 1}'),
+        ('{\n "hits": [1, 2]}', {"hits": [1, 2]}, None),
+        ("plain", {"result": "plain"}, None),
+        ("[" * 5_000, {"hits": 1}, '\n{"hits": 1}'),
+        ("9" * 5_000, {"hits": 1}, '\n{"hits": 1}'),
+        ("x" * 150, {"word": "y" * 150}, f'\n{{\n  "word": "{"y" * 150}"\n}}'),
+    ],
+    ids=range(7),
+)
+@pytest.mark.parametrize("fails", [True, False])
+async def test_structured_content_is_shown_where_it_says_more(
+    words: str, structured: dict[str, Any], shown: str | None, fails: bool
+):
+    result = await result_of(text(words), structured=structured, fails=fails)
+    assert (result.error if fails else result.output) == words + (shown or "")
+    restated = {result.wrapped_as: words} if result.wrapped_as else result.restated
+    assert (result.structured, restated) == ((structured, None) if shown else (None, structured))
+    assert result.foreign == (words + (shown or "") if fails else words)
+
+
+@pytest.mark.parametrize(
+    ("words", "structured"),
+    [
+        ("Temperature: 21.5, humid: false", {"temperature": 21.5, "humid": False}),
+        ("[1, 2]", {"result": [1, 2]}),
+        ("a.txt\nb.txt", {"result": ["a.txt", "b.txt"]}),
+        ('{"a": 1}\n{"a": 2}', {"items": [{"a": 1}, {"a": 2}]}),
+        ("nothing", {}),
     ],
 )
-async def test_structured_content_is_kept_where_it_says_more(words: str, structured: dict[str, Any], kept: bool):
-    result = await result_of(text(words), structured=structured)
-    assert result.output == words
-    assert result.structured == (structured if kept else None)
+async def test_structured_content_is_not_shown_where_the_text_says_it(words: str, structured: dict[str, Any]):
+    assert (await result_of(text(words), structured=structured)).output == words
+
+
+async def test_structured_content_alone_is_the_output():
+    result = await result_of(structured={"hits": [1, 2]})
+    assert (result.output, result.structured, result.foreign) == ('{"hits": [1, 2]}', {"hits": [1, 2]}, "")
+    large = await result_of(structured={"hits": "x" * MAX_OUTPUT_CHARS})
+    assert large.output.startswith('{\n  "hits": "xxx')
+    assert (large.structured, large.truncated, large.foreign) == (None, True, large.output)
 
 
 async def test_bytes_are_nowhere_in_the_result():
@@ -133,6 +175,7 @@ async def test_bytes_are_nowhere_in_the_result():
     assert one.sha256 == sha256(base64.b64decode(PNG)).hexdigest()
     assert result.structured == {"": "", "inner": [{"data": "[image image/png, 3 kB]"}], "n": 1}
     assert PNG[:40] not in result.model_dump_json()
+    assert [part.get("sha256") for part in result.parts] == [None, one.sha256, one.sha256]
 
 
 async def test_a_few_of_many_are_attached():
