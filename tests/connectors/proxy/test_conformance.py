@@ -31,8 +31,6 @@ SUITE = ["-y", "-p", "node@22.23.3", "-p", "@modelcontextprotocol/conformance@0.
 ALL = "Running all suite (32 scenarios)"
 EXPECTED = """\
 server:
-  - tools-call-embedded-resource  # a resource of text in a result comes as its text
-  - tools-call-mixed-content  # as before; the text and the picture beside it come
   - tools-call-sampling  # sampling does not pass: docs/proxy.md
   - tools-call-elicitation  # nor do questions that a server asks in the middle of a call
   - elicitation-sep1034-defaults  # as before
