@@ -51,6 +51,7 @@ class _Reading:
         self._root = schema
         dialect = schema.get("$schema") if isinstance(schema, Mapping) else None
         self._ignores_siblings = isinstance(dialect, str) and "draft-0" in dialect
+        self._named = {"$schema": dialect} if isinstance(dialect, str) and "/2020-12/" in dialect else {}
 
     def whole(self) -> dict[str, Any] | bool:
         root = self._root
@@ -79,7 +80,7 @@ class _Reading:
             self.changes.append("required: left out")
         whole, unresolved = relinked(cleaned)
         self.changes += unresolved
-        return self._of_an_object(whole)
+        return {**self._named, **self._of_an_object(whole)}
 
     def _of_an_object(self, whole: dict[str, Any]) -> dict[str, Any]:
         """Return a schema that says itself that arguments are an object."""
