@@ -32,6 +32,11 @@ ANSWERS: dict[str, bytes] = {
     "null_parts": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"fine","annotations":null}]}}',
     "logged": b'INFO calling ID\n{"level": "warn", "id": ID, "error": "odd"}\n{"jsonrpc": "2.0", "id": ID, %s}' % TEXT,
     "prefixed": b'done: {"jsonrpc": "2.0", "id": ID, %s}' % TEXT,
+    "stock": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[],"structuredContent":{"apples":3,"pears":12}}}',
+    "price": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"cannot say"}],"isError":true,'
+    b'"structuredContent":{"code":7}}}',
+    "note": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource_link","uri":"note:a","name":"Rules",'
+    b'"description":"The rules of the house"}]}}',
     "odd_part": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"fine"},{"type":"poem","x":1}]}}',
     "no_message": b'{"jsonrpc": "2.0", "id": ID, "error": {"code": -32000}}',
     "text_code": b'{"jsonrpc": "2.0", "id": ID, "error": {"code": "ENOENT", "message": "no such file"}}',
