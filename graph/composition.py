@@ -77,6 +77,7 @@ async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
         sandbox=sandbox_settings(settings, preferences),
         kept=kept_in(settings),
         meaning=await asyncio.to_thread(make_meaning, settings),
+        listings=settings.listings_path,
     )
 
 

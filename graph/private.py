@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-_OURS = ("packetgate.db*", "discord-questions.*", "history", "leases", "logs", "shown", "kept")
+_OURS = ("packetgate.db*", "discord-questions.*", "history", "leases", "logs", "shown", "kept", "listings")
 
 
 def private_folder(path: Path) -> None:

@@ -81,6 +81,11 @@ class Settings(BaseSettings):
         return self.home / "logs"
 
     @property
+    def listings_path(self) -> Path:
+        """The folder of the tools that servers listed last."""
+        return self.home / "listings"
+
+    @property
     def kept_path(self) -> Path:
         """The folder of what of results is too long to show, or no text."""
         return self.home / "kept"

@@ -43,7 +43,7 @@ class Calling:
             ToolError: it was not, or the call is refused.
         """
         session = self.gateway.session_of(ctx)
-        catalogue = await self.gateway.catalogue(session)
+        catalogue = await self.gateway.catalogue(session, name)
         on_list = {entry.tool_name for entry in await self.gateway.listed(session, catalogue)}
         if name not in on_list | session.seen:
             raise refusal(
@@ -62,7 +62,7 @@ class Calling:
             ToolError: the call is refused.
         """
         session = self.gateway.session_of(ctx, context_id)
-        name = (await self.gateway.catalogue(session)).exactly(name) or name
+        name = (await self.gateway.catalogue(session, name)).exactly(name) or name
         return await self._call(ctx, Wanted(name, params, only_reads=only_reads), session, by_meta_tool)
 
     def _how(self, name: str, session: ProxySession, on_list: Collection[str]) -> How:

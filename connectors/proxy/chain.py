@@ -14,6 +14,7 @@ from langgraph.store.base import BaseStore
 
 from connectors.proxy.listing import entry_of
 from connectors.proxy.sessions import CHANNEL, ProxySession
+from connectors.proxy.upstream import LiveTools, OfferedTools
 from deciders.protocols import CallReview, Review
 from graph.records.trail import REVIEWED, trail
 from nodes.execute_tool import execute_tool
@@ -30,6 +31,7 @@ from tools.approval.decisions import expired
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import AllowedTools
 from tools.checks.checking import CheckedCall, objected, repair
+from tools.checks.wrappers import meant_tool
 from tools.execution.journal import Entry, HeldJournal, Journal
 from tools.provenance.evidence import evidence_of
 from tools.provenance.judging import origins_of
@@ -62,7 +64,19 @@ class Chain:
 
     def toolbox(self, settings: RoutingContext) -> AllowedTools:
         """Return the tools as a client may use them: of no other does it hear, and no other is called."""
-        return AllowedTools(self.hub, settings, CHANNEL)
+        return AllowedTools(LiveTools(self.hub), settings, CHANNEL)
+
+    def offered(self, settings: RoutingContext) -> AllowedTools:
+        """Return the tools as they are shown to a client."""
+        return AllowedTools(OfferedTools(self.hub), settings, CHANNEL)
+
+    async def settled(self, name: str, settings: RoutingContext) -> None:
+        """Wait until the server of a tool has started, or has listed its changed tools."""
+        shown = await self.offered(settings).catalogue()
+        known = meant_tool(name, shown)
+        servers = [shown[known].server] if known else [one for one in self.hub.names if may_be_of(one, name)]
+        for server in servers:
+            await self.hub.settled(server)
 
     async def proposed(self, wanted: Wanted, session: ProxySession, *, apart: bool = False) -> CognitionPacket:
         """Return the packet of a call that is checked and judged, and written down as such: it may wait for an answer.
@@ -72,6 +86,7 @@ class Chain:
         Raises:
             CallRefusedError: there is no such tool, its arguments are not valid, or it does not only read.
         """
+        await self.settled(wanted.name, session.settings)
         toolbox = self.toolbox(session.settings)
         catalogue = await toolbox.catalogue()
         if wanted.name not in catalogue and (down := self.down(wanted.name, session.settings)):
@@ -106,6 +121,7 @@ class Chain:
         if question.has_lapsed:
             update = expired(packet)
         else:
+            await self.settled(packet.routing.calls[0].tool_name, packet.governance.settings)
             catalogue = await self.toolbox(packet.governance.settings).catalogue()
             decision = await decision_of(reply, question, packet, catalogue)
             if decision.changed:

@@ -9,6 +9,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
 
 from connectors.clients import LOCAL
+from connectors.proxy.announcing import Announcer
 from connectors.proxy.asking import PendingCalls, is_modern
 from connectors.proxy.chain import Chain
 from connectors.proxy.config import ProxyConfig
@@ -27,7 +28,11 @@ from tools.usage.learning import Learned
 
 MOST_FIXED = 100
 PATIENCE_S = 5.0
-"""How long a client that connects waits for what the servers say of themselves, and a cancelled call for its server."""
+"""How long a cancelled call waits for its server."""
+ABOUT_PATIENCE_S = 0.5
+"""How long a client that connects waits for what is stored of the servers."""
+LIST_PATIENCE_S = 2.0
+"""How long the first list waits for servers of which nothing is stored, unless the settings say how long."""
 PROCESS = "process"
 """The session of a client that started this process for itself, where its protocol has none."""
 
@@ -46,7 +51,9 @@ class Gateway:
     started: RoutingContext
     """The settings that it was started with."""
     recorder: Recorder
+    announcer: Announcer
     file_of: FileOf
+    patience_s: float = LIST_PATIENCE_S
     client: str = LOCAL
     """Who asks where nobody says so by a token."""
     book: SessionBook = field(default_factory=SessionBook)
@@ -91,9 +98,17 @@ class Gateway:
             return self.book.of(PROCESS, client, settings, app)
         return self.book.new(client, settings, app)
 
-    async def catalogue(self, session: ProxySession) -> Catalogue:
-        """Return the tools that a client may use."""
-        return await self.chain.toolbox(session.settings).catalogue()
+    async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
+        """Return the tools that a client may use, as they are shown.
+
+        It waits a moment, once, for servers of which nothing is known yet, unless it is there for a name that is known.
+        """
+        offered = self.chain.offered(session.settings)
+        if name is not None and (known := await offered.catalogue()).exactly(name):
+            return known
+        self.chain.hub.tend()
+        await self.chain.hub.introduced(self.patience_s)
+        return await offered.catalogue()
 
     def may_use(self, ctx: Context, server: str) -> bool:
         """Whether a client may use what a server has beside tools: where it may use all of its tools."""
@@ -106,10 +121,10 @@ class Gateway:
         """Return what the servers of a client say of themselves, of those that are there by now."""
         if ctx is None:
             return {}
-        opening = asyncio.ensure_future(self.chain.toolbox(self.settings_of_request()).catalogue())
+        opening = asyncio.ensure_future(self.chain.offered(self.settings_of_request()).catalogue())
         self._opening.add(opening)
         opening.add_done_callback(self._opening.discard)
-        done, _ = await asyncio.wait([opening], timeout=PATIENCE_S)
+        done, _ = await asyncio.wait([opening], timeout=ABOUT_PATIENCE_S)
         catalogue = opening.result() if done else Catalogue()
         return {server: specs[0].server_about for server, specs in catalogue.servers.items() if specs[0].server_about}
 

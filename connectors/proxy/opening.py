@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 
 from connectors import garbage
 from connectors.clients import LOCAL
+from connectors.proxy.announcing import Announcer
 from connectors.proxy.chain import Chain
 from connectors.proxy.config import ProxyConfig
-from connectors.proxy.gateway import Gateway
+from connectors.proxy.gateway import LIST_PATIENCE_S, Gateway
 from connectors.proxy.recording import Recorder
 from connectors.sessions import Sessions
 from deciders.choosing import reflex_deciders
@@ -56,12 +57,14 @@ async def gateway_to(
         graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
         used = store if settings.usage_days else None
         garbage.seldom()
-        async with Recorder(Sessions(graph), journal, used) as recorder:
+        async with Recorder(Sessions(graph), journal, used) as recorder, Announcer(hub) as announcer:
             yield Gateway(
                 chain=Chain(hub, journal, used),
                 config=config,
                 started=started,
                 recorder=recorder,
+                announcer=announcer,
+                patience_s=settings.patience_s if "patience_s" in settings.model_fields_set else LIST_PATIENCE_S,
                 file_of=kept.file,
                 client=client,
             )

@@ -161,6 +161,16 @@ class Passing(Middleware):
         )
         return result.model_copy(update={"instructions": more})
 
+    async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Have later changes announced."""
+        await self._gateway.announcer.has_shown(get_context())
+        return await call_next(context)
+
+    async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Have later changes announced."""
+        await self._gateway.announcer.has_shown(get_context())
+        return await call_next(context)
+
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Of a tool that is unknown because its server is not there, say so."""
         try:

@@ -11,6 +11,7 @@ from fastmcp.server.providers.base import Provider
 from fastmcp.tools.base import Tool, ToolResult
 from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
+from mcp_types import SubscriptionsListenRequestParams
 
 from connectors.proxy.calling import Calling
 from connectors.proxy.gateway import Gateway
@@ -38,14 +39,16 @@ class PaletteProvider(Provider):
 
     async def _list_tools(self) -> Sequence[Tool]:
         session = self._gateway.session_of(get_context())
-        catalogue = await self._gateway.catalogue(session)
+        await self._gateway.catalogue(session)
+        await self._gateway.announcer.has_shown(get_context())
+        catalogue = await self._gateway.catalogue(session)  # what comes later is announced
         entries = in_order(await self._gateway.listed(session, catalogue))
         tools = [listed(catalogue[entry.tool_name], entry.shown, self._called) for entry in entries]
         return [*{tool.name: tool for tool in tools}.values()]  # a name twice is an error to whole clients
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         session = self._gateway.session_of(get_context())
-        catalogue = await self._gateway.catalogue(session)
+        catalogue = await self._gateway.catalogue(session, name)
         known = catalogue.exactly(name)
         return listed(catalogue[known], "full", self._called) if known else None
 
@@ -74,6 +77,8 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
     )
     # No tool here asks for headers of its own. Without this, every call over HTTP would make the whole list first.
     server._mcp_server.get_tool_input_schema = lambda _name: None
+    listening = gateway.announcer.listening()
+    server._mcp_server.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, listening)
     server.add_completion_handler(completing(gateway))
     add_meta_tools(server, gateway)
     return server

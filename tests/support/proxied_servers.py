@@ -28,12 +28,18 @@ HIDDEN = ("\x1b", "\x07", "\u202e")
 
 @asynccontextmanager
 async def proxied(
-    home: Path, *servers: Connection, preferences: Preferences | None = None, **switches: bool
+    home: Path,
+    *servers: Connection,
+    preferences: Preferences | None = None,
+    patience_s: float = 20,
+    **switches: bool,
 ) -> AsyncIterator[tuple[Gateway, str]]:
     """Serve a proxy in front of servers, and yield its gateway and its address."""
     async with (
         McpHub(servers, preferences=preferences) as hub,
-        gateway_to(hub, Settings(home=home), ProxyConfig(), RoutingContext.model_validate(switches)) as gateway,
+        gateway_to(
+            hub, Settings(home=home, patience_s=20), ProxyConfig(), RoutingContext.model_validate(switches)
+        ) as gateway,
         served(gateway) as address,
     ):
         yield gateway, f"{address}/mcp"

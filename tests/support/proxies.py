@@ -74,7 +74,7 @@ async def gateway_over(
     context = RoutingContext.model_validate(switches)
     async with (
         McpHub([in_process(server) for server in servers], preferences=preferences) as hub,
-        gateway_to(hub, Settings(home=home), config or ProxyConfig(), context) as gateway,
+        gateway_to(hub, Settings(home=home, patience_s=20), config or ProxyConfig(), context) as gateway,
     ):
         yield gateway
 

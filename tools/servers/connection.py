@@ -27,13 +27,15 @@ from mcp_types import (
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     LoggingMessageNotificationParams,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
     Tool,
     ToolListChangedNotification,
 )
 from pydantic import ValidationError
 
 from state.base import ms_since
-from state.errors import LostCallError, ServerError, SessionRefusedError
+from state.errors import ConfigError, LostCallError, ServerError, SessionRefusedError
 from state.printing import printable
 from state.redaction import learn, learn_entry, redacted
 from state.routing import Risk, ToolResult
@@ -51,6 +53,7 @@ from tools.servers.results import Keep, to_result_aside
 from tools.servers.server import Server
 from tools.servers.server_log import ServerLog
 from tools.servers.stdio import LoggedTransport, NoMessageError
+from tools.servers.stored_listings import StoredListing, StoredListings
 from tools.spec.descriptions import brief_of
 from tools.spec.idempotency import META, without_duty
 from tools.spec.standing import Ground, ground_of, standing, without_standing
@@ -103,12 +106,19 @@ ABOUT_CHARACTERS = 500
 
 
 class _Messages(MessageHandler):
-    def __init__(self, mark_stale: Callable[[], None], log: ServerLog | None) -> None:
+    def __init__(self, mark_stale: Callable[[], None], on_change: Callable[[], None], log: ServerLog | None) -> None:
         self._mark_stale = mark_stale
+        self._on_change = on_change
         self._log = log
 
     async def on_tool_list_changed(self, message: ToolListChangedNotification) -> None:
         self._mark_stale()
+
+    async def on_prompt_list_changed(self, message: PromptListChangedNotification) -> None:
+        self._on_change()
+
+    async def on_resource_list_changed(self, message: ResourceListChangedNotification) -> None:
+        self._on_change()
 
     async def on_exception(self, message: Exception) -> None:
         """Put into the log what the server printed that is no message."""
@@ -133,13 +143,15 @@ class Connection(Server):
         offers: Callable[[str], bool] = lambda _tool: True,
         keep: Keep | None = None,
         keep_file: Keep | None = None,
+        listings: StoredListings | None = None,
     ) -> None:
         """`concealed` takes secrets out of what is told of the server's failures, `digest` says which server it is,
         `ground` on which folder it works, `offers` whether the user has a tool of it offered.
 
-        `keep` takes long texts, to be read on in, and `keep_file` what is no text.
+        `keep` takes long texts, to be read on in, and `keep_file` what is no text. `listings` stores the tools.
         """
         super().__init__(name)
+        self._listings = listings
         self._opening = asyncio.Lock()
         self._transport = transport
         self._trusted = trusted
@@ -262,6 +274,11 @@ class Connection(Server):
     def _mark_stale(self) -> None:
         self._changes += 1
         self.listing.holds = False
+        self.on_change()
+
+    def _count_other(self) -> None:
+        self.other_changes += 1
+        self.on_change()
 
     async def _open(self) -> None:
         """Start or reach the server and list its tools; sets `state`, and `problem` when that fails."""
@@ -286,7 +303,7 @@ class Connection(Server):
             BoundedTransport(transport),
             init_timeout=CONNECT_TIMEOUT_S,
             timeout=self._timeout_s,
-            message_handler=_Messages(self._mark_stale, self._log),
+            message_handler=_Messages(self._mark_stale, self._count_other, self._log),
             log_handler=self._told,
         )
         try:
@@ -307,17 +324,12 @@ class Connection(Server):
             raise ServerError(f"server {self.name!r} is not connected")
         client, changes = self._client, self._changes
         tools = await client.list_tools()
-        ground = await asyncio.to_thread(self._ground)
-        if client is not self._client:
-            return
         introduced = client.initialize_result or client.session.discover_result
         said = introduced.instructions if introduced else None
-        about: dict[str, Any] = {
-            "about": " ".join((said or "").split())[:ABOUT_CHARACTERS],
-            "server_digest": self._digest(),
-            "ground": ground,
-        }
-        specs = (spec_of(self.name, tool, trusted=self._trusted, **about) for tool in tools if self._offers(tool.name))
+        listing = StoredListing(tools, " ".join((said or "").split())[:ABOUT_CHARACTERS])
+        specs = await asyncio.to_thread(self._specs_of, listing)
+        if client is not self._client:
+            return
         self.listed(specs, holds=changes == self._changes)
         self.state, self._listed = "ready", changes
         session = client.transport.session
@@ -325,6 +337,27 @@ class Connection(Server):
         switched_off = (f"{tool.name!r}: switched off in mcp.json" for tool in tools if not self._offers(tool.name))
         self.notes = (*(f"not offered: {one}" for one in (*left_out, *switched_off)), *changed)
         self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
+
+        if self._listings:
+            await asyncio.to_thread(self._listings.save, self.name, self._digest(), listing)
+
+    def _specs_of(self, listing: StoredListing) -> tuple[ToolSpec, ...]:
+        about: dict[str, Any] = {
+            "about": listing.about,
+            "server_digest": self._digest(),
+            "ground": self._ground(),
+        }
+        offered = [tool for tool in listing.tools if self._offers(tool.name)]
+        return tuple(spec_of(self.name, tool, trusted=self._trusted, **about) for tool in offered)
+
+    async def recall(self) -> None:
+        """Read what an earlier process stored of the tools."""
+        with contextlib.suppress(ConfigError):  # starting the server says what is wrong with its entry
+            self.stored = await asyncio.to_thread(self._recalled)
+
+    def _recalled(self) -> tuple[ToolSpec, ...]:
+        listing = self._listings.load(self.name, self._digest()) if self._listings else None
+        return self._specs_of(listing) if listing else ()
 
     def client(self) -> Client[Any] | None:
         """Return the open session, for what is no tool; None where there is none."""
@@ -425,6 +458,7 @@ class Connection(Server):
         """Count the server as failed, with what went wrong as its problem."""
         self.state = "failed"
         self.specs = ()
+        self.on_change()
         self._attempts += 1
         self._failed_at = time.monotonic()
         self.problem = self._said = self._cause(error)
@@ -449,7 +483,11 @@ def _told_by(error: MCPError) -> tuple[int, int, str]:
 
 
 def configured(
-    config: ServerConfig, log_dir: Path, keep: Keep | None = None, keep_file: Keep | None = None
+    config: ServerConfig,
+    log_dir: Path,
+    keep: Keep | None = None,
+    keep_file: Keep | None = None,
+    listings: StoredListings | None = None,
 ) -> Connection:
     """Return the connection to a server of `mcp.json`; what it prints goes to a file in `log_dir`."""
     log = ServerLog(log_dir / f"{config.name}.log") if "command" in config.entry else None
@@ -478,6 +516,7 @@ def configured(
         offers=config.offers,
         keep=keep,
         keep_file=keep_file,
+        listings=listings,
     )
 
 

@@ -44,12 +44,20 @@ class McpHub:
         meaning: Meaning = SHIPPED,
     ) -> None:
         self._connections = {connection.name: connection for connection in connections}
+        self.changed = asyncio.Event()
+        """Set whenever a server may offer something else than before."""
+        for connection in self._connections.values():
+            connection.on_change = self.changed.set
         self._patience_s = patience_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """By server: what starts it, or lists its tools again."""
         self._waited: set[str] = set()
         self._catalogue = Catalogue(preferences=preferences, meaning=meaning)
         self._known: tuple[object, ...] = ()
+        self._offered = self._catalogue
+        self._known_offered: tuple[object, ...] = ()
+        self._recalling = asyncio.Lock()
+        self._has_recalled = False
         self._updating = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -69,14 +77,27 @@ class McpHub:
         Servers start when the tools are first asked for. One that is starting is waited for once, a failed one is
         tried again, a changed one is listed again.
         """
+        self.tend()
+        await self._wait()
+        return await self.live()
+
+    def tend(self, *, retry: bool = True) -> None:
+        """Start servers, have changed ones list their tools again, and ask whether those that may hang still answer.
+
+        Without `retry`, a server that failed is left alone.
+        """
         for connection in self._connections.values():
-            if connection.session == 0 or connection.may_retry:
+            gone = connection.may_retry and (retry or connection.state == "ready")
+            if connection.session == 0 or gone:
                 self._run(connection, connection.connect(instead_of=connection.session))
             elif connection.suspected:
                 self._run(connection, connection.revive())
             elif connection.stale and connection.state == "ready":
                 self._run(connection, connection.refresh())
-        await self._wait()
+
+    async def live(self) -> Catalogue:
+        """Return the tools of the servers that are there now, without waiting for any."""
+        self._reap()
         async with self._updating:  # so that a turn beside this one does not go by what was known before
             known = tuple((connection.listing, connection.specs) for connection in self._offered().values())
             if known != self._known:
@@ -84,6 +105,36 @@ class McpHub:
                 self._catalogue = await asyncio.to_thread(self._catalogue.updated, specs)
                 self._known = known
             return self._catalogue
+
+    async def offered(self) -> Catalogue:
+        """Return the tools to show, without waiting: of servers that start, those that an earlier process stored.
+
+        They are for lists alone. What runs goes by `live`.
+        """
+        async with self._recalling:
+            if not self._has_recalled:
+                await asyncio.gather(*(connection.recall() for connection in self._connections.values()))
+                self._has_recalled = True
+        live = await self.live()
+        async with self._updating:
+            if not any(connection.is_first_start and connection.stored for connection in self._connections.values()):
+                return live
+            known = tuple((connection.listing, connection.offered) for connection in self._connections.values())
+            if known != self._known_offered:
+                specs = [spec for _, specs in known for spec in specs]
+                self._offered = await asyncio.to_thread(live.updated, specs)
+                self._known_offered = known
+            return self._offered
+
+    async def settled(self, name: str) -> None:
+        """Wait until a server has started, or has listed its changed tools; no longer than a turn waits."""
+        await self._wait(frozenset({name}), again=True)
+
+    async def introduced(self, patience_s: float) -> None:
+        """Wait, once for each, for servers that start and of which no earlier process stored the tools."""
+        await self.offered()
+        unknown = {name for name, one in self._connections.items() if one.is_first_start and not one.stored}
+        await self._wait(frozenset(unknown), patience_s)
 
     @property
     def known(self) -> Catalogue:
@@ -107,6 +158,10 @@ class McpHub:
         """Return the open MCP sessions by server, for what is no tool."""
         open_ = {name: connection.client() for name, connection in sorted(self._connections.items())}
         return {name: client for name, client in open_.items() if client is not None}
+
+    def told_changes(self) -> int:
+        """Return how often servers said that what they have beside tools has changed."""
+        return sum(connection.other_changes for connection in self._connections.values())
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its canonical name.
@@ -150,17 +205,33 @@ class McpHub:
         if running is not None and not running.done():
             work.close()
             return
-        self._tasks[connection.name] = asyncio.create_task(work, name=f"server {connection.name}")
+        task = asyncio.create_task(work, name=f"server {connection.name}")
+        task.add_done_callback(lambda _: self.changed.set())
+        self._tasks[connection.name] = task
         self._waited.discard(connection.name)
 
-    async def _wait(self) -> None:
-        """Wait for each task once, and for those that only list tools again not long."""
-        pending = {name: task for name, task in self._tasks.items() if not task.done() and name not in self._waited}
+    async def _wait(
+        self, only: frozenset[str] | None = None, patience_s: float | None = None, *, again: bool = False
+    ) -> None:
+        """Wait for each task once, and for those that only list tools again not long.
+
+        Args:
+            only: the servers to wait for; None for all.
+            again: wait also for those that were waited for before.
+        """
+        among = self._tasks.keys() if only is None else only & self._tasks.keys()
+        left = {name: self._tasks[name] for name in among if again or name not in self._waited}
+        pending = {name: task for name, task in left.items() if not task.done()}
         ready = {name for name in pending if self._connections[name].state == "ready"}
-        for names, patience_s in ((pending.keys() - ready, self._patience_s), (ready, REFRESH_PATIENCE_S)):
+        longest_s = self._patience_s if patience_s is None else patience_s
+        for names, limit_s in ((pending.keys() - ready, longest_s), (ready, min(longest_s, REFRESH_PATIENCE_S))):
             if names:
-                await asyncio.wait([pending[name] for name in names], timeout=patience_s)
+                await asyncio.wait([pending[name] for name in names], timeout=limit_s)
         self._waited.update(pending)
+        self._reap()
+
+    def _reap(self) -> None:
+        """Forget the tasks that are done."""
         for name in [name for name, task in self._tasks.items() if task.done()]:
             task = self._tasks.pop(name)
             self._isolate(self._connections[name], None if task.cancelled() else task.exception())

@@ -1,6 +1,6 @@
 """What the hub asks of a server, wherever that runs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,11 +22,27 @@ class Server:
         self.specs: tuple[ToolSpec, ...] = ()
         self.notes: tuple[str, ...] = ()
         """A line for each tool that is not offered, or whose schema is not used as it stands."""
+        self.stored: tuple[ToolSpec, ...] = ()
+        """The tools as an earlier process saw them."""
         self.listing = Listing()
         self.beside_paths = False
         """Whether its tools are offered only beside those of a server that takes paths."""
         self.session = 0
         """Number of the session, or of the attempt to open one; 0 before the first."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the server said that something it offers has changed."""
+        self.other_changes = 0
+        """How often it said so of what is no tool."""
+
+    @property
+    def is_first_start(self) -> bool:
+        """Whether the server has not yet been ready, and has not yet failed, in this process."""
+        return self.state == "connecting" and self.session <= 1
+
+    @property
+    def offered(self) -> tuple[ToolSpec, ...]:
+        """The tools to show: those that are there, and during the first start those that an earlier process saw."""
+        return self.stored if self.is_first_start else self.specs
 
     @property
     def stale(self) -> bool:
@@ -50,6 +66,9 @@ class Server:
     def health(self) -> ServerHealth:
         """Return how the server is doing."""
         return ServerHealth(name=self.name, state=self.state, tools=len(self.specs), problem=self.problem)
+
+    async def recall(self) -> None:
+        """Read what an earlier process stored of the tools."""
 
     async def connect(self, instead_of: int) -> None:
         """Open a session in place of the one with that number, unless another caller did already."""
@@ -82,3 +101,4 @@ class Server:
     def fail(self, error: BaseException) -> None:
         """Count the server as failed, with what went wrong as its problem."""
         self.state, self.problem = "failed", str(error)
+        self.on_change()

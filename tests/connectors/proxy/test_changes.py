@@ -1,5 +1,6 @@
 """Servers behind the proxy that change what they offer while connected: what was decided holds for what it was."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from fastmcp import Client, Context, FastMCP
 from support import hostile_server
 from support.mcp_servers import in_process, until
 from support.proxied_servers import HIDDEN, Noting, each_client, names_now, proxied, rules
-from support.proxies import Era, Make, talking
+from support.proxies import Era, Make, heard_of, talking
 
 from tools.catalogue.preferences import Policy, Preferences
 from tools.servers.config import ServerConfig
@@ -169,6 +170,30 @@ async def test_a_read_that_has_become_a_write_is_asked_about(tmp_path: Path, mak
         assert talk.asked == []
         assert (await talk.call("desk.read_note", name="a")).is_error
         assert (len(talk.asked), desk.ran) == (1, [])
+
+
+async def test_a_change_is_announced_to_a_client_that_asks_for_nothing(tmp_path: Path, make: Make) -> None:
+    desk = Desk()
+    async with proxied(tmp_path, desk.connection) as (_, url), talking(url, make, "legacy") as talk:
+        assert "desk__find_note" not in await talk.names()
+        desk.offer("find_note", "Find a note.", "name")
+        await desk.tell()
+        await heard_of(talk.changed)
+        assert "desk__find_note" in await talk.names()
+
+
+async def test_a_change_is_announced_on_the_stream_of_a_client_without_a_session(tmp_path: Path) -> None:
+    desk = Desk()
+    async with (
+        proxied(tmp_path, desk.connection) as (_, url),
+        talking(url, "sdk", "2026-07-28") as talk,
+        talk.client.listen(tools_list_changed=True) as events,
+    ):
+        assert "desk__find_note" not in await talk.names()
+        desk.offer("find_note", "Find a note.", "name")
+        await desk.tell()
+        async with asyncio.timeout(30):
+            assert type(await anext(aiter(events))).__name__ == "ToolsListChanged"
 
 
 @each_client
