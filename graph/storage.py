@@ -29,7 +29,9 @@ PATIENCE_S = 60.0
 
 
 @asynccontextmanager
-async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def open_checkpointer(
+    settings: Settings, patience_s: float = PATIENCE_S
+) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Open where sessions are kept.
 
     Raises:
@@ -49,14 +51,14 @@ async def open_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpointS
 
     class SqliteSaver(Whole, AsyncSqliteSaver): ...
 
-    async with _sqlite(settings.database) as connection:
+    async with _sqlite(settings.database, patience_s) as connection:
         sqlite = SqliteSaver(connection, serde=PacketSerializer())
         await sqlite.setup()
         yield sqlite
 
 
 @asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[BaseStore]:
+async def open_store(settings: Settings, patience_s: float = PATIENCE_S) -> AsyncIterator[BaseStore]:
     """Open where the record of turns is kept: in the same database.
 
     Raises:
@@ -70,7 +72,7 @@ async def open_store(settings: Settings) -> AsyncIterator[BaseStore]:
         return
     from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-    async with _sqlite(settings.database, isolation_level=None, factory=_Writing) as connection:
+    async with _sqlite(settings.database, patience_s, isolation_level=None, factory=_Writing) as connection:
         sqlite = AsyncSqliteStore(connection)
         await _set_up(sqlite)
         yield sqlite
@@ -112,12 +114,12 @@ async def _make_store(connection: "AsyncConnection[Any]") -> None:
 
 
 @asynccontextmanager
-async def _sqlite(path: Path, **options: Any) -> "AsyncIterator[Connection]":
+async def _sqlite(path: Path, patience_s: float, **options: Any) -> "AsyncIterator[Connection]":
     import aiosqlite
 
     try:
         await asyncio.to_thread(private_file, path)
-        connection = await aiosqlite.connect(path, timeout=PATIENCE_S, **options)
+        connection = await aiosqlite.connect(path, timeout=patience_s, **options)
     except (OSError, aiosqlite.Error) as error:
         raise ConfigError(
             f"{path}: cannot keep sessions there: {error}; set PACKETGATE_HOME to a folder of yours"

@@ -14,6 +14,7 @@ from langgraph.store.base import BaseStore
 
 from connectors.proxy.listing import entry_of
 from connectors.proxy.sessions import CHANNEL, ProxySession
+from connectors.proxy.storage import LateJournal, Storage
 from connectors.proxy.upstream import LiveTools, OfferedTools
 from deciders.protocols import CallReview, Review
 from graph.records.trail import REVIEWED, trail
@@ -58,9 +59,16 @@ class Chain:
 
     hub: McpHub
     journal: Journal
-    store: BaseStore | None = None
+    late: LateJournal
+    """For calls that only read."""
+    storage: Storage
     _proposed: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
     """By packet, what is still to be written down of calls that are about to run."""
+
+    @property
+    def store(self) -> BaseStore | None:
+        """Where uses are recorded; None while nothing can be."""
+        return None if self.late.is_locked else self.storage.store
 
     def toolbox(self, settings: RoutingContext) -> AllowedTools:
         """Return the tools as a client may use them: of no other does it hear, and no other is called."""
@@ -138,7 +146,9 @@ class Chain:
         """Return the packet with its call run, if it may run, and what is to be written down of that beside its end."""
         toolbox = self.toolbox(packet.governance.settings)
         runtime = self._runtime(packet, can_ask=False)
-        journal = HeldJournal(self.journal, *self._proposed.pop(packet.header.packet_id, ()))
+        only_reads = not packet.governance.approvals and all(one.risk is Risk.READ for one in packet.routing.calls)
+        held = self._proposed.pop(packet.header.packet_id, ())
+        journal = HeldJournal(self.late if only_reads else self.journal, *held)
         update = await execute_tool(packet, runtime, toolbox=toolbox, journal=journal)
         await journal.flush()
         ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})

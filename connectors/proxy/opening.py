@@ -10,18 +10,13 @@ from connectors.proxy.chain import Chain
 from connectors.proxy.config import ProxyConfig
 from connectors.proxy.gateway import LIST_PATIENCE_S, Gateway
 from connectors.proxy.recording import Recorder
-from connectors.sessions import Sessions
-from deciders.choosing import reflex_deciders
-from graph.building import build_graph
+from connectors.proxy.storage import LOCKED_S, QUICK_S, LateJournal, Storage
 from graph.composition import open_tools
 from graph.journal.opening import journal_in
 from graph.kept import kept_in
 from graph.settings import Settings
-from graph.storage import open_checkpointer, open_store
 from state.context import RoutingContext
 from tools.servers.hub import McpHub
-from tools.usage.learned_store import ROOT as LEARNED
-from tools.usage.store import prune
 
 
 @asynccontextmanager
@@ -49,22 +44,21 @@ async def gateway_to(
     Raises:
         ConfigError: the database cannot be used.
     """
-    async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
-        if settings.usage_days:
-            await prune(store, settings.usage_days)
-            await prune(store, settings.usage_days, root=LEARNED)
-        journal, kept = journal_in(settings), kept_in(settings)
-        graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
-        used = store if settings.usage_days else None
-        garbage.seldom()
-        async with Recorder(Sessions(graph), journal, used) as recorder, Announcer(hub) as announcer:
-            yield Gateway(
-                chain=Chain(hub, journal, used),
-                config=config,
-                started=started,
-                recorder=recorder,
-                announcer=announcer,
-                patience_s=settings.patience_s if "patience_s" in settings.model_fields_set else LIST_PATIENCE_S,
-                file_of=kept.file,
-                client=client,
-            )
+    journal = journal_in(settings, LOCKED_S)
+    garbage.seldom()
+    async with (
+        Storage(settings, hub, journal) as storage,
+        LateJournal(journal_in(settings, QUICK_S), journal) as late,
+        Recorder(storage, late) as recorder,
+        Announcer(hub) as announcer,
+    ):
+        yield Gateway(
+            chain=Chain(hub, journal, late, storage),
+            config=config,
+            started=started,
+            recorder=recorder,
+            announcer=announcer,
+            patience_s=settings.patience_s if "patience_s" in settings.model_fields_set else LIST_PATIENCE_S,
+            file_of=kept_in(settings).file,
+            client=client,
+        )

@@ -10,9 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.store.base import BaseStore
-
-from connectors.sessions import Sessions
+from connectors.proxy.storage import LOCKED_S, Storage
 from graph.building import LAST
 from state.packet import CognitionPacket
 from tools.execution.journal import Entry, Journal
@@ -24,6 +22,8 @@ from tools.usage.store import keep
 log = logging.getLogger(__name__)
 
 MOST_WAITING = 1_000
+EXIT_S = 5.0
+"""How long the end waits for records."""
 QUIET_S = 0.1
 """How long a record waits: calls often come in rows."""
 
@@ -38,13 +38,11 @@ class _Ended:
 class Recorder:
     """Writes what has ended, one after the other; of too many that wait, the next is left out."""
 
-    def __init__(self, sessions: Sessions, journal: Journal, store: BaseStore | None) -> None:
-        """Without a store, only packets are kept."""
-        self._sessions = sessions
+    def __init__(self, storage: Storage, journal: Journal) -> None:
+        self._storage = storage
         self._journal = journal
         self._hurry = asyncio.Event()
         """Set where somebody waits for what is written."""
-        self._store = store
         self._waiting: asyncio.Queue[_Ended] = asyncio.Queue(MOST_WAITING)
         self._parked: set[str] = set()
         """Packets that whoever answers them goes on with, and records."""
@@ -55,7 +53,10 @@ class Recorder:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        await self.written()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.written(), EXIT_S)
+        if self._waiting.qsize():
+            log.warning("%s records are lost: they could not be written in time", self._waiting.qsize())
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -71,15 +72,20 @@ class Recorder:
             log.warning("packet %s is not recorded: too many calls at once", packet.header.packet_id)
 
     async def parked(self, packet: CognitionPacket) -> None:
-        """Keep a call that waits for an answer, in its own thread, where `packetgate answer` finds it."""
+        """Keep a call that waits for an answer, in its own thread, where `packetgate answer` finds it.
+
+        Raises:
+            ConfigError: the database is locked.
+        """
+        sessions = (await self._storage.opened(LOCKED_S)).sessions
         self._parked.add(packet.header.packet_id)
-        graph, config = self._sessions.graph, self._sessions.config(packet.header.session_id)
+        graph, config = sessions.graph, sessions.config(packet.header.session_id)
         await graph.aupdate_state(config, _sections(packet), as_node="review_selection")
         await graph.ainvoke(None, config, context=packet.governance.settings)
 
     async def as_it_stands(self, packet: CognitionPacket) -> CognitionPacket:
         """Return a parked packet with what has become of its call since."""
-        state = await self._sessions.state(packet.header.session_id)
+        state = await (await self._storage.opened(LOCKED_S)).sessions.state(packet.header.session_id)
         call_id = packet.routing.calls[0].call_id
         now = [call for call in state.packet.routing.all_calls if call.call_id == call_id]
         return packet.merged({"tool_routing": packet.routing.with_calls(tuple(now)) if now else packet.routing})
@@ -115,13 +121,13 @@ class Recorder:
                 self._waiting.task_done()
 
     async def _write(self, one: _Ended) -> None:
-        header = one.packet.header
-        if self._store is not None:
-            await keep(self._store, record_of(one.packet))
+        header, opened = one.packet.header, await self._storage.opened()
+        if opened.used is not None:
+            await keep(opened.used, record_of(one.packet))
             if one.use is not None:
-                await keep_use(self._store, header, f"{header.packet_id}-0", one.use)
-        config = self._sessions.config(header.session_id)
-        await self._sessions.graph.aupdate_state(config, _sections(one.packet), as_node=LAST)
+                await keep_use(opened.used, header, f"{header.packet_id}-0", one.use)
+        config = opened.sessions.config(header.session_id)
+        await opened.sessions.graph.aupdate_state(config, _sections(one.packet), as_node=LAST)
 
 
 def _sections(packet: CognitionPacket) -> dict[str, Any]:

@@ -4,8 +4,11 @@ from graph.journal.postgres import PostgresJournal
 from graph.journal.sqlite import SqliteJournal
 from graph.journal.table import DatabaseJournal
 from graph.settings import Settings
+from graph.storage import PATIENCE_S
 
 
-def journal_in(settings: Settings) -> DatabaseJournal:
-    """Return the journal of the database that the settings name."""
-    return PostgresJournal(settings.database_url) if settings.database_url else SqliteJournal(settings.database)
+def journal_in(settings: Settings, patience_s: float = PATIENCE_S) -> DatabaseJournal:
+    """Return the journal of the database that the settings name; it waits so long for another that writes to SQLite."""
+    if settings.database_url:
+        return PostgresJournal(settings.database_url)
+    return SqliteJournal(settings.database, patience_s)

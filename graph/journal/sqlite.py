@@ -28,8 +28,9 @@ BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END;
 class SqliteJournal(DatabaseJournal):
     """In a SQLite file, written by one thread at a time of this process and one process at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, patience_s: float = PATIENCE_S) -> None:
         self._path = path
+        self._patience_s = patience_s
         self._thread = ThreadPoolExecutor(1, "journal")
         self._made = False
 
@@ -81,7 +82,7 @@ class SqliteJournal(DatabaseJournal):
         try:
             if not self._made:
                 private_file(self._path)
-            with closing(sqlite3.connect(self._path, timeout=PATIENCE_S, isolation_level=None)) as connection:
+            with closing(sqlite3.connect(self._path, timeout=self._patience_s, isolation_level=None)) as connection:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
                 if not self._made:
                     connection.executescript(TABLES + _TRIGGERS)
