@@ -131,9 +131,9 @@ class McpHub:
         await self._wait(frozenset({name}), again=True)
 
     async def introduced(self, patience_s: float) -> None:
-        """Wait, once for each, for servers that start and of which no earlier process stored the tools."""
+        """Wait, once for each start, for servers that start and of which no tools are known."""
         await self.offered()
-        unknown = {name for name, one in self._connections.items() if one.is_first_start and not one.stored}
+        unknown = {name for name in self._tasks if not self._connections[name].offered}
         await self._wait(frozenset(unknown), patience_s)
 
     @property

@@ -202,6 +202,9 @@ async def test_what_is_remembered_is_not_asked_about_again_and_outlives_the_proc
     assert written == ["x", "x"]
 
 
+TREES = ["oak", "elm", "ash", "yew", "fir"]
+
+
 async def test_what_is_remembered_holds_for_the_client_that_was_asked(
     tmp_path: Path, make: Make, era: Era, written: list[str]
 ) -> None:
@@ -212,12 +215,20 @@ async def test_what_is_remembered_holds_for_the_client_that_was_asked(
         served(gateway, tokens) as address,
     ):
         ide, desk = tokens
-        for token, asks in ((ide, True), (ide, False), (desk, True), (desk, False), (ide, False)):
+        turns = (
+            (ide, True, "oak"),
+            (ide, False, "elm"),
+            (desk, True, "ash"),
+            (desk, False, "yew"),
+            (ide, False, "fir"),
+        )
+        for token, asks, text in turns:
             async with talking(f"{address}/mcp", make, era, lambda *_: "always", token) as talk:
-                assert not (await talk.call("call_changing_tool", **ADD)).is_error
+                add = {"name": "ledger.add_entry", "arguments": {"text": text}}
+                assert not (await talk.call("call_changing_tool", **add)).is_error
                 assert len(talk.asked) == asks
                 assert f"asked by {tokens[token]} in proxy" in "".join(talk.asked) or not asks
-    assert written == ["x"] * 5
+    assert written == TREES
 
 
 async def test_a_destination_that_only_a_text_gave_is_shown_with_its_sentence(

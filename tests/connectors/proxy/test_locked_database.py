@@ -26,7 +26,7 @@ def locked(home: Path, how: str) -> Iterator[None]:
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "AGAIN_S", 0.05)
     for name in ("LOCKED_S", "QUICK_S"):
-        monkeypatch.setattr(opening, name, 0.05)
+        monkeypatch.setattr(opening, name, 0.3)
 
 
 def events(home: Path) -> list[str]:
