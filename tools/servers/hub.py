@@ -54,8 +54,8 @@ class McpHub:
         self._waited: set[str] = set()
         self._catalogue = Catalogue(preferences=preferences, meaning=meaning)
         self._known: tuple[object, ...] = ()
-        self._offered = self._catalogue
-        self._known_offered: tuple[object, ...] = ()
+        self._shown = self._catalogue
+        self._known_shown: tuple[object, ...] = ()
         self._recalling = asyncio.Lock()
         self._has_recalled = False
         self._updating = asyncio.Lock()
@@ -117,14 +117,15 @@ class McpHub:
                 self._has_recalled = True
         live = await self.live()
         async with self._updating:
-            if not any(connection.is_first_start and connection.stored for connection in self._connections.values()):
+            servers = self._offered().values()
+            if not any(one.is_first_start and one.stored for one in servers):
                 return live
-            known = tuple((connection.listing, connection.offered) for connection in self._connections.values())
-            if known != self._known_offered:
+            known = tuple((one.listing, one.offered) for one in servers)
+            if known != self._known_shown:
                 specs = [spec for _, specs in known for spec in specs]
-                self._offered = await asyncio.to_thread(live.updated, specs)
-                self._known_offered = known
-            return self._offered
+                self._shown = await asyncio.to_thread(live.updated, specs)
+                self._known_shown = known
+            return self._shown
 
     async def settled(self, name: str) -> None:
         """Wait until a server has started, or has listed its changed tools; no longer than a turn waits."""
