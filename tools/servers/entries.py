@@ -12,6 +12,8 @@ from tools.servers.variables import asked_for
 
 LEAST_MS = 1000
 """A time-out below this is one in seconds: no server answers its start in so few milliseconds."""
+MOST_S = 3600
+"""Longest time-out of the clients that count it in seconds."""
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "command": ("command", "cmd"),
@@ -33,6 +35,8 @@ _TIMEOUTS = {
     **dict.fromkeys(("timeoutseconds", "timeoutsecs", "timeoutsec", "tooltimeoutsec"), 1000),
 }
 """Milliseconds of a unit of each field."""
+_OF_SECONDS = frozenset({"autoapprove", "alwaysallow", "cmd", "envs"})
+"""Fields of Cline, Roo Code and goose, which count in seconds."""
 _OFFERED = ("includetools", "enabledtools", "allowedtools", "availabletools", "tools")
 _HIDDEN = ("excludetools", "disabledtools")
 _UNITS = {"": 1, "ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000}
@@ -89,7 +93,7 @@ class _Reading:
             raise UnusableEntryError(f"must be an object, not {_kind(raw)}")
         if wanted := asked_for(raw):
             raise UnusableEntryError(f"an editor asks for ${{{wanted}}}: write ${{NAME}} and set that variable")
-        self._raw = _unfolded({key: value for key, value in raw.items() if value is not None})
+        self._raw = _unfolded({key: value for key, value in raw.items() if value is not None and value != ""})
         self._mended: list[str] = []
 
     def entry(self) -> Entry:
@@ -235,7 +239,8 @@ class _Reading:
             self._mended.append(f"timeout {_shown(given)} is no time: the usual one holds")
             return None
         ms = number * _UNITS[unit] * _TIMEOUTS[field]
-        if field == "timeout" and not unit and ms < LEAST_MS:
+        in_seconds = any(_plain(key) in _OF_SECONDS for key in self._raw) and ms <= MOST_S
+        if field == "timeout" and not unit and (ms < LEAST_MS or in_seconds):
             self._mended.append(f"timeout {_shown(given)} is read as {number:g} seconds")
             ms *= 1000
         return max(1, round(ms))

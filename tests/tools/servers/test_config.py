@@ -143,7 +143,7 @@ B = {"command": "b", "args": ["-x"]}
             {"x": {"url": "https://h/m", "headers": {"Authorization": "Bearer ${T}"}, "bearer_token_env_var": "T"}},
         ),
         (
-            {"mcpServers": {"x": {**B, "env": None, "timeout": "90s", "cwd": None}}},
+            {"mcpServers": {"x": {**B, "env": None, "timeout": "90s", "cwd": None, "url": ""}}},
             {"x": {**B, "timeout": 90_000}},
         ),
         (
@@ -167,6 +167,11 @@ def test_the_forms_of_other_clients_are_read_without_a_word(file: Path, document
         ({"command": "a", "args": "-x y"}, {"args": ["-x", "y"]}, '"args" are one text: read as a shell does'),
         ({"command": "a", "env": {"P": 1, "Q": None}}, {"env": {"P": "1"}}, "env.P: 1 is read as text"),
         ({"command": "a", "timeout": 60}, {"timeout": 60_000}, "timeout 60 is read as 60 seconds"),
+        (
+            {"command": "a", "timeout": 1800, "autoApprove": []},
+            {"timeout": 1_800_000},
+            "timeout 1800 is read as 1800 sec",
+        ),
         ({"command": "a", "timeout": 60.5}, {"timeout": 60_500}, "timeout 60.5 is read as 60.5 seconds"),
         ({"command": "a", "url": "http://b"}, {"command": "a"}, 'it has a "command" and a "url": its command is used'),
         ({"command": "python3 -m b"}, {"args": ["-m", "b"]}, "read as the program 'python3' and arguments"),
