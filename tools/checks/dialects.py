@@ -33,6 +33,8 @@ _LISTS = ("allOf", "anyOf", "oneOf")
 _BY_NAME = ("$defs", "definitions", "dependentSchemas")
 _NO_KEYWORDS = ("$schema", "$vocabulary", "nullable", "x-nullable", "discriminator", "xml", "externalDocs", "optional")
 """Read elsewhere, or of no use to who checks a call."""
+_SCHEMAS = frozenset({"properties", "patternProperties", "prefixItems", *_LISTS, *_BY_NAME})
+_UNTOLD = frozenset({*_NO_KEYWORDS} - {"nullable", "x-nullable"})
 _OLD_NAMES = {"divisibleBy": "multipleOf", "extends": "allOf", "disallow": "not"}
 _DATA = frozenset({"const", "default"})
 """Keywords whose value is data: null stands for itself there."""
@@ -48,6 +50,9 @@ def normalised(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
 class _Reading:
     def __init__(self, schema: Any) -> None:
         self.changes: list[str] = []
+        self._opened = 0
+        """How often something was left out: there, more is taken than the schema says."""
+        self._gone: set[tuple[str, str]] = set()
         self._root = schema
         dialect = schema.get("$schema") if isinstance(schema, Mapping) else None
         self._ignores_siblings = isinstance(dialect, str) and "draft-0" in dialect
@@ -90,6 +95,8 @@ class _Reading:
         return whole
 
     def _left_out(self, place: str, keyword: str, why: str = "") -> None:
+        self._opened += 1
+        self._gone.add((place, keyword))
         self.changes.append(f"{place or 'the arguments'}: {keyword} left out{f' ({why})' if why else ''}")
 
     def _schema(self, given: Any, place: str, depth: int) -> tuple[dict[str, Any] | bool, bool | None]:
@@ -115,7 +122,19 @@ class _Reading:
         _exclude_bounds(mine)
         self._rest_of_items(mine, place, depth)
         self._values(mine, place)
-        return _nullable(mine) if given.get("nullable") is True or given.get("x-nullable") is True else mine, needed
+        read = _nullable(mine) if given.get("nullable") is True or given.get("x-nullable") is True else mine
+        self._name_changes(given, read, place)
+        return read, needed
+
+    def _name_changes(self, given: Mapping[str, Any], read: Mapping[str, Any], place: str) -> None:
+        """Name the keywords that are read otherwise than they are written, beside those that are left out."""
+        where = place or "the arguments"
+        for key, value in given.items():
+            same = key in read and (read[key] == value or key in SINGLE or key in _SCHEMAS)
+            if same or key in _UNTOLD or (place, key) in self._gone:
+                continue
+            now = _short(read[key]) if key in read else "absent" if value is None else "the newest draft says it"
+            self.changes.append(f"{where}: {key} {_short(value)} read as {now}")
 
     def _keyword(self, mine: dict[str, Any], key: str, value: Any, place: str, depth: int) -> None:
         if key in _NO_KEYWORDS or key == "required":
@@ -139,9 +158,9 @@ class _Reading:
     def _ways(self, mine: dict[str, Any], key: str, value: Any, place: str, depth: int) -> None:
         ways = [value] if isinstance(value, dict) else value
         if isinstance(ways, list) and ways:
-            known = len(self.changes)
+            known = self._opened
             read = [self._schema(one, place, depth + 1)[0] for one in ways]
-            mine["_ways" if key == "oneOf" and len(self.changes) > known else key] = read
+            mine["_ways" if key == "oneOf" and self._opened > known else key] = read
         elif ways != []:
             self._left_out(place, key)
 
@@ -173,9 +192,9 @@ class _Reading:
             self._left_out(place, key)
             return
         inner = f"{place}[]" if key == "items" else place
-        known = len(self.changes)
+        known = self._opened
         read = self._schema(value, inner, depth + 1)[0]
-        if key in {"not", "if"} and len(self.changes) > known:
+        if key in {"not", "if"} and self._opened > known:
             self._left_out(place, key, "part of it cannot be used")  # what takes more there would refuse more
         else:
             mine[key] = read
@@ -290,6 +309,11 @@ _STRUCTURE: Mapping[str, Callable[[_Reading, dict[str, Any], str, Any, str, int]
     **dict.fromkeys(_LISTS, _Reading._ways),
     **dict.fromkeys(_BY_NAME, _Reading._definitions),
 }
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _exclude_bounds(mine: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ _SAFE = "~$&'()*+,;=:@!-._"
 
 
 def relinked(schema: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return a schema without names of its own, and a phrase for each reference that leads nowhere and was left out.
+    """Return a schema without names of its own, and a phrase for each reference that was changed or left out.
 
     A definition that is not where the reference says is found by its name. A schema that is only a reference becomes
     what it refers to.
@@ -33,7 +33,7 @@ def relinked(schema: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         if (target := _all_that_it_is(rebuilt)) is None:
             break
         rebuilt = target
-    return rebuilt, links.unresolved
+    return rebuilt, links.changes
 
 
 def take_any(schema: dict[str, Any], ways: list[Any]) -> None:
@@ -52,7 +52,7 @@ class _Links:
         self._resources: dict[str, _Path] = {}
         self._anchors: dict[tuple[_Path, str], _Path] = {}
         self.by_name: dict[str, list[_Path]] = {}
-        self.unresolved: list[str] = []
+        self.changes: list[str] = []
         self._opened: list[_Path] = []
         """Where a reference was left out."""
         schemas = [*_walked(root, ())]
@@ -96,16 +96,19 @@ class _Links:
                 if key == "oneOf":
                     take_any(kept, ways)
                 else:
-                    self.unresolved.append(f"{_place(path)}: {key} left out (part of it cannot be used)")
+                    self.changes.append(f"{_place(path)}: {key} left out (part of it cannot be used)")
         for key, target in self._targets[path].items():
             if target is None or (path, key) in self._circular:
                 self._opened.append(path)
                 why = "leads nowhere in it" if target is None else "leads back to itself"
-                self.unresolved.append(f"{_place(path)}: $ref left out ({ascii(one[key])[:80]} {why})")
-            elif "$ref" in kept:
-                kept["allOf"] = [*kept.get("allOf", ()), {"$ref": _pointer(target)}]
+                self.changes.append(f"{_place(path)}: $ref left out ({ascii(one[key])[:80]} {why})")
+                continue
+            if (pointer := _pointer(target)) != one[key] and unquote(pointer) != unquote(one[key]):
+                self.changes.append(f"{_place(path)}: {key} {ascii(one[key])[:80]} read as '{pointer}'")
+            if "$ref" in kept:
+                kept["allOf"] = [*kept.get("allOf", ()), {"$ref": pointer}]
             else:
-                kept["$ref"] = _pointer(target)
+                kept["$ref"] = pointer
         return kept
 
     def _closing(self, paths: list[_Path]) -> set[tuple[_Path, str]]:

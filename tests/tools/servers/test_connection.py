@@ -29,7 +29,10 @@ from tools.servers.hub import McpHub
             {"type": "object", "properties": {"path": {"enum": 5}, "to": {"anyOf": 5}, "in": {"type": {}}}},
             "path: enum left out (5); to: anyOf left out",
         ),
-        ({"type": "object", "required": ["dry_run", ["path"]], "properties": {"dry_run": {"type": "boolean"}}}, ""),
+        (
+            {"type": "object", "required": ["go", ["path"]], "properties": {"go": {"type": "BOOLEAN"}}},
+            'go: type "BOOLEAN" read as "boolean"; the arguments: required ["go", ["path"]] read as ["go"]',
+        ),
         ({"type": "object", "properties": {"path": {"type": "strong"}}}, 'path: type left out ("strong")'),
     ],
 )
