@@ -87,7 +87,8 @@ def says(text: str, structured: Any) -> bool:
     if not structured or _is_same(text, structured) or _is_its_value(text, structured):
         return True
     values = [*_leaves(structured)]
-    return bool(values) and len(values) <= MOST_COMPARED and all(_stands_in(text, value) for value in values)
+    few = 0 < len(values) <= MOST_COMPARED and len(text) <= MAX_OUTPUT_CHARS
+    return few and all(_stands_in(text, value) for value in values)
 
 
 def _leaves(value: Any) -> Iterator[Any]:
