@@ -1,0 +1,47 @@
+"""What is decided is the same on every processor: natively, and emulated without the instructions of newer ones."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.programs import require
+
+ROOT = Path(__file__).parents[2]
+DECIDED = ROOT / "tests" / "support" / "decided.py"
+PROCESSORS = ("Haswell", "Nehalem")
+"""With AVX2 and without VNNI, where sums of sixteen bits saturate; and with neither AVX nor fused multiplication."""
+REQUESTS = 200
+APART = 1
+"""Requests that may be decided differently."""
+
+pytestmark = pytest.mark.timeout(1_800)
+
+
+@pytest.fixture(scope="module")
+def native() -> list[list[Any]]:
+    return _decided()
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_an_emulated_processor_decides_the_same(processor: str, native: list[list[Any]]) -> None:
+    emulated = _decided(require("qemu-x86_64"), "-cpu", processor)
+    apart = [(here, there) for here, there in zip(native, emulated, strict=True) if here != there]
+    assert len(apart) <= APART, apart
+
+
+def _decided(*emulator: str) -> list[list[Any]]:
+    done = subprocess.run(
+        [*emulator, sys.executable, str(DECIDED), str(REQUESTS)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[list[Any]] = json.loads(done.stdout)
+    assert len({one[0] for one in found}) > 3
+    return found
