@@ -57,7 +57,7 @@ async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> "Model":
     return model
 
 
-async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
+async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = False) -> McpHub:
     """Return the hub of the configured servers, not yet entered.
 
     Raises:
@@ -78,6 +78,7 @@ async def make_hub(settings: Settings, config: McpConfig) -> McpHub:
         kept=kept_in(settings),
         meaning=await asyncio.to_thread(make_meaning, settings),
         listings=settings.listings_path,
+        has_reader=has_reader,
     )
 
 
@@ -107,7 +108,8 @@ async def open_tools(settings: Settings, *, only_configured: bool = False) -> As
     """Open the servers alone.
 
     Args:
-        only_configured: Leave out the built-in tools that the configuration does not ask for.
+        only_configured: Leave out the built-in tools that the configuration does not ask for. Whoever opens the
+            servers has a reader of long results of its own.
 
     Raises:
         ConfigError, ModelError: as `make_hub`.
@@ -115,7 +117,7 @@ async def open_tools(settings: Settings, *, only_configured: bool = False) -> As
     config = load_config(settings.config_path, settings.root)
     if only_configured and config.builtin == "reads":
         config = replace(config, builtin="none")
-    async with await make_hub(settings, config) as hub:
+    async with await make_hub(settings, config, has_reader=only_configured) as hub:
         yield hub
 
 

@@ -94,6 +94,7 @@ class Calling:
         except PacketgateError as error:
             raise ToolError(str(error)) from error
         session.took(packet)
+        self.gateway.keep_handle(ctx, session, packet)
         call = packet.routing.calls[0]
         counts = COUNTS[self._how(call.tool_name, session, on_list)]
         use = shown_use(call, session.query, session.palette, counts, packet.header)

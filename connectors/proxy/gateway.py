@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from fastmcp import Context
@@ -24,9 +25,11 @@ from state.sections import Header, PaletteEntry
 from tools.catalogue.catalogue import Catalogue
 from tools.palette.choice import choose_palette
 from tools.policy.rules import denied_outright
+from tools.text.kept import KeptResults
 from tools.usage.learning import Learned
 
 MOST_FIXED = 100
+MOST_HANDLES = 1_000
 PATIENCE_S = 5.0
 """How long a cancelled call waits for its server."""
 ABOUT_PATIENCE_S = 0.5
@@ -52,12 +55,15 @@ class Gateway:
     """The settings that it was started with."""
     recorder: Recorder
     announcer: Announcer
-    file_of: FileOf
+    kept: KeptResults
+    """Long results, whole."""
     patience_s: float = LIST_PATIENCE_S
     client: str = LOCAL
     """Who asks where nobody says so by a token."""
     book: SessionBook = field(default_factory=SessionBook)
     pending: PendingCalls = field(default_factory=PendingCalls)
+    _handles: OrderedDict[str, tuple[str, str, str]] = field(default_factory=OrderedDict)
+    """By handle of a long result: its client, the session that may read it or empty for any, and where it is kept."""
     _fixed: dict[tuple[str, str], tuple[PaletteEntry, ...]] = field(default_factory=dict)
     """By client and query, the lists that stay."""
     _opening: set[asyncio.Future[Catalogue]] = field(default_factory=set)
@@ -109,6 +115,27 @@ class Gateway:
         self.chain.hub.tend()
         await self.chain.hub.introduced(self.patience_s)
         return await offered.catalogue()
+
+    @property
+    def file_of(self) -> FileOf:
+        """Return the file of what a session keeps."""
+        return self.kept.file
+
+    def keep_handle(self, ctx: Context, session: ProxySession, packet: CognitionPacket) -> None:
+        """Remember whose a long result is."""
+        result = packet.routing.calls[0].result
+        if result is None or not result.handle:
+            return
+        is_single = is_modern(ctx) and session.session_id not in {one.session_id for one in self.book}
+        owner = "" if is_single else session.session_id
+        self._handles[result.handle] = session.client, owner, packet.header.session_id
+        while len(self._handles) > MOST_HANDLES:
+            self._handles.popitem(last=False)
+
+    def kept_for(self, handle: str, session: ProxySession) -> str:
+        """Return the session under which a long result is kept; empty where this session may not read it."""
+        client, owner, kept_by = self._handles.get(handle, ("", "", ""))
+        return kept_by if client == session.client and owner in {"", session.session_id} else ""
 
     def may_use(self, ctx: Context, server: str) -> bool:
         """Whether a client may use what a server has beside tools: where it may use all of its tools."""

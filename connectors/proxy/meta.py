@@ -11,13 +11,16 @@ from pydantic import BaseModel, Field
 
 from connectors.proxy.asking import is_modern
 from connectors.proxy.calling import Calling
-from connectors.proxy.gateway import Gateway
+from connectors.proxy.gateway import Gateway, refusal
 from connectors.proxy.listing import FEWEST, in_order, is_small, without_texts
 from connectors.proxy.results import CallOutcome
 from connectors.proxy.sessions import ProxySession
 from state.routing import Risk
+from tools.builtin.failures import ToolFailure
+from tools.builtin.reading import Lines, read_kept
 from tools.catalogue.catalogue import Catalogue
 from tools.spec.tool_spec import ToolSpec
+from tools.text.kept import of_session
 from tools.usage.learning import sharpened
 
 ALL = "*"
@@ -160,6 +163,24 @@ class MetaTools:
             unknown=unknown,
         )
 
+    async def read_result(
+        self,
+        ctx: Context,
+        handle: Annotated[str, Field(max_length=100, description='What a cut result names: "kept:...".')],
+        first_line: Annotated[int, Field(ge=1, description="The line to start at.")] = 1,
+        max_lines: Annotated[int, Field(ge=1, le=100_000, description="Most lines to return at once.")] = 2000,
+        context_id: ContextId = None,
+    ) -> str:
+        """Read a result that was too long to return at once. The last line says how to read on."""
+        session = self._gateway.session_of(ctx, context_id)
+        kept_by = self._gateway.kept_for(handle, session)
+        with of_session(kept_by):
+            try:
+                wanted = Lines(first_line, 0, 0, 0, max_lines)
+                return await asyncio.to_thread(read_kept, self._gateway.kept, handle, wanted)
+            except ToolFailure as error:
+                raise refusal(str(error)) from error
+
     async def call_read_tool(
         self, ctx: Context, name: Name, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
@@ -188,6 +209,7 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
     server.tool(tools.set_context, title="Say what you are about", annotations=context, output_schema=context_set)
     server.tool(tools.search_tools, title="Find tools", annotations=quiet, output_schema=found)
     server.tool(tools.fetch_tool_description, title="Read tools in full", annotations=quiet, output_schema=described)
+    server.tool(tools.read_result, title="Read a long result", annotations=quiet)
     server.tool(tools.call_read_tool, title="Call a tool that reads", annotations=reads, output_schema=outcome)
     server.tool(
         tools.call_changing_tool, title="Call a tool that changes something", annotations=changes, output_schema=outcome

@@ -59,6 +59,6 @@ async def gateway_to(
             recorder=recorder,
             announcer=announcer,
             patience_s=settings.patience_s if "patience_s" in settings.model_fields_set else LIST_PATIENCE_S,
-            file_of=kept_in(settings).file,
+            kept=kept_in(settings),
             client=client,
         )

@@ -17,7 +17,7 @@ from state.routing import Risk, ToolCall
 from state.transitions import ToolExecutionStatus
 from tools.checks.validation import result_flaw
 from tools.execution.telling import result_text
-from tools.servers.results import json_of
+from tools.servers.results import json_of, reading_on
 
 FileOf = Callable[[str, str], Path | None]
 """Returns the file of what a session keeps under a handle."""
@@ -55,9 +55,9 @@ def outcome_of(
     """
     call, routing = packet.routing.calls[0], packet.routing
     corrections = [one.message for one in routing.corrections if one.mended]
-    text = result_text(call) + way_out(call, packet)
+    text = _with_own_reader(result_text(call), call) + way_out(call, packet)
     if _bytes_of(text) > MOST_TEXT_BYTES:
-        text = f"{text[: MOST_TEXT_BYTES // 6]}\n[cut here: {len(text):,} characters in all]"
+        text = f"{text[: MOST_TEXT_BYTES // 6]}\n[cut here: {len(text):,} characters in all{_rest_of(call)}]"
     structured = _structured(call, text)
     is_text = call.result is not None and bool(call.result.wrapped_as)
     if not is_text and _bytes_of(structured) > MOST_TEXT_BYTES:
@@ -73,6 +73,17 @@ def outcome_of(
         age_s=call.result.age_s if call.result else None,
     )
     return told, content
+
+
+def _rest_of(call: ToolCall) -> str:
+    handle = call.result.handle if call.result else ""
+    return f'; read_result with handle "{handle}" returns all of it' if handle else ""
+
+
+def _with_own_reader(text: str, call: ToolCall) -> str:
+    """Return a text whose note on what was cut off names the proxy's own tool."""
+    handle = call.result.handle if call.result else ""
+    return text.replace(reading_on(handle), _rest_of(call)) if handle else text
 
 
 def way_out(call: ToolCall, packet: CognitionPacket) -> str:
@@ -170,7 +181,7 @@ def _content(call: ToolCall, text: str, files: _Files) -> Iterator[mcp_types.Con
     if result is None or not own or _bytes_of(result.parts) > MOST_TEXT_BYTES:
         yield mcp_types.TextContent(text=text)
         return
-    said = result.output if executed else result.error or ""
+    said = _with_own_reader(result.output, call) if executed else result.error or ""
     shown = json_of(result.structured) if result.structured else ""
     shown = shown if said.endswith(shown) else ""
     before = said.removesuffix(shown).removesuffix("\n") if shown else said

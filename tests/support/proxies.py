@@ -29,7 +29,7 @@ from tools.servers.hub import McpHub
 
 Make = Literal["sdk", "fastmcp"]
 Era = Literal["legacy", "2026-07-28"]
-META = {"set_context", "search_tools", "fetch_tool_description", "call_read_tool", "call_changing_tool"}
+META = {"set_context", "search_tools", "fetch_tool_description", "call_read_tool", "call_changing_tool", "read_result"}
 
 
 def ledger_server(written: list[str], tools: int = 0) -> FastMCP:

@@ -44,14 +44,16 @@ async def open_hub(
     kept: KeptResults | None = None,
     meaning: Meaning = SHIPPED,
     listings: Path | None = None,
+    has_reader: bool = False,
 ) -> McpHub:
-    """Return the hub, not yet entered. The built-in servers run in this process; with them, long texts are `kept`
-    to be read on in. `listings` is the folder where the tools of the
-    other servers are stored.
+    """Return the hub, not yet entered. The built-in servers run in this process. With them, or where the caller
+    `has_reader`, long texts are `kept` to be read on in. `listings` is the folder where the tools of the other servers
+    are stored.
     """
+    reads_on = has_reader or config.builtin != "none"
     servers: list[Server] = []
     if config.servers:
-        servers += await asyncio.to_thread(_configured, config, log_dir, kept, listings)
+        servers += await asyncio.to_thread(_configured, config, log_dir, kept, listings, reads_on)
     if config.builtin != "none":
         rules = preferences.policy.rules if preferences else ()
         builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules)
@@ -59,14 +61,15 @@ async def open_hub(
     return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
 
 
-def _configured(config: McpConfig, log_dir: Path, kept: KeptResults | None, listings: Path | None) -> list[Server]:
+def _configured(
+    config: McpConfig, log_dir: Path, kept: KeptResults | None, listings: Path | None, reads_on: bool
+) -> list[Server]:
     from tools.servers.connection import configured  # and with it FastMCP, which takes as long as all the rest
     from tools.servers.stored_listings import StoredListings
 
     keep = kept.keep if kept else None
-    read_on = keep if config.builtin != "none" else None
     stored = StoredListings(listings) if listings else None
-    return [configured(server, log_dir, read_on, keep, stored) for server in config.servers]
+    return [configured(server, log_dir, keep if reads_on else None, keep, stored) for server in config.servers]
 
 
 class BuiltinServer(Server):

@@ -116,7 +116,7 @@ async def test_a_huge_result_is_cut_and_its_own_session_alone_reads_on(tmp_path:
         said = await talk.call("call_read_tool", name="liar.get_log", **more)
         assert not said.is_error
         assert len(said.text) < 101_000
-        kept = re.search(r'2,100,007 characters in all; .* path "(kept:\w+)"', said.text)
+        kept = re.search(r'2,100,007 characters in all; read_result with handle "(kept:\w+)"', said.text)
         assert kept
         read_on = {"name": "ai.read", "arguments": {"path": kept[1], "last_lines": 1}}
         foreign = await beside.call("call_read_tool", **read_on)
@@ -124,6 +124,13 @@ async def test_a_huge_result_is_cut_and_its_own_session_alone_reads_on(tmp_path:
         assert "line and line" not in foreign.text
         own = await talk.call("call_read_tool", **read_on, **more)
         assert not own.is_error
+        part = {"handle": kept[1], "first_line": 2, "max_lines": 3}
+        foreign = await beside.call("read_result", **part)
+        assert "is not kept" in foreign.text
+        own = await talk.call("read_result", **part, **more)
+        assert "line and line" in own.text
+        last = await talk.call("read_result", handle=kept[1], first_line=2_101, **more)
+        assert "the end" in last.text
         for session in gateway.book:
             assert sum(len(call.result.output) for call in session.calls if call.result) < 200_000
 
