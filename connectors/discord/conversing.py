@@ -77,7 +77,7 @@ class Conversations:
             if answers:
                 await self._run(Reply(words, str((state.question or {}).get("question_id", ""))), here)
                 return
-            read = await read_message(message, me, [one.text for one in state.packet.messages])
+            read = await read_message(message, me, [one.text for one in state.packet.conversation])
             here.live.notes = read.left_out
             await self._run(read.turn, here)
 

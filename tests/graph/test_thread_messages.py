@@ -73,6 +73,7 @@ async def test_the_second_turn_of_a_thread(notebook: Notebook, reply: Any, close
         assert isinstance(last, AIMessage)
         (wants,) = last.tool_calls
         assert (wants["name"], wants["args"]) == ("notebook.write_note", {"name": "a", "text": "avocado"})
+        assert [one.type for one in asks.history] == ["human", "ai"], "what prompts show of earlier turns"
         packet = await talk.reply(reply)
     assert kinds(packet) == ["human", "ai", "human", "call", "tool", "ai"]
     assert are_valid(packet.messages)
