@@ -57,7 +57,7 @@ def _check_names(reply: Any, question: Question, packet: CognitionPacket) -> Non
             )
     waiting = [call for call in packet.routing.calls if call.status.awaits_user]
     for one, call in zip(decisions, waiting, strict=False):
-        shown = one.get("args") if one.get("type") in {"accept", "approve"} else None
+        shown = one.get("args") if one.get("type") in ("accept", "approve") else None
         if isinstance(shown, dict) and (shown.get("action"), shown.get("args")) != (call.tool_name, call.params):
             raise RequestError(f"this approves another call than the one that waits, which is {call.tool_name}")
 
