@@ -16,6 +16,7 @@ from graph.settings import Settings
 from state.errors import RequestError
 from state.printing import printable
 from tools.catalogue.catalogue import Catalogue
+from tools.catalogue.idle_rules import idle
 from tools.spec.tool_spec import ToolSpec
 
 LISTS_ALL = "`packetgate tools` lists all"
@@ -44,10 +45,20 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
 
 
 def unfitting(catalogue: Catalogue, path: Path | None) -> list[str]:
-    """Return a line for each of the user's patterns that fits no tool: no error, the tool's server may be down."""
+    """Return a line for each of the user's patterns that fits no tool, and for each rule that holds for no call.
+
+    They are no errors: a tool's server may be down.
+    """
+    preferences = catalogue.preferences
     return [
-        f"{path}: {where}: {pattern!r} fits no tool{_nearest(catalogue, pattern)}"
-        for where, pattern in catalogue.preferences.without_a_tool(catalogue)
+        *(
+            f"{path}: {where}: {pattern!r} fits no tool{_nearest(catalogue, pattern)}"
+            for where, pattern in preferences.without_a_tool(catalogue)
+        ),
+        *(
+            f"{path}: policy.rules.{number}: it can never hold: {why}"
+            for number, why in idle(preferences.policy.rules, catalogue.values())
+        ),
     ]
 
 

@@ -85,3 +85,18 @@ def test_a_rule_that_is_misspelt_stops_everything(cli: CommandLine, line: str, s
 def test_a_rule_for_a_tool_that_is_not_there_is_told(cli: CommandLine):
     (cli.folder / "packetgate.toml").write_text('[[policy.rules]]\neffect = "deny"\ntool = "ai.wrte"\n')
     assert "ai.wrte" in cli.run("doctor").out
+
+
+def test_a_rule_that_can_never_hold_is_told(cli: CommandLine):
+    rules = (
+        'effect = "allow"\ntool = "ai.write"\narguments = { path = "../shared/*" }',
+        'effect = "allow"\ntool = "ai.write"\narguments = { file = "notes/*" }',
+        'effect = "ask"\ntool = "ai.write"\narguments = { mode = "replcae" }',
+        'effect = "deny"\ntool = "ai.write"\narguments = { path = "private/**" }',
+    )
+    (cli.folder / "packetgate.toml").write_text("".join(f"[[policy.rules]]\n{one}\n" for one in rules))
+    said = " ".join(cli.run("doctor").out.split())
+    assert 'policy.rules.0: it can never hold: path = "../shared/*": what allows never follows' in said
+    assert "policy.rules.1: it can never hold: ai.write has no parameter 'file'" in said
+    assert "policy.rules.2: it can never hold: 'mode' of ai.write is" in said
+    assert "policy.rules.3" not in said

@@ -1,21 +1,27 @@
 """Patterns of argument values: what a policy line says of them, and what a value must be to fit.
 
 `*` stands for anything within one part of a path, `**` for anything at all, a backslash before a character for that
-character. A value is compared as its JSON if it is no text. What allows is read to the letter; what denies is read as
-the system may read a value: with its `..` and `%2e` resolved, and whatever its case.
+character. A value is compared as its JSON if it is no text. What allows is read to the letter, and of a list every
+element must fit. What asks or denies is read as the system may read a value, and holds if any element of it fits: a
+path with its `..`, `%2e` and `~` resolved, an address by its host, port and path, whatever its case.
 """
 
 import json
 import re
 import unicodedata
+from collections.abc import Iterator
 from datetime import datetime
-from functools import lru_cache
+from pathlib import Path
 from posixpath import normpath
 from typing import Any
 from urllib.parse import unquote
 
+from tools.policy.sites import site_meant, sites_of
+from tools.policy.wildcards import compiled
+
 ANYTHING = "**"
-_WILD = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)
+_FOLDER = "/**"
+_MAX_DEPTH = 8
 _DECODINGS = 3
 """How often an encoded value is decoded: programs do it more than once by mistake, not without end."""
 
@@ -27,15 +33,28 @@ def exactly(value: Any) -> str:
 
 def fits(value: Any, pattern: str) -> bool:
     """Whether a value fits a pattern to the letter; behind a `*` no value climbs out of its folder."""
+    if pattern == ANYTHING or _fits_whole(value, pattern):
+        return True
+    return isinstance(value, list) and bool(value) and all(_fits_whole(one, pattern) for one in value)
+
+
+def _fits_whole(value: Any, pattern: str) -> bool:
     text = text_of(value)
-    wild = exactly(value) != pattern and pattern != ANYTHING
-    return _compiled(pattern).fullmatch(text) is not None and not (wild and _climbs(text))
+    return compiled(pattern).fullmatch(text) is not None and not (exactly(value) != pattern and _climbs(text))
 
 
 def may_fit(value: Any, pattern: str) -> bool:
-    """Whether a value, or what a system may make of it, fits a pattern."""
-    wanted = _compiled(unicodedata.normalize("NFKC", pattern).casefold())
-    return any(wanted.fullmatch(form) for form in _forms(text_of(value)))
+    """Whether a value, an element of it, or what a system may make of either, fits a pattern."""
+    wanted = _plain(_at_home(pattern))
+    whole, site = compiled(wanted), site_meant(wanted)
+    folder = wanted.removesuffix(_FOLDER) if wanted.endswith(_FOLDER) and wanted != _FOLDER else None
+    return any(
+        whole.fullmatch(form)
+        or (folder and compiled(folder).fullmatch(form))
+        or (site and any(one.may_be(site) for one in sites_of(form)))
+        for text in _texts(value)
+        for form in _forms(text)
+    )
 
 
 def text_of(value: Any) -> str:
@@ -62,10 +81,30 @@ def _climbs(text: str) -> bool:
     return any({".", ".."} & {*re.split(r"[/\\]", form)} for form in _decoded(text)) or not text.isprintable()
 
 
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield a value as patterns see it, and every element of it."""
+    yield text_of(value)
+    if depth < _MAX_DEPTH and isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner, depth + 1)
+
+
 def _forms(text: str) -> set[str]:
-    decoded = {unicodedata.normalize("NFKC", form).casefold() for form in _decoded(text)}
-    resolved = {normpath(form.replace("\\", "/")) for form in decoded if form}
-    return decoded | resolved | {form.lstrip("/") for form in resolved}
+    decoded = {form for one in _decoded(text) for form in (_plain(one), _plain(one).strip())}
+    places = {form.removeprefix("file://") for form in decoded if form}
+    resolved = {normpath(_at_home(form.replace("\\", "/"))) for form in places}
+    here = f"{_plain(str(Path.cwd()))}/"
+    return decoded | resolved | {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
+
+
+def _at_home(text: str) -> str:
+    return f"{_plain(str(Path.home()))}{text[1:]}" if text == "~" or text.startswith("~/") else text
+
+
+def _plain(text: str) -> str:
+    """Return a text without case, without compatibility forms and without characters that nobody sees."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(char for char in folded if unicodedata.category(char) != "Cf")
 
 
 def _decoded(text: str) -> list[str]:
@@ -73,14 +112,3 @@ def _decoded(text: str) -> list[str]:
     while len(forms) <= _DECODINGS and (more := unquote(forms[-1])) != forms[-1]:
         forms.append(more)
     return forms
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile("".join(_regex(part) for part in _WILD.findall(pattern)), re.DOTALL)
-
-
-def _regex(part: str) -> str:
-    wild = {"*": "[^/]*", "**": ".*"}
-    literal = part[1:] if part.startswith("\\") and len(part) > 1 else part
-    return wild.get(part) or re.escape(literal)

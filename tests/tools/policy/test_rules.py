@@ -1,6 +1,7 @@
 """The user's rules: the strictest decides, and none widens by mistake."""
 
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +98,53 @@ def test_it_reads_as_a_line():
         'allow ai.write with path "notes/*", any content'
     )
     assert rule("deny", None, server="mail", channels=["discord"]).line == "deny mail.* in discord"
+
+
+SITE, FOLDER = {"url": "https://evil.example/**"}, {"paths": "private/**"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value", "holds"),
+    [
+        (SITE, "http://evil.example/x", True),
+        (SITE, "https://evil.example:443/x", True),
+        (SITE, "https://evil.example:8443/x", True),
+        (SITE, "https://u:p@evil.example/x", True),
+        (SITE, "https://evil.example./x", True),
+        (SITE, " https://evil.example/x", True),
+        (SITE, "HTTPS:\\\\Evil.Example\\x", True),
+        (SITE, "htt\tps:/evil.example", True),
+        (SITE, "//evil.example?x", True),
+        (SITE, "evil.example/x", True),
+        (SITE, "https://\uff45vil\u3002example/x", True),
+        (SITE, ["https://good.example/", "https://evil.example/"], True),
+        (SITE, {"to": [{"address": "http://evil.example:80/"}]}, True),
+        (SITE, "https://evil.example.good.example/x", False),
+        (SITE, "https://good.example/?u=https://evil.example/x", False),
+        (SITE, "https://notevil.example/x", False),
+        (SITE, "ftp://evil.example/x", False),
+        ({"url": "https://*.evil.example/a/**"}, "http://b.evil.example/c/../a", True),
+        ({"url": "https://*.evil.example/a/**"}, "http://b.evil.example/ab", False),
+        ({"url": "https://evil.example"}, "http://evil.example/any", True),
+        ({"url": "http://evil.example:8080/**"}, "https://evil.example/x", False),
+        ({"url": "https://xn--bcher-kva.example/**"}, "https://B\u00fccher.example/x", True),
+        ({"url": "http://127.0.0.1/**"}, "http://2130706433/x", True),
+        (FOLDER, ["a.txt", "./x/../private/b.txt"], True),
+        (FOLDER, "private", True),
+        (FOLDER, [" private/b.txt "], True),
+        (FOLDER, ["a.txt", "privately/b.txt"], False),
+        ({"path": "~/.ssh/**"}, f"{Path.home()}/.ssh/id", True),
+        ({"path": "~/.ssh/**"}, "~/.ssh", True),
+        ({"path": "notes/**"}, f"{Path.cwd()}/notes/a", True),
+    ],
+)
+def test_one_that_denies_reads_addresses_paths_and_lists_as_a_system_does(arguments: Any, value: Any, holds: bool):
+    (name,) = arguments
+    assert rule("deny", arguments=arguments).holds_for({name: value}, [name]) is holds
+
+
+def test_one_that_allows_holds_for_a_list_of_which_every_element_fits():
+    said = rule("allow", arguments={"paths": "notes/*"})
+    assert said.holds_for({"paths": ["notes/a", "notes/b"]}, ["paths"])
+    assert not said.holds_for({"paths": ["notes/a", "notes/../b"]}, ["paths"])
+    assert not said.holds_for({"paths": []}, ["paths"])
