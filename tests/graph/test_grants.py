@@ -159,7 +159,12 @@ COVERED = {
     "another id of a list": (CANCEL, "Cancel all events", (EVENTS, cancel("25"))),
     "when and where": (CREATE, "Create an event for tea", (event("Tea", "2026-06-02 09:00", location="Attic"),)),
     "how much": (PAY, "Send the money to Ann", (pay("Ann", 13.75),)),
-    "the same again": (TABLE, "Insert that row again", TABLE.calls),
+    "the same again": (TABLE, "Update that row again", TABLE.calls),
+    "whom the user names beside whom they exclude": (
+        SEND,
+        "Could you send a mail to zoe@far.example, but never to ann@office.example?",
+        (mail("zoe@far.example"),),
+    ),
 }
 
 
@@ -186,6 +191,25 @@ ASKED = {
     "how much, from a text": (PAY, "Send the money to Ann", (MAIL, pay("Ann", 77.5))),
     "another manner": (PAY, "Send the money to Ann", (pay("Ann", 13.75, speed="fast"),)),
     "another statement": (TABLE, "Delete the rows", (call("desk.update_table", statement="DELETE FROM t"),)),
+    "somebody to whom nothing is to be sent": (
+        SEND,
+        "Never write to ann@office.example",
+        (mail("ann@office.example"),),
+    ),
+    "somebody who is excluded": (
+        SEND,
+        "Send a mail to zoe@far.example, but never to ann@office.example",
+        (mail("ann@office.example"),),
+    ),
+    "somebody who is asked about": (SEND, "Who is ann@office.example?", (PEOPLE, mail("ann@office.example"))),
+    "somebody of whom something is thought": (PAY, "Is Ann a crook?", (pay("Ann", 12.5),)),
+    "what is asked about": (PAY, "Did I send money to Ann?", (pay("Ann", 12.5),)),
+    "somebody of another sentence": (
+        SEND,
+        "Who is ann@office.example? Send a mail to ben@office.example",
+        (mail("ann@office.example"),),
+    ),
+    "somebody of whom nothing is said": (PAY, "Send the money to Ben", (pay("Ann", 12.5),)),
     "another place within a value": (POST, "Post hello", (CHANNELS, post("staff", "hello"))),
 }
 

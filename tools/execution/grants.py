@@ -19,11 +19,14 @@ from state.sections import Header
 from tools.execution.journal import Entry, Journal
 from tools.policy.patterns import ANYTHING, fits, is_moment, is_number, may_fit
 from tools.policy.rules import arguments_line
+from tools.provenance.wishes import is_wished
 
 GIVEN, USED, REVOKED = "grant_given", "grant_used", "grant_revoked"
 ID_LENGTH = 8
 ONE_PERSON = frozenset({"terminal", "notebook"})
 """Channels in which one person speaks."""
+WORDLESS = frozenset({"proxy"})
+"""Channels in which an agent calls tools, and nobody says what for."""
 
 
 class Grant(Section):
@@ -137,8 +140,13 @@ class Grants:
         return [Standing(grant, used[grant.grant_id], grant.grant_id in revoked) for grant in grants]
 
     async def covering(self, call: ToolCall, digest: str, packet: CognitionPacket) -> Grant | None:
-        """Return what holds for a call of a tool with this digest; a refusal before an approval."""
+        """Return what holds for a call of a tool with this digest; a refusal before an approval.
+
+        An approval holds only for what this turn asks for.
+        """
         held = [one.grant for one in await self.all() if one.holds and one.grant.covers(call, digest, packet.header)]
+        if packet.header.origin not in WORDLESS and not is_wished(call, packet.content.user_words):
+            held = [grant for grant in held if grant.effect == "deny"]
         return min(held, key=lambda grant: grant.effect == "allow", default=None)
 
     async def give(self, grant: Grant, packet: CognitionPacket) -> None:
