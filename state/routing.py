@@ -92,6 +92,8 @@ class ToolCall(Section):
     """Whether it reaches out of the user's own machine and servers."""
     risk_why: tuple[str, ...] = ()
     """Why its risk is what it is, in words."""
+    unvouched: bool = False
+    """Whether it looks like one that only reads, and counts as more because nothing vouches for its tool."""
     provenance: dict[str, Origin] = {}
     """Where each argument came from."""
     selection_reasoning: str = ""
@@ -178,9 +180,14 @@ class ToolCall(Section):
         """Return the call waiting for the user's word, since a run of it began that never told its end."""
         return self._moved(ToolExecutionStatus.AWAITING_APPROVAL, started_at=started_at)
 
-    def rated(self, risk: Risk, *, open_world: bool, why: tuple[str, ...]) -> "ToolCall":
+    @property
+    def looks(self) -> Risk:
+        """What it looks like, a read where only a word for its tool is missing; for what may run, `risk` counts."""
+        return Risk.READ if self.unvouched else self.risk
+
+    def rated(self, risk: Risk, *, open_world: bool, why: tuple[str, ...], unvouched: bool = False) -> "ToolCall":
         """Return the call with what it may do, and why that is thought."""
-        return self._changed(risk=risk, open_world=open_world, risk_why=why)
+        return self._changed(risk=risk, open_world=open_world, risk_why=why, unvouched=unvouched)
 
     def reopened(self) -> "ToolCall":
         """Return the call to be judged anew: it, its tool or its server is not what the user was asked about."""

@@ -123,7 +123,7 @@ def as_listed(tools: Mapping[str, ToolSpec]) -> Catalogue:
     """Return a catalogue of tools with the risk that their own words speak of, as of servers that nobody trusts."""
     return Catalogue(
         replace(
-            spec, risk=judge(Definition(spec.upstream_name, spec.full, spec.input_schema), None, trusted=False).risk
+            spec, risk=judge(Definition(spec.upstream_name, spec.full, spec.input_schema), None, trusted=False).looks
         )
         for spec in tools.values()
     )

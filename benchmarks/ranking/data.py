@@ -57,7 +57,7 @@ def tool_spec(
 ) -> ToolSpec:
     """Return a tool as Packetgate knows it; its risk is judged where that is wanted, and reading otherwise."""
     full = description.strip() or name
-    risk = judge(Definition(name, full, schema)).risk if rated else Risk.READ
+    risk = judge(Definition(name, full, schema)).looks if rated else Risk.READ
     return ToolSpec(
         name=key or name, server=server, upstream_name=name, full=full, brief=brief_of(full), input_schema=schema,
         risk=risk, server_about=server_about,

@@ -32,7 +32,7 @@ class Judged(NamedTuple):
     @property
     def taken_for_read(self) -> bool:
         """Whether it was taken for one that only reads."""
-        return self.found.risk is Risk.READ
+        return self.found.looks is Risk.READ
 
 
 def main() -> None:

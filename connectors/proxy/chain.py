@@ -37,6 +37,7 @@ from tools.execution.journal import Entry, HeldJournal, Journal
 from tools.provenance.evidence import evidence_of
 from tools.provenance.judging import origins_of
 from tools.risk.call import rated
+from tools.risk.vouching import way_to_vouch
 from tools.servers.hub import McpHub
 from tools.spec.listed_names import SEPARATOR, may_be_of
 
@@ -182,7 +183,8 @@ def _proposal(
     call = _traced(checked, session, catalogue)
     if wanted.only_reads and call.risk is not Risk.READ:
         why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
-        raise CallRefusedError(f"{call.tool_name} may {call.risk}{why}. Call it by call_changing_tool.")
+        vouch = f" {way_to_vouch(call)}" if call.unvouched else ""
+        raise CallRefusedError(f"{call.tool_name} may {call.risk}{why}. Call it by call_changing_tool.{vouch}")
     may_ask = call.risk is not Risk.READ or call.is_loud or bool(catalogue[call.tool_name].rules)
     packet = session.opened(entry_of(catalogue[call.tool_name], "ranked"), apart=apart and may_ask)
     routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)

@@ -23,6 +23,7 @@ from tools.builtin.failures import ToolFailure
 from tools.builtin.sandbox import Sandbox
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.preferences import Preferences, load_preferences, read_file
+from tools.risk.vouching import unvouched_line
 from tools.servers.config import McpConfig, Remark, load_config
 
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
@@ -148,6 +149,7 @@ async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:
     servers = [Finding("ok", "servers", where), *map(_remark, config.remarks)]
     for one in health:
         servers += [_server(one, config), *(Finding("note", f"  {one.name}", line) for line in notes.get(one.name, ()))]
+    servers += _unvouched(catalogue)
     return [*servers, *sandbox, *_preferences(settings.preferences_path, catalogue)], catalogue
 
 
@@ -192,6 +194,15 @@ def _server(server: ServerHealth, config: McpConfig) -> Finding:
     if server.state == "ready":
         return Finding("note" if server.problem else "ok", server.name, server.problem or counted(server.tools, "tool"))
     return Finding("bad", server.name, f"{server.problem or 'still starting'}{_advice(config, server.name)}")
+
+
+def _unvouched(catalogue: Catalogue) -> list[Finding]:
+    """Return a line for each server with tools that count as more than a read only because nothing vouches for them."""
+    held = [spec for spec in catalogue.values() if spec.unvouched]
+    return [
+        Finding("note", server, unvouched_line([spec for spec in held if spec.server == server]))
+        for server in dict.fromkeys(spec.server for spec in held)
+    ]
 
 
 def _advice(config: McpConfig, name: str) -> str:

@@ -138,7 +138,7 @@ def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
         or "all from the user or a default"
     )
     return (
-        f"{number}. {call.tool_name} ({call.risk}): {spec.brief[:BRIEF_CHARS] if spec else 'the tool is gone'}\n"
+        f"{number}. {call.tool_name} ({call.looks}): {spec.brief[:BRIEF_CHARS] if spec else 'the tool is gone'}\n"
         f"   arguments: {compact_json(call.params)}\n"
         f"   it takes: {_takes(spec)}\n"
         f"   where the arguments come from: {origins}"

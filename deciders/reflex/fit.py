@@ -240,7 +240,7 @@ def _seen(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near: fl
         documents=float(is_question(bare) and hit is not None and documents(spec, hit, bare)),
         answers=float(asks(bare) and takes_query(spec)),
         practised=practised(text, spec),
-        below=float(asked is Access.WRITE and spec.risk is Risk.READ and not verb),
+        below=float(asked is Access.WRITE and spec.looks is Risk.READ and not verb),
         otherwise=float(asked is not Access.READ and not verb),
         deprecated=float("deprecated" in spec.full.lower()),
         advice=float(asks_advice(bare) and not any(_is_told(one) for one in read(bare).mentions)),
@@ -314,8 +314,8 @@ def telling(text: str) -> str:
 
 
 def takes_query(spec: ToolSpec) -> bool:
-    """Whether it only reads, and all that it needs is what to look for."""
-    return spec.risk is Risk.READ and len(spec.required) == 1 and is_query(spec, spec.required[0])
+    """Whether it looks like one that only reads, and all that it needs is what to look for."""
+    return spec.looks is Risk.READ and len(spec.required) == 1 and is_query(spec, spec.required[0])
 
 
 def is_query(spec: ToolSpec, parameter: str) -> bool:

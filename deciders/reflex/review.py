@@ -59,9 +59,9 @@ def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Cal
 def _against(call: ToolCall, packet: CognitionPacket) -> Sequence[tuple[float, str]]:
     """Return what speaks against the call at all, each with the confidence that is left."""
     found = []
-    if not any(call.risk in access_of(step).risks for step in steps_in(packet.content.user_words)):
-        found.append((NOT_ASKED_FOR, f"the request does not ask for {call.risk} access"))
-    reserve = reserve_in(packet.content.user_words) if call.risk is not Risk.READ else ""
+    if not any(call.looks in access_of(step).risks for step in steps_in(packet.content.user_words)):
+        found.append((NOT_ASKED_FOR, f"the request does not ask for {call.looks} access"))
+    reserve = reserve_in(packet.content.user_words) if call.looks is not Risk.READ else ""
     if reserve:
         found.append((NOT_LOOKED_AT, f"your words have an `{reserve}`, and nobody looked whether it holds"))
     if call.foreign:
@@ -90,7 +90,7 @@ def _sureness(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
 
 def _does_the_same(one: Fit, other: Fit) -> bool:
     """Whether either of two reading tools would do: of one server and verb, or one built in, with the same values."""
-    if {one.spec.risk, other.spec.risk} != {Risk.READ} or not values_of(one) or values_of(one) != values_of(other):
+    if {one.spec.looks, other.spec.looks} != {Risk.READ} or not values_of(one) or values_of(one) != values_of(other):
         return False
     verb, other_verb = (words_of(fit.spec.upstream_name)[:1] for fit in (one, other))
     known = is_practised(one.spec) and one.spec.server != other.spec.server

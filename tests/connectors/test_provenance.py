@@ -27,7 +27,7 @@ def review() -> str:
 def office(cli: CommandLine) -> CommandLine:
     """Return the command in a folder with a secret file, and with an office server that is trusted."""
     (cli.folder / "vault.txt").write_text(SECRET)
-    entry = {"command": sys.executable, "args": [str(Path(office_server.__file__)), str(cli.folder)], "trust": True}
+    entry = {"command": sys.executable, "args": [str(Path(office_server.__file__)), str(cli.folder)], "trusted": True}
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"office": entry}, "builtin": True}))
     return cli
 

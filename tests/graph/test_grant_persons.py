@@ -7,6 +7,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, none, scripted
+from support.vouching import worded
 
 from connectors.turn import Asked, Finished, Reply, Say
 from graph.building import build_graph
@@ -90,7 +91,7 @@ async def test_a_refusal_that_names_nobody_holds_for_all(notebook: Notebook):
 
 
 async def test_whom_a_server_knows_counts_and_not_what_a_client_says_of_itself(notebook: Notebook):
-    async with McpHub([notebook.connection()]) as hub:
+    async with McpHub([notebook.connection()], preferences=worded()) as hub:
         saver = InMemorySaver(serde=PacketSerializer())
         graph = ServedGraph.of(build_graph(scripted(none()), hub).compile(checkpointer=saver))
         for number, (known, person) in enumerate([("ann", "ann"), ("", "ben")]):

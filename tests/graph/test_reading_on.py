@@ -8,6 +8,7 @@ from fastmcp.client.transports import FastMCPTransport
 from langgraph.checkpoint.memory import InMemorySaver
 from support.graphs import Session
 from support.scripted_deciders import call, scripted
+from support.vouching import worded
 
 from graph.building import build_graph
 from graph.serializer import PacketSerializer
@@ -35,7 +36,7 @@ async def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     kept = KeptResults(tmp_path / "kept")
     far = Connection("poems", lambda: FastMCPTransport(poems), trusted=True, keep=kept.keep)
-    async with McpHub([far, *builtin_servers(tmp_path, kept=kept).values()]) as hub:
+    async with McpHub([far, *builtin_servers(tmp_path, kept=kept).values()], preferences=worded()) as hub:
 
         def opened(name: str, *selections: object) -> Session:
             graph = build_graph(scripted(*selections), hub)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from typing import Any
 from langgraph.store.base import BaseStore
 from support.graphs import Session
 from support.notebook import Notebook
+from support.vouching import worded
 
 from connectors.sessions import Sessions
 from connectors.trace.finding import Archive, Past, find
@@ -41,7 +42,7 @@ async def keeping(home: Path, deciders: Deciders, notebook: Notebook, **context:
     """Open a conversation; `context` are fields of `RoutingContext`."""
     settings = Settings(home=home)
     async with (
-        McpHub([notebook.connection()]) as hub,
+        McpHub([notebook.connection()], preferences=worded()) as hub,
         open_checkpointer(settings) as checkpointer,
         open_store(settings) as store,
     ):

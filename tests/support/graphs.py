@@ -11,6 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 from support.notebook import Notebook
+from support.vouching import worded
 
 from connectors.sessions import Sessions
 from connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
@@ -91,7 +92,7 @@ async def session(
 ) -> AsyncIterator[Session]:
     """Open a session on the graph; `context` are fields of `RoutingContext`."""
     saver = checkpointer or InMemorySaver(serde=PacketSerializer())
-    async with McpHub([_connection(server) for server in servers], preferences=preferences) as hub:
+    async with McpHub([_connection(server) for server in servers], preferences=worded(preferences)) as hub:
         graph = build_graph(deciders, hub, journal=journal).compile(
             checkpointer=saver, interrupt_before=interrupt_before
         )
@@ -100,7 +101,7 @@ async def session(
 
 async def run_once(deciders: Deciders, text: str, *servers: Notebook | Server, **context: Any) -> CognitionPacket:
     """Run one turn without a checkpointer: nobody can be asked."""
-    async with McpHub([_connection(server) for server in servers]) as hub:
+    async with McpHub([_connection(server) for server in servers], preferences=worded()) as hub:
         graph = build_graph(deciders, hub).compile()
         given = TurnInput(messages=[HumanMessage(text)])
         return CognitionPacket.model_validate(await graph.ainvoke(given, context=RoutingContext(**context)))

@@ -4,6 +4,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
 from mcp_types import Tool
+from support.vouching import vouched
 
 from state.context import RoutingContext
 from state.errors import CallRefusedError
@@ -20,11 +21,12 @@ CONTEXT = RoutingContext()
 
 
 def tool(name: str, /, *required: str, description: str = "", **parameters: Any) -> ToolSpec:
-    """Return a tool as a server would list it; a parameter is a JSON Schema, or the name of a type."""
+    """Return a tool as a server would list it, and its user vouch for it; a parameter is a schema or a type's name."""
     server, _, upstream = name.partition(".")
     properties = {key: {"type": kind} if isinstance(kind, str) else kind for key, kind in parameters.items()}
     schema = {"type": "object", "properties": properties, "required": [*required]}
-    return spec_of(server, Tool(name=upstream, description=description, input_schema=schema), trusted=False)
+    listed = Tool(name=upstream, description=description, input_schema=schema)
+    return vouched(spec_of(server, listed, trusted=False))
 
 
 FILES = Catalogue(

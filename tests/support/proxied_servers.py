@@ -9,6 +9,7 @@ import pytest
 from fastmcp.tools.base import ToolResult
 from support.mcp_servers import RawTool, echoing, in_process
 from support.proxies import Era, Make, Talk, served, talking
+from support.vouching import worded
 
 from connectors.proxy.config import ProxyConfig
 from connectors.proxy.gateway import Gateway
@@ -36,7 +37,7 @@ async def proxied(
 ) -> AsyncIterator[tuple[Gateway, str]]:
     """Serve a proxy in front of servers, and yield its gateway and its address."""
     async with (
-        McpHub(servers, preferences=preferences) as hub,
+        McpHub(servers, preferences=worded(preferences)) as hub,
         gateway_to(
             hub, Settings(home=home, patience_s=20), ProxyConfig(), RoutingContext.model_validate(switches)
         ) as gateway,

@@ -16,6 +16,7 @@ from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.tools import Tool
 from mcp.client.streamable_http import streamable_http_client
 from support.mcp_servers import in_process
+from support.vouching import worded
 
 from connectors.http import bound
 from connectors.proxy.config import ProxyConfig
@@ -73,7 +74,7 @@ async def gateway_over(
     """Open a gateway to servers of this process."""
     context = RoutingContext.model_validate(switches)
     async with (
-        McpHub([in_process(server) for server in servers], preferences=preferences) as hub,
+        McpHub([in_process(server) for server in servers], preferences=worded(preferences)) as hub,
         gateway_to(hub, Settings(home=home, patience_s=20), config or ProxyConfig(), context) as gateway,
     ):
         yield gateway

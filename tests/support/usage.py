@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 from support.graphs import Session
 from support.notebook import Notebook
+from support.vouching import worded
 
 from deciders.protocols import Deciders
 from graph.building import build_graph
@@ -66,7 +67,7 @@ async def recording(
     **context: Any,
 ) -> AsyncIterator[Session]:
     """Open a session on a graph with a store; its checkpoints stay in memory."""
-    async with McpHub([notebook.connection()]) as hub:
+    async with McpHub([notebook.connection()], preferences=worded()) as hub:
         builder = build_graph(deciders, hub, usage_days, prompt_days)
         graph = builder.compile(checkpointer=InMemorySaver(serde=PacketSerializer()), store=store)
         yield Session(graph, RoutingContext(**context))

@@ -15,6 +15,7 @@ from state.packet import CognitionPacket
 from state.printing import code_span, fenced
 from state.routing import ToolCall
 from state.sections import ApprovalOutcome, AskedCall, Question, Remember
+from tools.risk.vouching import way_to_vouch
 
 _REMEMBERED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED})
 
@@ -261,6 +262,7 @@ def _about(call: ToolCall) -> str:
     judged = call.review_confidence_source is not ConfidenceSource.UNJUDGED
     lines = [f"{call.tool_name} ({call.risk}){sure if judged else ''}"]
     lines += [f"it may {call.risk}: {'; '.join(call.risk_why)}"] if call.risk_why else []
+    lines += [way_to_vouch(call)] if way_to_vouch(call) else []
     lines += ["it reaches outside"] if call.open_world else []
     lines += [f"review: {call.review_reasoning}"] if call.review_reasoning else []
     lines += [f"`{name}` comes from {one.told}" for name, one in call.foreign.items() if _is_worth_saying(one)]

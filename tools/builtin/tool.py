@@ -69,6 +69,7 @@ class BuiltinTool:
             brief=brief_of(full),
             input_schema=schema,
             risk=self.risk,
+            risk_holds=True,
             has_dry_run=has_dry_run,
             preview=self.preview,
             open_world=self.open_world,

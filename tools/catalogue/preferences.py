@@ -49,7 +49,7 @@ class ToolPreference(Table):
     """On one line, at most 100 words."""
     category: NonEmpty | None = None
     risk: Annotated[Risk, Field(strict=False)] | None = None
-    """What it may do, whatever else is thought of it: the user's word holds for every call of the tool."""
+    """What it may do, whatever else is thought of it; arguments may still raise a read."""
     external: bool | None = None
     """Whether it reaches out of the user's own servers, so that it is offered only when a request calls for it."""
     cache_seconds: int | None = Field(default=None, ge=0, le=86_400)
@@ -57,7 +57,8 @@ class ToolPreference(Table):
     examples: list[NonEmpty] = []
     """Requests that it is for."""
     preview: NonEmpty | None = None
-    """The canonical name of the server's tool that reads what this one would replace, to show the difference."""
+    """The canonical name of the server's tool that reads what this one would replace, to show the difference: it reads
+    by the user's word then, if it looks like that."""
 
     @field_validator("brief")
     @classmethod
@@ -111,6 +112,12 @@ class Preferences(Table):
                     preview=said.preview or spec.preview,
                 )
                 spec = spec if said.risk is None else _with_risk(spec, said.risk)
+        if (
+            spec.unvouched
+            and spec.looks is Risk.READ
+            and any(said.preview == spec.name for said in self.tools.values())
+        ):
+            spec = _with_risk(spec, Risk.READ)
         about = tuple(rule for rule in self.policy.rules if rule.is_about(spec.name, spec.server))
         return replace(spec, rules=about) if about else spec
 
@@ -128,7 +135,8 @@ class Preferences(Table):
 
 
 def _with_risk(spec: ToolSpec, risk: Risk) -> ToolSpec:
-    return replace(spec, risk=risk, least_risk=risk, risk_is_given=True, risk_why=("packetgate.toml says so",))
+    holds, why = spec.risk_holds or risk is not Risk.READ, ("packetgate.toml says so",)
+    return replace(spec, risk=risk, least_risk=risk, risk_holds=holds, risk_why=why, unvouched=False)
 
 
 def matching(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:

@@ -52,11 +52,11 @@ def wrong_kind(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -
     does = _done_by(lead) or {"read"}
     better = [one for one in (catalogue[hit.name] for hit in hits) if one.category in asked]
     better = [
-        one for one in better if one.risk.severity <= most.severity and _done_by(words_of(one.upstream_name)) <= does
+        one for one in better if one.looks.severity <= most.severity and _done_by(words_of(one.upstream_name)) <= does
     ]
     if not better:
         return None
-    best = min(better, key=lambda one: one.risk is Risk.READ and most is not Risk.READ)
+    best = min(better, key=lambda one: one.looks is Risk.READ and most is not Risk.READ)
     return Correction(
         tool_name=spec.name,
         problem=WRONG_KIND,

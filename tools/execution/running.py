@@ -19,6 +19,7 @@ from tools.execution.grants import Grants
 from tools.execution.journal import Journal
 from tools.execution.permission import approval_of, need_of, refusal
 from tools.risk.call import rated
+from tools.risk.vouching import way_to_vouch
 from tools.spec.idempotency import with_key
 from tools.text.kept import of_session
 
@@ -62,7 +63,7 @@ async def execute(
     spec = catalogue[call.tool_name]
     switched_on = packet.governance.settings.allows(call.risk)
     if not switched_on and not spec.has_dry_run:
-        nothing = f"it was not called, because {call.risk} tools are switched off"
+        nothing = f"it was not called, because {call.risk} tools are switched off{_although_it_looks(call)}"
         untold = ToolResult(success=True, output=nothing, dry_run=True, said="")
         return _ended(call, ToolExecutionStatus.SKIPPED, untold)
     if not switched_on:
@@ -181,6 +182,13 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
     why = redacted(f"the call broke: {type(error).__name__}: {error}")
     return _ended(call, status, ToolResult(success=False, error=why))
+
+
+def _although_it_looks(call: ToolCall) -> str:
+    """Return why a call counts as more than the read that it looks like, and what can be done about that."""
+    if not call.unvouched:
+        return ""
+    return f", and it counts as one of them: {'; '.join(call.risk_why)}. {way_to_vouch(call)}".rstrip()
 
 
 def _unsent(why: str, said: str = "") -> ToolResult:

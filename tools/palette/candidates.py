@@ -92,7 +92,7 @@ class Candidates:
     def is_asked_for(self, name: str) -> bool:
         """Whether the request asks for what such a tool does: it changes or runs nothing, or reaches out, unasked."""
         spec = self._catalogue[name]
-        return spec.risk in self._wanted.access.risks and (not spec.is_external or self.subject.outside)
+        return spec.looks in self._wanted.access.risks and (not spec.is_external or self.subject.outside)
 
     def _speaks(self, name: str) -> bool:
         """Whether a tool has to do with the user's words, or with the session."""
@@ -104,7 +104,7 @@ class Candidates:
         wanted = self._wanted
         if wanted.context_type != GENERAL and not self._catalogue.pool(wanted.context_type):
             return f"no tool is there for a conversation on {wanted.context_type!r}"
-        risks = {hit.name: self._catalogue[hit.name].risk for hit in self.hits}
+        risks = {hit.name: self._catalogue[hit.name].looks for hit in self.hits}
         if any(risks[hit.name] in wanted.access.risks and hit.terms for hit in self.hits):
             return ""
         offered = {risks[hit.name] for hit in [hit for hit in self.hits if hit.terms] or self.hits}

@@ -258,7 +258,7 @@ def _of_call(call: ToolCall, user: Words) -> Iterator[Field | Passage]:
     result = call.result
     if result is None:
         return
-    document = call.risk is Risk.READ and _is_document(call.tool_name, call.params)
+    document = call.looks is Risk.READ and _is_document(call.tool_name, call.params)
     named = document and any(user.say(folded(one)) for one in _documents(call.params))
     if result.structured is not None and result.success:
         yield from _of_value(call.tool_name, result.structured)

@@ -36,9 +36,10 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, evidence: Evidence) ->
         for name, value in params.items()
     }
     alarms = {name: _sensitive(name, value) for name, value in params.items()}
-    reads = judge_call(spec, params).risk is Risk.READ
-    alarm = _of_read(params, spec, traced, evidence) if reads else _of_change(spec, traced, evidence)
-    for name, one in alarm.items():
+    judged = judge_call(spec, params)
+    found = [_of_read(params, spec, traced, evidence)] if judged.looks is Risk.READ else []
+    found += [_of_change(spec, traced, evidence)] if judged.risk is not Risk.READ else []
+    for name, one in (item for alarm in found for item in alarm.items()):
         alarms[name] = alarms.get(name) or one
     origins = {name: _origin(traces, alarms.get(name), spec.server) for name, traces in traced.items()}
     if THE_CALL in alarms:

@@ -21,7 +21,8 @@ _QUERIES = frozenset("input q queries query".split())
 """Parameters that hold a language where their tool, or they, speak of one."""
 _ABOUT = frozenset("count format id ids language limit mode name names path timeout title type url".split())
 """Words that make a parameter one about code, not code."""
-_SAVE_NAMES = frozenset("dest destination download export out output save saved write".split())
+SAVE_NAMES = frozenset("dest destination download export out output save saved write".split())
+"""Words of a parameter for where something is saved."""
 _PLACE_NAMES = frozenset("as dir directory file filename filepath folder path to".split())
 _ADDRESSES = frozenset("endpoint host hostname uri uris url urls webhook website".split())
 
@@ -88,4 +89,4 @@ def _may_be_text(part: Mapping[str, Any]) -> bool:
 
 
 def _names_a_place_to_save(words: set[str]) -> bool:
-    return bool(words & _SAVE_NAMES) and (bool(words & _PLACE_NAMES) or words <= {"output", "outfile"})
+    return bool(words & SAVE_NAMES) and (bool(words & _PLACE_NAMES) or words <= {"output", "outfile"})

@@ -1,10 +1,12 @@
-"""What a tool may do: judged by a model that learned it from tools with known labels, and by what its parameters hold.
+"""What a tool may do: by what its server hints, by what its parameters hold, and by a model that learned it.
 
-The server's annotations are hints from an untrusted party: they may raise the risk, and lower it only where the
-configuration trusts the server. What is not understood counts as a write.
+A tool only reads where a server that the configuration trusts says so. What was learned of tools with known labels, and
+the hints of other servers, may raise the risk, and never lower it: the rest counts as a write. Of such a tool it is
+told whether it looks like one that reads, so that people can be asked about it with that said.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +20,8 @@ from tools.risk.reasons import MOST_CHARS, reasons
 from tools.spec.categories import EXTERNAL, category_of
 from tools.text.words import STOP_WORDS, words_in, words_of
 
+UNTRUSTED = "its server says that it only reads, and is not trusted"
+UNHEARD = "nothing vouches that it only reads"
 CERTAIN = 0.9
 """Probability from which on a tool that sends or runs something is not made a read by a trusted hint."""
 CAUTION = 2.0
@@ -64,22 +68,25 @@ class ToolJudgement(Judgement):
     probability: float = 1.0
     """That it writes or executes, by its text alone: measured on servers that the model had not seen."""
 
+    @property
+    def looks(self) -> Risk:
+        """What it looks like, by what was learned too: for what a request is about, never for what may run."""
+        return Risk.READ if self.unvouched and self.risk is Risk.WRITE else self.risk
+
 
 def judge(tool: Definition, annotations: Annotations | None = None, *, trusted: bool = False) -> ToolJudgement:
     """Judge a tool by its definition, then by its server's hints.
 
-    Where it takes SQL, its `least` is a read if its own text is that of a query tool, or its server is trusted: its
-    calls are then what their SQL says. A server's hint that it writes raises that too.
+    Where it takes SQL, its `least` is a read if its server is trusted: its calls are then what their SQL says.
     """
-    told = _by_text(tool, trusted=trusted)
+    told = _by_text(tool)
     open_world = _reaches_outside(tool, annotations, trusted=trusted)
-    risk, least, why = told.risk, told.least, told.why
-    if annotations is not None:
-        risk, least, why = _hinted(tool, told, annotations, trusted=trusted)
-    return ToolJudgement(risk, open_world, why, least, told.probability)
+    risk, least, why, unvouched = _vouched(tool, told, annotations, trusted=trusted)
+    return ToolJudgement(risk, open_world, why, unvouched, least, told.probability)
 
 
-def _by_text(tool: Definition, *, trusted: bool) -> ToolJudgement:
+def _by_text(tool: Definition) -> ToolJudgement:
+    """Return what a tool looks like: what it would be if its text could be believed."""
     features = features_of(tool)
     learned = model()
     score = learned.score(features)
@@ -92,34 +99,47 @@ def _by_text(tool: Definition, *, trusted: bool) -> ToolJudgement:
     for_reading = reasons(tool, features, learned.parts(features), reads=True)
     reads = not unknown and bool(for_reading) and score < learned.threshold - careful
     if reads and (asks not in ("sql", "language") or says_read_only(tool.description)):
-        return ToolJudgement(Risk.READ, False, for_reading, Risk.READ, probability)
+        return ToolJudgement(Risk.READ, False, for_reading, False, Risk.READ, probability)
     runs = any(kind_of(word) == "runs" for word in words_of(tool.name)) and not unknown
     risk = Risk.EXECUTE if asks or runs else Risk.WRITE
-    only_sql = asks == "sql"
-    least = Risk.READ if only_sql and (reads or trusted) else risk
     because = reasons(tool, features, learned.parts(features), reads=False) if not (reads and asks) else ()
     why = (*((unknown,) if unknown else ()), *holds, *because)
-    return ToolJudgement(risk, False, why or ("nothing in its definition says that it only reads",), least, probability)
+    least = Risk.READ if asks == "sql" and reads else risk
+    return ToolJudgement(
+        risk, False, why or ("nothing in its definition says that it only reads",), False, least, probability
+    )
 
 
-def _hinted(
-    tool: Definition, told: ToolJudgement, hints: Annotations, *, trusted: bool
-) -> tuple[Risk, Risk, tuple[str, ...]]:
-    if hints.read_only_hint:
-        if not trusted or told.risk is Risk.READ:
-            return told.risk, told.least, told.why
-        if told.risk is Risk.EXECUTE or (told.probability >= CERTAIN and _sends(tool.name)):
-            return told.risk, told.least, told.why
-        return Risk.READ, Risk.READ, ("its server, which is trusted, says that it only reads",)
-    if hints.destructive_hint:
-        said = "its server says that it is destructive"
+def _vouched(
+    tool: Definition, told: ToolJudgement, hints: Annotations | None, *, trusted: bool
+) -> tuple[Risk, Risk, tuple[str, ...], bool]:
+    """Return the risk, the least of it, why, and whether it looks like a read that nothing vouches for."""
+    held = {kind for kind, _ in takes(tool.description, tool.schema)} & _HOLDS.keys()
+    says_reads = hints is not None and hints.read_only_hint is True
+    sends = told.probability >= CERTAIN and _sends(tool.name)
+    if trusted and says_reads and (told.risk is Risk.READ or (told.risk is Risk.WRITE and not sends)):
+        return Risk.READ, Risk.READ, ("its server, which is trusted, says that it only reads",), False
+    risk = max(told.risk, Risk.EXECUTE if held else Risk.WRITE, key=lambda one: one.severity)
+    least = Risk.READ if trusted and held == {"sql"} else risk
+    looks = told.least is Risk.READ and (hints is None or says_reads)
+    why = told.why if told.risk is not Risk.READ else ()
+    return risk, least, (*_said(hints, looks=looks, trusted=trusted), *why), looks
+
+
+def _said(hints: Annotations | None, *, looks: bool, trusted: bool) -> Iterator[str]:
+    """Yield what its server's hints, or their lack, make of it."""
+    if hints is None:
+        if looks:
+            yield UNHEARD
+    elif hints.read_only_hint:
+        if not trusted:
+            yield UNTRUSTED
+    elif hints.destructive_hint:
+        yield "its server says that it is destructive"
     elif hints.read_only_hint is False:
-        said = "its server says that it does more than read"
+        yield "its server says that it does more than read"
     else:
-        said = "its server gives hints, and none that it only reads"
-    risk = max(told.risk, Risk.WRITE, key=lambda one: one.severity)
-    least = told.least if trusted else max(told.least, Risk.WRITE, key=lambda one: one.severity)
-    return risk, least, (said, *(told.why if told.risk is not Risk.READ else ()))
+        yield "its server gives hints, and none that it only reads"
 
 
 def _sends(name: str) -> bool:

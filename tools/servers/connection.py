@@ -528,7 +528,7 @@ def spec_of(
     schema = tool.input_schema if dry_run is None else dry_run
     full = (tool.description or tool.title or tool.name).strip()
     judged = judge(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
-    given = standing(tool.name, schema, ground, reads=judged.risk is Risk.READ)
+    given = standing(tool.name, schema, ground, reads=judged.unvouched or judged.risk is Risk.READ)
     return ToolSpec(
         name=f"{server}.{tool.name}",
         server=server,
@@ -539,6 +539,7 @@ def spec_of(
         risk=judged.risk,
         risk_why=judged.why,
         least_risk=judged.least,
+        unvouched=judged.unvouched,
         reaches_outside=judged.open_world,
         has_dry_run=dry_run is not None,
         repeatable=trusted and tool.annotations is not None and tool.annotations.read_only_hint is True,

@@ -57,8 +57,10 @@ class ToolSpec:
     """Why, in words, the strongest reason first."""
     least_risk: Risk | None = None
     """What any call of it risks at least; below `risk` only where it does what its SQL says. None: as `risk`."""
-    risk_is_given: bool = False
-    """Whether the user said it: then it holds for every call."""
+    risk_holds: bool = False
+    """Whether every call is of that risk: of built-in tools, and where the user says that one does more than read."""
+    unvouched: bool = False
+    """Whether it looks like one that only reads, and counts as more because nothing vouches for that."""
     reaches_outside: bool = False
     """Whether every call of it may reach out of the user's own machine and servers, by its definition."""
     has_dry_run: bool = False
@@ -121,8 +123,13 @@ class ToolSpec:
         return short_schema(self.input_schema)
 
     @property
+    def looks(self) -> Risk:
+        """What it looks like, by what was learned too: for what a request is about, never for what may run."""
+        return Risk.READ if self.unvouched and self.risk is Risk.WRITE else self.risk
+
+    @property
     def _named(self) -> str:
-        return self.name if self.risk is Risk.READ else f"{self.name} ({self.risk})"
+        return self.name if self.looks is Risk.READ else f"{self.name} ({self.looks})"
 
     @cached_property
     def in_brief(self) -> str:

@@ -9,6 +9,7 @@ from mcp_types import Tool, ToolAnnotations
 from state.routing import Risk
 from tools.catalogue.preferences import Preferences
 from tools.risk.call import judge_call
+from tools.risk.judgement import Judgement
 from tools.risk.sql import looks_like_sql, risk_of_sql
 from tools.servers.connection import spec_of
 from tools.spec.tool_spec import ToolSpec
@@ -26,12 +27,15 @@ def tool(
     return spec_of("db", one, trusted=trusted)
 
 
-QUERY = tool("query", "Query the database.", sql=TEXT)
+QUERY = tool("query", "Query the database.", trusted=True, sql=TEXT)
+UNTRUSTED_QUERY = tool("query", "Query the database.", hint=True, sql=TEXT)
 EXECUTE_SQL = tool("execute_sql", "Execute SQL.", sql=TEXT)
 TRUSTED = tool("execute_sql", "Execute SQL.", trusted=True, sql=TEXT)
 RAISED = tool("query", "Query the database.", hint=False, sql=TEXT)
-SHOT = tool("get_page_text", "Returns the text of the page.", filename=TEXT | {"description": "File to save it to."})
-SEARCH = tool("search", "Search notes.", query=TEXT)
+SAVED = TEXT | {"description": "File to save it to."}
+SHOT = tool("get_page_text", "Returns the text of the page.", hint=True, trusted=True, filename=SAVED)
+SEARCH = tool("search", "Search notes.", hint=True, trusted=True, query=TEXT)
+UNVOUCHED = tool("search", "Search notes.", query=TEXT)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,9 @@ def test_text_that_only_speaks_of_it_is_no_sql():
         (EXECUTE_SQL, {"sql": "SELECT * FROM t"}, X),
         (TRUSTED, {"sql": "SELECT * FROM t"}, R),
         (TRUSTED, {"sql": "DELETE FROM t"}, W),
-        (RAISED, {"sql": "SELECT * FROM t"}, W),
+        (RAISED, {"sql": "SELECT * FROM t"}, X),
+        (UNTRUSTED_QUERY, {"sql": "SELECT * FROM t"}, X),
+        (UNVOUCHED, {"query": "what we decided"}, W),
         (SEARCH, {"query": "what we decided"}, R),
         (SEARCH, {"query": "DROP TABLE notes"}, W),
         (SEARCH, {"query": "SELECT a FROM b"}, R),
@@ -106,7 +112,8 @@ def test_a_call_is_the_worse_of_its_tool_and_its_arguments(spec: ToolSpec, param
 
 
 def test_a_method_and_an_action_that_change_raise_a_reader():
-    spec = tool("get_dashboard", "Get a dashboard.", method=TEXT, action={"enum": ["get", "delete"]}, uid=TEXT)
+    actions = {"enum": ["get", "delete"]}
+    spec = tool("get_dashboard", "Get it.", hint=True, trusted=True, method=TEXT, action=actions, uid=TEXT)
     assert judge_call(spec, {"method": "GET", "action": "get"}).risk is R
     assert judge_call(spec, {"method": "delete"}).why[0] == "its `method` says `delete`"
     assert judge_call(spec, {"action": "delete"}).risk is W
@@ -118,13 +125,20 @@ def test_an_address_outside_makes_the_call_open_world_and_one_at_home_does_not()
     assert "points outside: https://example.org/x" in judge_call(SEARCH, {"query": "https://example.org/x"}).why[-1]
 
 
-def test_the_users_word_holds_for_every_call():
+def test_the_users_word_is_about_the_tool_and_arguments_raise_a_read():
     said = Preferences.model_validate({"tools": {"db.*": {"risk": "read"}}})
-    spec = said.applied(QUERY)
-    assert judge_call(spec, {"sql": "DELETE FROM t"}).risk is R
-    assert judge_call(spec, {}).why == ("packetgate.toml says so",)
+    spec = said.applied(UNTRUSTED_QUERY)
+    assert judge_call(spec, {"sql": "SELECT 1"}) == Judgement(R, why=("packetgate.toml says so",))
+    assert judge_call(spec, {"sql": "DELETE FROM t"}).risk is W
     worse = Preferences.model_validate({"tools": {"db.search": {"risk": "execute"}}}).applied(SEARCH)
     assert judge_call(worse, {"query": "x"}).risk is X
+
+
+def test_a_call_looks_like_a_read_where_only_a_word_for_its_tool_is_missing():
+    assert judge_call(UNVOUCHED, {"query": "what we decided"}).looks is R
+    assert judge_call(UNVOUCHED, {"query": "DROP TABLE notes"}).looks is W
+    assert judge_call(UNTRUSTED_QUERY, {"sql": "SELECT 1"}).looks is R
+    assert judge_call(UNTRUSTED_QUERY, {"sql": "DELETE FROM t"}).looks is X
 
 
 def test_what_is_nested_too_deep_is_not_taken_for_a_read():

@@ -29,7 +29,7 @@ def judged(name: str, description: str = "", hints: Hints | None = None, *, trus
 
 
 @pytest.mark.parametrize(
-    ("name", "description", "parameters", "risk"),
+    ("name", "description", "parameters", "looks"),
     [
         ("read_file", "Read a file.", {"path": TEXT}, R),
         ("git_log", "Shows the commit logs.", {"repo": TEXT}, R),
@@ -49,13 +49,17 @@ def judged(name: str, description: str = "", hints: Hints | None = None, *, trus
         ("browser_click", "Click an element.", {"ref": TEXT}, W),
         ("run_command", "Run a command.", {"command": TEXT}, X),
         ("evaluate", "Evaluate JavaScript in the page.", {"script": TEXT}, X),
-        ("query", "Query the database.", {"sql": TEXT}, X),
         ("cypher_query", "Run Cypher.", {"query": TEXT | {"description": "A Cypher query."}}, X),
     ],
 )
-def test_a_tool_is_judged_by_its_definition(name: str, description: str, parameters: dict[str, Any], risk: Risk):
+def test_what_a_tool_looks_like_never_makes_it_a_read(
+    name: str, description: str, parameters: dict[str, Any], looks: Risk
+):
     found = judged(name, description, **parameters)
-    assert found.risk is risk
+    assert found.looks is looks
+    assert found.risk is (W if looks is R else looks)
+    assert found.unvouched is (looks is R)
+    assert ("nothing vouches that it only reads" in found.why) is (looks is R)
     assert found.why
 
 
@@ -73,8 +77,8 @@ def test_a_tool_is_judged_by_its_definition(name: str, description: str, paramet
 def test_what_is_not_understood_counts_as_a_write(name: str, description: str, why: str):
     for hints, trusted in ((None, False), (READ_ONLY, False)):
         found = judged(name, description, hints, trusted=trusted)
-        assert found.risk is W
-        assert found.why[0] == why
+        assert found.looks is found.risk is W
+        assert why in found.why[:2]
 
 
 def test_a_tool_without_any_words_is_a_write_and_says_so():
@@ -91,7 +95,8 @@ def test_a_huge_definition_is_judged_by_its_beginning():
 @pytest.mark.parametrize(
     ("name", "hints", "untrusted", "trusted"),
     [
-        ("get_page", READ_ONLY, R, R),
+        ("get_page", READ_ONLY, W, R),
+        ("get_page", None, W, W),
         ("get_page", SILENT, W, W),
         ("get_page", CHANGES, W, W),
         ("get_page", DESTROYS, W, W),
@@ -102,7 +107,9 @@ def test_a_huge_definition_is_judged_by_its_beginning():
         ("execute_script", CHANGES, X, X),
     ],
 )
-def test_hints_raise_the_risk_and_lower_it_only_where_trusted(name: str, hints: Hints, untrusted: Risk, trusted: Risk):
+def test_hints_raise_the_risk_and_lower_it_only_where_trusted(
+    name: str, hints: Hints | None, untrusted: Risk, trusted: Risk
+):
     description = f"{name.replace('_', ' ').capitalize()}."
     assert judged(name, description, hints).risk is untrusted
     assert judged(name, description, hints, trusted=True).risk is trusted
@@ -115,9 +122,15 @@ def test_a_trusted_hint_does_not_make_a_tool_that_runs_its_argument_a_read(param
 
 def test_the_reasons_are_words_of_the_definition_or_the_rule_that_decided():
     assert "its name says `delete`" in judged("delete_page", "Remove a page.").why
-    assert judged("query", "Query the database.", sql=TEXT).why == ("its parameter `sql` holds SQL",)
+    assert judged("query", "Query the database.", sql=TEXT).why == (
+        "nothing vouches that it only reads",
+        "its parameter `sql` holds SQL",
+    )
     assert judged("get_page", "Get a page.", DESTROYS).why[0] == "its server says that it is destructive"
     assert judged("get_page", "Get a page.", CHANGES).why == ("its server says that it does more than read",)
+    assert judged("get_page", "Get a page.", READ_ONLY).why == (
+        "its server says that it only reads, and is not trusted",
+    )
     assert judged("go", "Go.", READ_ONLY, trusted=True).why == (
         "its server, which is trusted, says that it only reads",
     )

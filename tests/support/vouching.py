@@ -1,0 +1,27 @@
+"""The user's word on the tools of the tests' own servers: nothing else vouches for those that only read."""
+
+from dataclasses import replace
+from typing import Any
+
+from state.routing import Risk
+from tools.catalogue.preferences import Preferences
+from tools.spec.tool_spec import ToolSpec
+
+_READING = "check convert count echo fetch find get list look peek query read recall search show status"
+READERS: dict[str, Any] = {
+    pattern: {"risk": "read"} for verb in _READING.split() for pattern in (f"*.{verb}", f"*.{verb}_*")
+}
+"""`[tools]` of a `packetgate.toml` that says of such tools that they read."""
+
+
+def worded(preferences: Preferences | None = None) -> Preferences:
+    """Return the preferences with the user's word on what such tools do, before what they say of any tool."""
+    word = Preferences.model_validate({"tools": READERS})
+    return preferences.model_copy(update={"tools": {**word.tools, **preferences.tools}}) if preferences else word
+
+
+def vouched(spec: ToolSpec) -> ToolSpec:
+    """Return a tool as a user sees it who vouches for it, if it looks like one that reads."""
+    if not spec.unvouched:
+        return spec
+    return replace(spec, risk=Risk.READ, least_risk=Risk.READ, risk_why=("packetgate.toml says so",), unvouched=False)
