@@ -106,6 +106,8 @@ def _tell(call: ToolCall, request: str, way_out: WayOut) -> tuple[str, str]:
             return f"{called} was started, and whether it finished is not known: ", why
         case ToolExecutionStatus.USER_DENIED:
             return f"{called} was not run: you denied it.", ""
+        case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run and call.unvouched:
+            return f"Nothing was done. {called}: ", call.result.output
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
             off = f"Nothing was done: {call.risk} tools are switched off; {way_out.of(call.risk)}."
             return f"{off} {call.tool_name} answers to a dry run:\n", _shown(call.result.output, request)

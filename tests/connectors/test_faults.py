@@ -50,7 +50,7 @@ def served(fault: str, way: str, folder: Path) -> Iterator[dict[str, object]]:
     timeout_ms = LONG_MS if fault in {"floods", "100 MB"} else TIMEOUT_MS
     if way == "stdio":
         command, *arguments = entry(fault)
-        yield {"command": command, "args": arguments, "timeout": timeout_ms}
+        yield {"command": command, "args": arguments, "timeout": timeout_ms, "trusted": True}
         return
     port_file = folder / "port"
     with subprocess.Popen(entry(fault, port_file), stderr=subprocess.DEVNULL) as process:
@@ -58,7 +58,7 @@ def served(fault: str, way: str, folder: Path) -> Iterator[dict[str, object]]:
             while not port_file.exists() and process.poll() is None:
                 pass
             port = port_file.read_text() if port_file.exists() else "9"
-            yield {"url": f"http://127.0.0.1:{port}/mcp", "timeout": timeout_ms}
+            yield {"url": f"http://127.0.0.1:{port}/mcp", "timeout": timeout_ms, "trusted": True}
         finally:
             process.kill()
 
@@ -75,7 +75,7 @@ async def test_a_fault_is_bounded_typed_and_its_servers_own(fault, way, tmp_path
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     good, *arguments = entry("none")
     with served(fault, way, tmp_path) as bad:
-        servers = {"bad": bad, "good": {"command": good, "args": arguments}}
+        servers = {"bad": bad, "good": {"command": good, "args": arguments, "trusted": True}}
         (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
         settings = Settings(mcp_config=tmp_path / "mcp.json", home=tmp_path / "home", root=tmp_path)
         async with open_sessions(settings) as sessions:

@@ -36,6 +36,7 @@ def tools(fault: str) -> list[dict[str, Any]]:
         "name": f"get_{kind}",
         "description": f"Get the {kind}.",
         "inputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": True},
     }
     if fault == "breaks its schema":
         report["outputSchema"] = schema

@@ -37,7 +37,7 @@ async def proxied(
 ) -> AsyncIterator[tuple[Gateway, str]]:
     """Serve a proxy in front of servers, and yield its gateway and its address."""
     async with (
-        McpHub(servers, preferences=worded(preferences)) as hub,
+        McpHub(servers, preferences=worded(preferences) if vouched else preferences) as hub,
         gateway_to(
             hub, Settings(home=home, patience_s=20), ProxyConfig(), RoutingContext.model_validate(switches)
         ) as gateway,

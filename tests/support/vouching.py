@@ -7,7 +7,7 @@ from state.routing import Risk
 from tools.catalogue.preferences import Preferences
 from tools.spec.tool_spec import ToolSpec
 
-_READING = "check convert count echo fetch find get list look peek query read recall search show status"
+_READING = "check convert count echo fetch find get list look peek query read recall search show status web"
 READERS: dict[str, Any] = {
     pattern: {"risk": "read"} for verb in _READING.split() for pattern in (f"*.{verb}", f"*.{verb}_*")
 }

@@ -63,7 +63,7 @@ async def execute(
     spec = catalogue[call.tool_name]
     switched_on = packet.governance.settings.allows(call.risk)
     if not switched_on and not spec.has_dry_run:
-        nothing = f"it was not called, because {call.risk} tools are switched off{_although_it_looks(call)}"
+        nothing = _unvouched(call) or f"it was not called, because {call.risk} tools are switched off"
         untold = ToolResult(success=True, output=nothing, dry_run=True, said="")
         return _ended(call, ToolExecutionStatus.SKIPPED, untold)
     if not switched_on:
@@ -184,11 +184,12 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     return _ended(call, status, ToolResult(success=False, error=why))
 
 
-def _although_it_looks(call: ToolCall) -> str:
-    """Return why a call counts as more than the read that it looks like, and what can be done about that."""
+def _unvouched(call: ToolCall) -> str:
+    """Return why a call that looks like a read was not made, and what can be done about that; empty for any other."""
     if not call.unvouched:
         return ""
-    return f", and it counts as one of them: {'; '.join(call.risk_why)}. {way_to_vouch(call)}".rstrip()
+    why = f"it was not called: it looks like a read and counts as {call.risk}, which is switched off, because "
+    return f"{why}{'; '.join(call.risk_why)}. {way_to_vouch(call)}".rstrip()
 
 
 def _unsent(why: str, said: str = "") -> ToolResult:

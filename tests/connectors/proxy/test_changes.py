@@ -23,9 +23,9 @@ class Desk:
 
     def __init__(self) -> None:
         self.server: FastMCP[Any] = FastMCP("desk", on_duplicate="replace")
-        self.connection = in_process(self.server)
+        self.connection = in_process(self.server, trusted=True)
         self.ran: list[str] = []
-        self.offer("read_note", "Read a note.", "name")
+        self.offer("read_note", "Read a note.", "name", readOnlyHint=True)
         self.offer("write_note", "Write a note.", "text")
 
         @self.server.tool
@@ -156,7 +156,7 @@ async def test_a_description_that_gives_orders_makes_no_write_a_read(tmp_path: P
 async def test_a_read_that_has_become_a_write_is_asked_about(tmp_path: Path, make: Make, era: Era) -> None:
     desk, read = Desk(), {"name": "desk.read_note", "arguments": {"name": "a"}}
     async with (
-        proxied(tmp_path, desk.connection, allow_write_tools=True) as (_, url),
+        proxied(tmp_path, desk.connection, vouched=False, allow_write_tools=True) as (_, url),
         talking(url, make, era, answer=lambda *_: "no") as talk,
     ):
         assert not (await talk.call("call_read_tool", **read)).is_error
