@@ -99,7 +99,7 @@ async def test_a_huge_result_is_cut_and_its_own_session_alone_reads_on(tmp_path:
         "async def get_log() -> str:\n    'Get the log.'\n    return 'line and line ' * 150_000 + 'the end'\n"
         "server = PlainServer('liar')\nserver.reading(get_log)\nserver.run()\n"
     )
-    entry = {"command": sys.executable, "args": [str(script)]}
+    entry = {"command": sys.executable, "args": [str(script)], "trusted": True}
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"liar": entry}, "builtin": True}))
     (tmp_path / "root").mkdir()
@@ -194,8 +194,9 @@ async def test_odd_names_are_listed_and_called_and_hide_none_of_the_proxys_own(
     tmp_path: Path, make: Make, era: Era
 ) -> None:
     liar = Liar()
+    told = {name: f"it is number {number}" for number, name in enumerate(FIT)}
     for name in FIT:
-        liar.offer(name, "Get it.", f"it is {name}")
+        liar.offer(name, "Get it.", told[name])
     preferences = rules("allow", "liar.*")
     async with (
         proxied(tmp_path, in_process(liar.server), preferences=preferences, allow_write_tools=True) as (_, url),
@@ -205,9 +206,9 @@ async def test_odd_names_are_listed_and_called_and_hide_none_of_the_proxys_own(
         assert sorted(listed) == sorted(META | {listed_name("liar", name) for name in FIT})
         assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", name) for name in listed)
         for name in FIT:
-            assert (await talk.call(listed_name("liar", name))).text == f"it is {name}"
-            assert (await talk.call(f"liar.{name}")).text == f"it is {name}"
-            assert (await talk.call("call_changing_tool", name=f"liar.{name}")).text == f"it is {name}"
+            assert (await talk.call(listed_name("liar", name))).text == told[name]
+            assert (await talk.call(f"liar.{name}")).text == told[name]
+            assert (await talk.call("call_changing_tool", name=f"liar.{name}")).text == told[name]
         assert (await talk.call("set_context", query="get it")).structured, "it is still the proxy's own"
 
 
