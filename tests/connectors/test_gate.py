@@ -1,6 +1,7 @@
 """What the command lets run unasked, with real servers of others behind it."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -25,9 +26,9 @@ server.run(show_banner=False)
 """
 
 
-def serve(cli: CommandLine, about: str) -> None:
-    (cli.folder / "server.py").write_text(SERVER.replace("{about}", about))
-    servers = {"db": {"command": sys.executable, "args": ["server.py"]}}
+def serve(cli: CommandLine, about: str, server: str = SERVER, *, trusted: bool = True) -> None:
+    (cli.folder / "server.py").write_text(server.replace("{about}", about))
+    servers = {"db": {"command": sys.executable, "args": ["server.py"], "trusted": trusted}}
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
 
 
@@ -48,3 +49,24 @@ def test_sql_in_a_querys_argument_never_runs_unasked(cli: CommandLine, switches:
     assert "db.query" in asked.out
     assert not (cli.folder / "ran.txt").exists()
     assert asked.status == (3 if switches else asked.status)
+
+
+READER = SERVER.replace("def query(sql: str)", "def read_entry(title: str)").replace("sql)", "title)")
+LINE = 'tools."db.read_entry".risk = "read"'
+
+
+def test_a_read_that_nothing_vouches_for_is_a_dry_run_that_says_so_and_runs_with_a_line(cli: CommandLine):
+    serve(cli, "Read an entry by its title.", READER, trusted=False)
+    request = ("ask", 'Read the entry with title "May" by db.read_entry')
+    told = " ".join(cli.run(*request).out.split())
+    assert "it looks like a read and counts as write, which is switched off, because nothing vouches" in told
+    assert LINE in told
+    asked = cli.run("ask", "--allow-writes", *request[1:])
+    assert asked.status == 3
+    assert "If it only reads say so by a line at the top of packetgate toml" in " ".join(re.findall(r"\w+", asked.out))
+    assert not (cli.folder / "ran.txt").exists()
+    assert "they look like, as nothing vouches for them: 1 (read_entry)" in " ".join(cli.run("doctor").out.split())
+    (cli.folder / "packetgate.toml").write_text(f"{LINE}\n")
+    assert "done" in cli.run(*request).out
+    assert (cli.folder / "ran.txt").read_text() == "May"
+    assert "nothing vouches" not in cli.run("doctor").out

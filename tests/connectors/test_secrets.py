@@ -31,7 +31,7 @@ def test_no_secret_is_left_anywhere(cli: CommandLine) -> None:
     tests = next(path for path in sys.path if path.endswith("tests"))
     script = cli.folder / "server.py"
     script.write_text(SERVER.format(tests=tests, value=VALUE, shaped=SHAPED))
-    entry = {"command": sys.executable, "args": [str(script)], "env": {"GIVEN": "${LEAKED_VALUE}"}}
+    entry = {"command": sys.executable, "args": [str(script)], "env": {"GIVEN": "${LEAKED_VALUE}"}, "trusted": True}
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"leak": entry}, "builtin": True}))
     (cli.folder / "config.env").write_text(f"PORT=8080\nAPI_TOKEN={NAMED}\nNOTE={VALUE}\n")
     variables = {"A_TEST_API_KEY": VALUE, "LEAKED_VALUE": FILLED, "PACKETGATE_PROMPT_DAYS": "7"}

@@ -27,7 +27,7 @@ TOOLS = len(READING | CHANGING) * len(PARTS) * len(THINGS)
 
 def entry() -> dict[str, Any]:
     """Return the entry of `mcp.json` that starts it."""
-    return {"command": sys.executable, "args": [str(SCRIPT)]}
+    return {"command": sys.executable, "args": [str(SCRIPT)], "trusted": True}
 
 
 def answering(name: str, about: str) -> Any:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from state.printing import counted, printable
+from state.printing import printable
 from state.routing import ToolCall
 from tools.risk.tool import UNTRUSTED
 from tools.spec.tool_spec import ToolSpec
@@ -33,5 +33,5 @@ def unvouched_line(held: Sequence[ToolSpec]) -> str:
     lines = [line for spec in held if (line := line_for(spec.name))]
     trusts = '"trusted": true in its entry of mcp.json; or, ' if all(UNTRUSTED in one.risk_why for one in held) else ""
     example = f"{trusts}for each, a line at the top of packetgate.toml such as {lines[0]}" if lines else trusts
-    said = f"{counted(len(held), 'tool')} that may only read count as more, as nothing vouches for that"
+    said = f"counted as more than the reads that they look like, as nothing vouches for them: {len(held)}"
     return f"{said} ({named}): {example}"

@@ -79,7 +79,7 @@ def kind_of(number: int) -> tuple[Make, Era]:
 def configure(cli: CommandLine) -> None:
     """Write a server, and a table for each client."""
     (cli.folder / "diary.py").write_text(SERVER)
-    entry = {"command": sys.executable, "args": [str(cli.folder / "diary.py")]}
+    entry = {"command": sys.executable, "args": [str(cli.folder / "diary.py")], "trusted": True}
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"diary": entry}}))
     tables = (f'[proxy.clients.c{number}]\ntoken = "{token_of(number)}"\n' for number in range(CLIENTS))
     (cli.folder / "packetgate.toml").write_text("".join(tables))

@@ -65,8 +65,8 @@ def front_in(folder: Path) -> Front:
     (made.files / "note.txt").write_text(NOTE)
     package = ["-y", "@modelcontextprotocol/server-filesystem", str(made.files)]
     servers = {
-        "files": {"command": require("npx"), "args": package},
-        "time": {"command": require("uvx"), "args": ["mcp-server-time"]},
+        "files": {"command": require("npx"), "args": package, "trusted": True},
+        "time": {"command": require("uvx"), "args": ["mcp-server-time"], "trusted": True},
         "crowd": crowd_server.entry(),
     }
     made.config.write_text(json.dumps({"mcpServers": servers, "builtin": True}))

@@ -66,7 +66,7 @@ async def test_of_pictures_those_arrive_that_there_is_room_for(tmp_path: Path, m
 
 async def test_a_servers_own_error_is_told_in_part_and_is_not_its_end(tmp_path: Path, make: Make, era: Era) -> None:
     command, *arguments = faulty_server.entry("refuses at length")
-    settings = configured(tmp_path, busy={"command": command, "args": arguments})
+    settings = configured(tmp_path, busy={"command": command, "args": arguments, "trusted": True})
     async with (
         open_gateway(settings, ProxyConfig(), RoutingContext()) as gateway,
         served(gateway) as address,

@@ -21,7 +21,7 @@ INTENT = {"user_intent": "x", "access": "mixed", "confidence": 0.9}
 @pytest.fixture
 def office(cli: CommandLine) -> CommandLine:
     """Return the command in a folder with an office server."""
-    entry = {"command": sys.executable, "args": [str(Path(office_server.__file__)), str(cli.folder)]}
+    entry = {"command": sys.executable, "args": [str(Path(office_server.__file__)), str(cli.folder)], "trusted": True}
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"office": entry}}))
     return cli
 
