@@ -32,6 +32,7 @@ async def proxied(
     home: Path,
     *servers: Connection,
     preferences: Preferences | None = None,
+    vouched: bool = True,
     patience_s: float = 20,
     **switches: bool,
 ) -> AsyncIterator[tuple[Gateway, str]]:

@@ -542,7 +542,6 @@ def spec_of(
         unvouched=judged.unvouched,
         reaches_outside=judged.open_world,
         has_dry_run=dry_run is not None,
-        repeatable=trusted and tool.annotations is not None and tool.annotations.read_only_hint is True,
         tags=_tags(tool.meta),
         hinted_s=hinted_s(tool.meta),
         preview=_preview(server, tool.meta) if trusted else "",

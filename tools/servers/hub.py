@@ -190,8 +190,7 @@ class McpHub:
             try:
                 return await connection.call(spec.upstream_name, {**spec.standing, **params}, idempotency_key)
             except ServerError as error:
-                is_read = reads and (spec.repeatable or spec.risk_is_given)
-                if not isinstance(error, SessionRefusedError) and not is_read:
+                if not isinstance(error, SessionRefusedError) and not reads:
                     raise
                 await _before_next(sent, error, connection, session)
 

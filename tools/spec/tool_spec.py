@@ -65,8 +65,6 @@ class ToolSpec:
     """Whether every call of it may reach out of the user's own machine and servers, by its definition."""
     has_dry_run: bool = False
     """Whether a trusted server's tool can be asked what it would do. The gate sets that argument, nobody else."""
-    repeatable: bool = False
-    """Whether a trusted server says that it only reads: a call that was lost may be sent again."""
     tags: tuple[str, ...] = ()
     """Labels that its server gives it."""
     given_category: str = ""
