@@ -28,7 +28,7 @@ class Shelf:
     output: str | None = None
     """What every call returns at once; None: nothing is to be called."""
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return what is on it."""
         return self.known
 

@@ -44,6 +44,12 @@ class Commands(TyperGroup):
                 self.commands[name] = _command(name)
         return self.commands.get(cmd_name)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is named; a sentence in its place is asked."""
+        if args and args[0] not in COMMANDS and len(args[0].split()) > 1:
+            return super().resolve_command(ctx, ["ask", *args])
+        return super().resolve_command(ctx, args)
+
 
 def _command(name: str) -> Any:
     module, function = COMMANDS[name].split(":")

@@ -27,14 +27,14 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
             with _running():
                 yield remote
         return
-    from graph.composition import open_graph
+    from graph.composition import open_graph_and_servers
     from graph.journal.opening import journal_in
     from graph.kept import kept_in
     from graph.leases import open_leases
 
-    async with open_graph(settings, models) as graph, open_leases(settings) as leases:
+    async with open_graph_and_servers(settings, models) as (graph, hub), open_leases(settings) as leases:
         with _running():
-            yield Sessions(graph, leases, journal_in(settings), kept_in(settings))
+            yield Sessions(graph, leases, journal_in(settings), kept_in(settings), hub)
 
 
 @contextmanager

@@ -133,10 +133,22 @@ def _quote(shown: Text, text: str, width: int, style: Callable[[str], str] = lam
     """Append a text behind bars; `style` is that of a line."""
     bar = _BEGINS
     for line in escaped(text).expandtabs(4).split("\n") if text else []:
-        for piece in chop_cells(line, max(width - cell_len(bar), 1)) or [""]:
+        for piece in folded(line, max(width - cell_len(bar), 1)):
             shown.append(bar, style="dim").append(f"{piece}\n", style=style(line))
             bar = _FOLDED
         bar = _GOES_ON
+
+
+def folded(line: str, width: int) -> list[str]:
+    """Return a line as rows, broken after blanks as far as its words are no longer than a row; nothing is left out."""
+    rows: list[str] = []
+    while cell_len(line) > width:
+        row = chop_cells(line, width)[0]
+        after_blank = len(row) if line[len(row)].isspace() else row.rfind(" ") + 1
+        cut = after_blank or len(row)
+        rows.append(line[:cut])
+        line = line[cut:]
+    return [*rows, line]
 
 
 def _diff_style(line: str) -> str:
@@ -154,7 +166,7 @@ def console(*, stderr: bool = False) -> Console:
         markup=False,
         highlight=False,
         emoji=False,
-        soft_wrap=not stderr,
+        soft_wrap=not (stderr or at_terminal),
     )
 
 

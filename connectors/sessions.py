@@ -26,6 +26,7 @@ from state.routing import ToolRouting
 from state.sections import Header, check_version
 from tools.attached.parts import take_files
 from tools.execution.call_log import cut_off
+from tools.servers.hub import McpHub
 from tools.text.kept import KeptResults
 
 STRICT_RESUME = "__pregel_strict_resume"
@@ -98,15 +99,27 @@ class Sessions:
         leases: Leases | None = None,
         journal: DatabaseJournal | None = None,
         kept: KeptResults | None = None,
+        servers: McpHub | None = None,
     ) -> None:
-        """`leases` keep turns of other processes apart, `journal` is where the graph writes down what it does, and
-        pictures that users attach are `kept`.
+        """`leases` keep turns of other processes apart, `journal` is where the graph writes down what it does,
+        pictures that users attach are `kept`, and the tools are of these `servers`.
         """
         self.graph = graph
         self._leases = leases or NoLeases()
         self._journal = journal
         self._kept = kept
+        self._servers = servers
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def start_servers(self) -> None:
+        """Start the servers of this process, before a turn needs their tools."""
+        if self._servers is not None:
+            self._servers.start()
+
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """The servers of this process that are starting now."""
+        return self._servers.starting if self._servers is not None else ()
 
     def queue(self, session: str) -> asyncio.Lock:
         """Return the lock under which the turns of this process wait for each other, in the order they came."""
@@ -146,6 +159,15 @@ class Sessions:
             if len(states) < PAGE:
                 return
             before = states[-1].config
+
+    async def newest(self) -> str:
+        """Return the session in which something happened last; empty where nothing is kept."""
+        checkpointer = getattr(self.graph, "checkpointer", None)
+        if checkpointer is not None:
+            async with aclosing(checkpointer.alist(None, limit=1)) as kept:
+                async for one in kept:
+                    return str(one.config["configurable"]["thread_id"])
+        return ""
 
     async def stream(
         self, given: Given, session: str, context: RoutingContext

@@ -11,13 +11,14 @@ from langgraph.types import Command
 
 from connectors.asking import Continue, Reply, Say, Turn
 from connectors.sessions import AnswerPiece, Given, Sessions, SessionState
+from graph.building import LAST
 from state.context import RoutingContext
 from state.errors import SessionError
 from state.events import StageEvent, StageFinished
 from state.packet import CognitionPacket, TurnInput
 from state.request import check_reply, check_request
 from state.transitions import ToolExecutionStatus
-from tools.approval.questions import is_reply
+from tools.approval.questions import decides
 from tools.attached.parts import SEE_ATTACHED
 
 NOT_SHOWN = "this is not the question that was answered, or it was not shown before: this one waits now"
@@ -53,6 +54,13 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Aside:
+    """A turn is over that ran while a question waited, which is put again after it."""
+
+    packet: CognitionPacket
+
+
+@dataclass(frozen=True)
 class Finished:
     """The turn is over."""
 
@@ -69,7 +77,7 @@ class Finished:
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
 
 
-TurnEvent = Waiting | GoingOn | StageEvent | AnswerPiece | Answering | Asked | Finished
+TurnEvent = Waiting | GoingOn | StageEvent | AnswerPiece | Answering | Aside | Asked | Finished
 
 
 async def run_turn(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> AsyncGenerator[TurnEvent]:
@@ -108,12 +116,15 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
             yield Answering(before.question, turn.value)
         if isinstance(turn, Say) and turn.follows and turn.follows != before.packet.header.packet_id:
             raise SessionError("the conversation went on meanwhile: say it again")
-        given, decided = _input(turn, before, session), False
+        given, decided, ended = _input(turn, before, session), False, ""
         async with aclosing(_answered_once(sessions.stream(given, session, context), session)) as stream:
             async for event in stream:
-                decided = decided or (isinstance(event, StageFinished) and bool(event.decisions))
+                if isinstance(event, StageFinished):
+                    decided = decided or bool(event.decisions)
+                    ended = event.packet_id if event.stage == LAST else ended
                 yield event
         after = await sessions.state(session)
+        aside = await _kept(sessions, session, ended) if ended and after.question is not None else None
     if isinstance(turn, Reply) and not decided and after.question is None:
         raise _answered_elsewhere(session)
     if after.is_unfinished:
@@ -121,22 +132,34 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
             f"the turn of session {session!r} was stopped before its end: "
             f"`packetgate answer --session {session}` goes on with it"
         )
+    if aside is not None:
+        yield Aside(aside)
     yield Finished(after.packet) if after.question is None else Asked(after.question, after.packet)
 
 
 def _as_reply(turn: Turn, state: SessionState) -> Turn:
-    """Return a message that only says yes, no or skip where a question waits that its speaker was shown as a reply."""
+    """Return a message as a reply that says yes, no or skip to a question that its speaker was shown."""
     if not isinstance(turn, Say) or state.question is None or turn.question_id is None:
         return turn
     if turn.files or turn.request.attachments:
         return turn
-    return Reply(turn.text, turn.question_id) if is_reply(turn.text) else turn
+    return Reply(turn.text, turn.question_id) if decides(turn.text, state.question) else turn
 
 
 def _is_meant(reply: Reply, question: dict[str, Any]) -> bool:
     """Whether the question that waits is the one that is answered."""
     meant, asked = reply.question_id, str(question.get("question_id", ""))
     return meant is None or (bool(meant) and asked.startswith(meant))
+
+
+async def _kept(sessions: Sessions, session: str, packet_id: str) -> CognitionPacket | None:
+    """Return a packet as its turn left it."""
+    async with aclosing(sessions.history(session)) as states:
+        async for state in states:
+            found = SessionState.of(state).packet
+            if found.header.packet_id == packet_id:
+                return found
+    return None
 
 
 async def _answered_once(

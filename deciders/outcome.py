@@ -31,7 +31,7 @@ def routing_after(
         case "call":
             return _call(routing, selection, packet, catalogue, context.max_parallel_calls)
         case "clarify" if len(packet.content.clarifications) < MAX_CLARIFICATIONS:
-            return routing.asked(selection.question)
+            return routing.asked(selection.question, selection.asks_for)
         case "describe" if routing.describe_rounds < MAX_DESCRIBE_ROUNDS:
             return _described(routing, selection.tool_names, packet, catalogue)
         case "clarify" | "describe":

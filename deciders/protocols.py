@@ -92,6 +92,8 @@ class Selection(Decision):
     """For `describe`: whose full description is needed."""
     question: str = ""
     """For `clarify`."""
+    asks_for: tuple[str, ...] = ()
+    """For `clarify`, where it is one argument that is asked for: the tool and the parameter."""
     alternatives: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
     """What had to be corrected on the way to this selection."""

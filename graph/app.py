@@ -36,9 +36,9 @@ class ServerTools:
             weakref.WeakKeyDictionary()
         )
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return the tools that are there now."""
-        return await (await self._hub()).catalogue()
+        return await (await self._hub()).catalogue(patient=patient)
 
     @property
     def known(self) -> Catalogue:

@@ -4,14 +4,22 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 
 from deciders.protocols import Deciders
 from graph.failures import review_failed
 from graph.records.recording import calibration_by, learned_by, with_prompt_record, with_usage_record
 from graph.records.trail import Stage, journaled
-from graph.routes import after_asking, after_execution, after_intent, after_opening, after_review, after_selection
+from graph.routes import (
+    after_answering,
+    after_asking,
+    after_execution,
+    after_intent,
+    after_opening,
+    after_review,
+    after_selection,
+)
 from graph.settings import PROMPT_DAYS, USAGE_DAYS
 from graph.telemetry.stages import instrumented, recovering, routed
 from models.endpoint import Role
@@ -21,6 +29,7 @@ from nodes.detect_intent import detect_intent
 from nodes.execute_tool import execute_tool
 from nodes.inject_result import inject_result
 from nodes.open_packet import open_packet
+from nodes.put_back import put_back
 from nodes.respond import respond
 from nodes.review_selection import review_selection
 from nodes.select_tool import select_tool
@@ -89,7 +98,9 @@ def build_graph(
     graph.add_conditional_edges("ask_user", routed(after_asking))
     graph.add_conditional_edges("execute_tool", routed(after_execution))
     graph.add_edge("inject_result", "detect_intent")
-    graph.add_edge("respond", END)
+    graph.add_node("put_back", put_back)
+    graph.add_conditional_edges("respond", routed(after_answering))
+    graph.add_edge("put_back", "ask_user")
     return graph
 
 

@@ -123,6 +123,15 @@ async def open_tools(settings: Settings, *, only_configured: bool = False) -> As
 
 @asynccontextmanager
 async def open_graph(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Graph]:
+    """Open the graph alone, as `open_graph_and_servers`."""
+    async with open_graph_and_servers(settings, models) as (graph, _):
+        yield graph
+
+
+@asynccontextmanager
+async def open_graph_and_servers(
+    settings: Settings, models: ModelPool | None = None
+) -> AsyncIterator[tuple[Graph, McpHub]]:
     """Open the graph with its servers, its checkpointer and its store; on leaving, everything is closed.
 
     `models`: those of the settings, where somebody has them already.
@@ -144,4 +153,4 @@ async def open_graph(settings: Settings, models: ModelPool | None = None) -> Asy
             await prune_prompts(store, settings.prompt_days)
         deciders = deciders_for(models, kept_in(settings))
         graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, journal_in(settings))
-        yield graph.compile(checkpointer=checkpointer, store=store, name="packetgate")
+        yield graph.compile(checkpointer=checkpointer, store=store, name="packetgate"), hub

@@ -37,8 +37,13 @@ def after_review(packet: CognitionPacket) -> Literal["execute_tool", "ask_user",
 
 def after_asking(
     packet: CognitionPacket,
-) -> Literal["ask_user", "review_selection", "execute_tool", "select_tool", "respond"]:
-    """What was approved runs; what the user said instead goes back to selection; what has changed is judged anew."""
+) -> Literal["open_packet", "ask_user", "review_selection", "execute_tool", "select_tool", "respond"]:
+    """What was approved runs; what the user said instead goes back to selection; what has changed is judged anew.
+
+    A new request opens a packet of its own.
+    """
+    if "open_packet" in packet.status.next_steps:
+        return "open_packet"
     if packet.governance.question is not None:
         waits = packet.routing.outcome == "clarify" or any(call.status.awaits_user for call in packet.routing.calls)
         return "ask_user" if waits else "review_selection"
@@ -48,6 +53,11 @@ def after_asking(
 def after_execution(packet: CognitionPacket) -> Literal["ask_user", "inject_result"]:
     """What may have been run before is asked about."""
     return "ask_user" if any(call.status.awaits_user for call in packet.routing.calls) else "inject_result"
+
+
+def after_answering(packet: CognitionPacket) -> Literal["put_back", "__end__"]:
+    """A question that waited meanwhile is put again."""
+    return "put_back" if packet.parked else "__end__"
 
 
 def _run_or_respond(packet: CognitionPacket) -> Literal["execute_tool", "respond"]:

@@ -1,16 +1,19 @@
 """Ask the user, and take their word. Nothing else happens here: a resumed node runs again from its start."""
 
+from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
+from deciders.reflex.hearing import Heard, hear
 from state.context import RoutingContext
 from state.errors import RequestError
 from state.packet import CognitionPacket, PacketUpdate
+from state.request import TurnRequest
 from state.sections import PacketState, Question, Reflection, Status
 from state.transitions import ToolExecutionStatus
 from tools.approval.answering import CHANGED, TAKEN, decision_of, taken
 from tools.approval.decisions import expired, reopened
-from tools.approval.questions import payload
+from tools.approval.questions import payload, words_of
 from tools.approval.waiting import asking
 from tools.catalogue.toolbox import Toolbox
 from tools.execution.journal import Journal
@@ -21,17 +24,23 @@ STAGE = "ask_user"
 async def ask_user(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, journal: Journal
 ) -> PacketUpdate:
-    """Interrupt with the pending question; a reply that cannot be read is asked for again, saying why."""
+    """Interrupt with the pending question; what is neither a reply nor a new request has it put again, saying why."""
     question = packet.governance.question
     if question is None:  # an earlier Packetgate asked
         return {**reopened(packet, await toolbox.catalogue()), **asking(packet)}
     typed = question.reply
     reply = typed or interrupt(payload(packet, question))
+    catalogue = await toolbox.catalogue()
+    words = words_of(reply, max(len(question.calls), 1))
+    said = await hear(words, packet, catalogue) if words else Heard("reply", reply)
+    if said.kind == "request":
+        return _request(packet, words, is_message=bool(typed))
     if question.has_lapsed:
         return _told(packet, expired(packet), "the question lapsed unanswered")
-    catalogue = await toolbox.catalogue()
+    if said.kind == "neither":
+        return _anew(packet, {}, question.again(said.told))
     try:
-        decision = await decision_of(reply, question, packet, catalogue)
+        decision = await decision_of(said.reply, question, packet, catalogue)
     except RequestError as error:
         return _anew(packet, {}, question.again(str(error)))
     if decision.changed:
@@ -45,9 +54,20 @@ async def ask_user(
     return _told(packet, decision.update, "the user answered" if packet.routing.question else "the user decided")
 
 
+def _request(packet: CognitionPacket, words: str, *, is_message: bool) -> PacketUpdate:
+    """Return what it changes that the user asks for something else: a turn of its own begins with it."""
+    update: PacketUpdate = {"status": Status(state=PacketState.AWAITING_USER, next_steps=("open_packet",))}
+    if is_message:
+        return update
+    header = packet.header
+    asked = TurnRequest(origin=header.origin, person=header.person, way_out=header.way_out)
+    return {**update, "messages": [HumanMessage(words)], "request": asked}
+
+
 def _anew(packet: CognitionPacket, update: PacketUpdate, question: Question) -> PacketUpdate:
     return {
         **update,
+        "request": TurnRequest(),
         "governance": packet.governance.asking(question),
         "status": Status(state=PacketState.AWAITING_USER, next_steps=(STAGE,)),
         "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=f"asks again: {question.problem}")),
@@ -60,6 +80,7 @@ def _told(packet: CognitionPacket, update: PacketUpdate, what: str) -> PacketUpd
     skipped = routing.pass_status is ToolExecutionStatus.SKIPPED and not routing.calls
     return {
         **update,
+        "request": TurnRequest(),
         "governance": (update.get("governance") or packet.governance).asking(None),
         "status": Status(state=PacketState.PROCESSING),
         "reasoning": packet.reasoning.noted(

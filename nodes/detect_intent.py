@@ -19,6 +19,9 @@ async def detect_intent(
     """Judge the request; open a pass when it needs a tool and the cap allows one."""
     context = packet.governance.settings
     decision = _without_asking(packet, context) or await decider(packet, toolbox, context)
+    if context.enabled and not decision.needs_tool and _may_be_served(packet, toolbox):
+        await toolbox.catalogue(patient=True)
+        decision = await decider(packet, toolbox, context)
     routing = _next_pass(packet, context) if decision.needs_tool else packet.tool_routing
     capped = decision.needs_tool and routing is not None and routing.capped
     if routing is not None and capped:
@@ -45,6 +48,12 @@ async def detect_intent(
             decision.reflection(STAGE, f"{wants}: {decision.reasoning or decision.user_intent}")
         ),
     }
+
+
+def _may_be_served(packet: CognitionPacket, toolbox: Toolbox) -> bool:
+    """Whether a tool of a server that is still starting might be what is asked for."""
+    starting = bool(toolbox.known) and any(one.state == "connecting" for one in toolbox.health())
+    return starting and packet.tool_routing is None and not is_small_talk(packet.content.original_prompt)
 
 
 def _next_pass(packet: CognitionPacket, context: RoutingContext) -> ToolRouting:

@@ -24,11 +24,12 @@ from state.sections import (
     Status,
     check_version,
 )
-from tools.approval.questions import is_reply
+from tools.approval.parking import parked
 from tools.execution.call_log import cut_off
 from tools.execution.journal import Journal
 from tools.palette.subject import context_shift
 
+STAGE = "open_packet"
 LINEAGE = 20
 PICTURED_TURNS, PICTURES = 3, 4
 """So many turns later what was attached is still shown, as far as there are not more pictures."""
@@ -46,8 +47,9 @@ async def open_packet(
     check_version(packet.header.version)
     prompt = request_in(packet.messages)
     question, request = packet.governance.question, packet.request
-    if question is not None and is_reply(prompt) and not request.attachments:
+    if question is not None and _may_reply(packet):
         return _answering(packet, question, prompt)
+    waits = ", while a question waits" if len(parked(packet)) > len(packet.parked) else ""
     context = routing_context(runtime.context)
     followed = (packet.header.packet_id,) if packet.content.original_prompt else ()
     thread = runtime.execution_info.thread_id if runtime.execution_info else None
@@ -74,26 +76,31 @@ async def open_packet(
             original_prompt=prompt,
             attachments=tuple(one.taken_by(header.packet_id) for one in request.attachments),
         ),
-        "reasoning": Reasoning().noted(Reflection(step="open_packet", summary=f"{len(prompt):,} characters")),
+        "reasoning": Reasoning().noted(Reflection(step=STAGE, summary=f"{len(prompt):,} characters{waits}")),
         "response": Response(),
         "governance": Governance(
             dry_run=not (context.allow_write_tools or context.allow_execute_tools),
             settings=context,
-            audit=(*_dropped(packet), *await _cut_off(packet, journal)),
+            audit=() if waits else (*_dropped(packet), *await _cut_off(packet, journal)),
         ),
         "metrics": Metrics(),
         "status": Status(state=PacketState.PROCESSING, next_steps=("detect_intent",)),
         "tool_routing": None,
+        "parked": parked(packet),
         "request": TurnRequest(),
     }
 
 
+def _may_reply(packet: OpeningPacket) -> bool:
+    """Whether the message may be meant for the question that waits, unless that was looked into already."""
+    return not (packet.request.is_new or packet.request.attachments or STAGE in packet.status.next_steps)
+
+
 def _answering(packet: OpeningPacket, question: Question, words: str) -> PacketUpdate:
-    """Leave the packet open: the message is the answer to what it waits with."""
+    """Leave the packet open: the message goes to what it waits with, which says whether it is a reply."""
     return {
         "governance": packet.governance.asking(question.answered(words)),
-        "reasoning": packet.reasoning.noted(Reflection(step="open_packet", summary=f"the answer is {words!r}")),
-        "request": TurnRequest(),
+        "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=f"to the question: {words!r}")),
     }
 
 

@@ -1,4 +1,4 @@
-"""What a channel tells its users of itself."""
+"""What a channel tells its users of itself, and what users tell a channel."""
 
 from state.base import Section
 from state.routing import Risk
@@ -18,3 +18,14 @@ class WayOut(Section):
     def by(cls, write: str, execute: str) -> "WayOut":
         """Return the way out of a channel where these are typed."""
         return cls(write=f"`{write}` switches them on", execute=f"`{execute}` switches them on")
+
+
+COMMANDS = frozenset(
+    "/attach /commands /continue /exit /help /journey /model /quit /reset /save /session /tools /why /writes".split()
+)
+"""The slash commands of `packetgate chat`: what is one of these is nobody's answer, wherever it is said."""
+
+
+def is_command_word(words: str) -> bool:
+    """Whether words are one of the commands, with what it takes."""
+    return words.strip().partition(" ")[0].casefold() in COMMANDS

@@ -16,9 +16,10 @@ from langchain_core.messages import (
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidator
 
-from state import attachments, base, channels, origins, routing, sections, transitions
+from state import attachments, base, channels, origins, parked, routing, sections, transitions
 from state.base import is_storable
 from state.errors import PacketError, RequestError, first_problem
+from state.parked import Parked
 from state.request import TurnRequest, check_request
 from state.routing import ToolRouting
 from state.sections import Content, Context, Governance, Header, Intent, Metrics, Reasoning, Response, Status
@@ -69,6 +70,8 @@ class CognitionPacket(BaseModel):
     metrics: Metrics = Field(default_factory=Metrics)
     status: Status = Field(default_factory=Status)
     tool_routing: ToolRouting | None = None
+    parked: tuple[Parked, ...] = ()
+    """Turns whose questions are still open, the latest last: each is gone on with after this one."""
     messages: Messages = Field(default_factory=list)
 
     @property
@@ -123,6 +126,7 @@ class PacketUpdate(TypedDict, total=False):
     metrics: Metrics
     status: Status
     tool_routing: ToolRouting | None
+    parked: tuple[Parked, ...]
     messages: list[AnyMessage | RemoveMessage]
     request: TurnRequest
 
@@ -196,7 +200,7 @@ def request_in(messages: Any) -> str:
 def checkpoint_types() -> list[tuple[str, str]]:
     """Return (module, name) of every type of ours that a checkpoint may hold."""
     found: set[tuple[str, str]] = {(one.__module__, one.__name__) for one in (TurnRequest, TurnInput)}
-    for module in (attachments, base, channels, origins, routing, sections, transitions):
+    for module in (attachments, base, channels, origins, parked, routing, sections, transitions):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, BaseModel | Enum) and value.__module__ == module.__name__:
                 found.add((value.__module__, value.__name__))

@@ -22,6 +22,8 @@ class TurnRequest(Section):
     """Who asks, where a connector speaks with several."""
     way_out: WayOut = WayOut()
     """How the connector says that writes and commands are switched on."""
+    is_new: bool = False
+    """Whether it is no reply to a question that waits, whatever it says: who asks was not asked."""
     context_type: str | None = None
     """The kind of conversation; None keeps the session's."""
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=MAX_ATTACHED)

@@ -266,6 +266,8 @@ class ToolRouting(Section):
     describe_rounds: int = 0
     question: str | None = None
     """What selection needs to know from the user."""
+    asks_for: tuple[str, ...] = ()
+    """Where that is one argument: the tool and the parameter."""
     pass_status: ToolExecutionStatus = ToolExecutionStatus.PENDING
     """How a pass without calls ended."""
     note: str = ""
@@ -353,9 +355,9 @@ class ToolRouting(Section):
         """Return the routing with these calls to be made: `most` of them in this pass, the rest in later ones."""
         return self._came_to("call", calls=calls[:most], queued_calls=calls[most:], note=note, complete=complete)
 
-    def asked(self, question: str) -> "ToolRouting":
+    def asked(self, question: str, asks_for: tuple[str, ...] = ()) -> "ToolRouting":
         """Return the routing with a question for the user."""
-        return self._came_to("clarify", question=question)
+        return self._came_to("clarify", question=question, asks_for=asks_for)
 
     def answered(self) -> "ToolRouting":
         """Return the routing for a selection that has the user's answer, or what they said instead of deciding."""

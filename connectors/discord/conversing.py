@@ -13,24 +13,24 @@ import discord
 from connectors.asking import Reply, Turn
 from connectors.discord.incoming import read_message, words_of
 from connectors.discord.pictures import pictures_of
-from connectors.discord.presenting import buttons, headline, is_plain, parts
+from connectors.discord.presenting import buttons, headline, parts
 from connectors.discord.progress import LiveMessage
 from connectors.discord.questions import OpenQuestion, OpenQuestions, expiry_of
 from connectors.sessions import Sessions, SessionState
-from connectors.turn import GONE_ON_FIRST, Asked, Finished, GoingOn, Waiting, run_turn
+from connectors.turn import GONE_ON_FIRST, Aside, Asked, Finished, GoingOn, Waiting, run_turn
 from state.context import RoutingContext
 from state.errors import PacketgateError, RequestError
 from state.events import StageStarted
 from state.routing import ToolRouting
-from tools.approval.questions import is_reply
+from tools.approval.questions import decides
 from tools.text.kept import KeptResults
 
 log = logging.getLogger(__name__)
 
 STOPPED = "I was stopped in the middle of this. Please ask again."
 NOT_YOURS = "Only the one who asked, or somebody who approves here, can decide this, and only what they may still do."
-ANSWERED = "💬 Answered in words."
-GONE_ON = "💨 The conversation went on before this was answered: nothing was run."
+ANSWERED = "💬 Something was said to this: what came of it stands below."
+GONE_ON = "💨 The conversation went on before this was answered: nothing was run, and it is asked again below."
 
 
 def session_of(channel_id: int) -> str:
@@ -69,16 +69,18 @@ class Conversations:
         async with self.lock(session), self._errors_shown(here):
             state, words = await self.sessions.state(session), words_of(message, me)
             question = self.questions.of(session)
-            answers = bool(words) and _answers(message, words, state, question)
-            if state.question is not None and is_reply(words) and not (answers and state.may_go_on(rights)):
-                await here.live.end(NOT_YOURS)  # the graph itself would take the message for the answer
+            asked = state.question if _is_theirs(message, words, state, question) else None
+            decided = state.question is not None and decides(words, state.question)
+            if decided and not (asked and state.may_go_on(rights)):
+                await here.live.end(NOT_YOURS)
                 return
-            await self.questions.close(session, ANSWERED if answers else GONE_ON)
-            if answers:
-                await self._run(Reply(words, str((state.question or {}).get("question_id", ""))), here)
+            if asked and not message.attachments:
+                await self.questions.close(session, ANSWERED)
+                await self._run(Reply(words, str(asked.get("question_id", ""))), here)
                 return
             read = await read_message(message, me, [one.text for one in state.packet.conversation])
             here.live.notes = read.left_out
+            await self.questions.close(session, GONE_ON)
             await self._run(read.turn, here)
 
     async def reply(self, reply: Reply, to: discord.Message, asker: int, rights: RoutingContext) -> None:
@@ -105,8 +107,11 @@ class Conversations:
                         here.live.notes += [GONE_ON_FIRST]
                     case StageStarted(stage=stage):
                         await here.live.show(stage)
-                    case Asked(question):
-                        await self._ask(question, here)
+                    case Aside(packet):
+                        await here.live.end(packet.messages[-1].text.strip() or "(no answer)")
+                        here.live.begin_anew()
+                    case Asked(question, packet):
+                        await self._ask(question, here, packet.header.person)
                     case Finished(packet):
                         routing = packet.tool_routing or ToolRouting()
                         pictures, notes = await asyncio.to_thread(
@@ -116,20 +121,22 @@ class Conversations:
                         await here.live.end(packet.messages[-1].text.strip() or "(no answer)")
                         await here.live.attach(pictures)
 
-    async def _ask(self, question: dict[str, Any], here: ShownTurn) -> None:
+    async def _ask(self, question: dict[str, Any], here: ShownTurn, person: str) -> None:
+        """Put a question to whose turn waits: another's may have run meanwhile."""
+        asker = int(person) if person.isdecimal() else here.asker
         key, lapses = str(question.get("question_id")), expiry_of(question)
-        line = headline(question, here.asker, lapses)
+        line = headline(question, asker, lapses)
         placed = await here.live.place()
         noted = OpenQuestion(
             session=here.session,
             channel=placed.channel.id,
             message=placed.id,
-            asker=here.asker,
+            asker=asker,
             key=key,
             expires_at=lapses,
         )
         await self.questions.add(noted)  # before it is seen: a bot that is stopped in between knows of it
-        sent = await here.live.ask(line, buttons(question, here.asker, key), **parts(question))
+        sent = await here.live.ask(line, buttons(question, asker, key), **parts(question))
         if sent.id != placed.id:
             await self.questions.add(noted.model_copy(update={"message": sent.id}))
 
@@ -156,14 +163,9 @@ class Conversations:
             return "unknown"
 
 
-def _answers(message: discord.Message, words: str, state: SessionState, question: OpenQuestion | None) -> bool:
-    """Whether a message is its asker's answer to the question: a reply to it, a yes or no, or, alone with the bot where
-    words are wanted, any.
-    """
+def _is_theirs(message: discord.Message, words: str, state: SessionState, question: OpenQuestion | None) -> bool:
+    """Whether a message is of who was asked what waits, so that it may be a reply; the graph says whether it is."""
     asked = state.question
-    if question is None or asked is None or asked.get("question_id") != question.key:
+    if not words or question is None or asked is None or asked.get("question_id") != question.key:
         return False
-    if message.author.id != question.asker or question.has_lapsed:
-        return False
-    replies = message.reference is not None and message.reference.message_id == question.message
-    return replies or is_reply(words) or (message.guild is None and is_plain(asked))
+    return message.author.id == question.asker and not question.has_lapsed

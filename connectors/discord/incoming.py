@@ -55,7 +55,9 @@ class Incoming:
     def turn(self) -> Say:
         """The turn it starts."""
         words = self.words or (SEE_ATTACHED if self.earlier or self.files else "Hello")
-        request = TurnRequest(origin="discord", person=self.person, way_out=WAY_OUT, attachments=tuple(self.earlier))
+        request = TurnRequest(
+            origin="discord", person=self.person, way_out=WAY_OUT, is_new=True, attachments=tuple(self.earlier)
+        )
         return Say(words, request, files=tuple(self.files))
 
 

@@ -65,6 +65,10 @@ class LiveMessage:
             self._sent = await self._send(self._text or "…", suppress_embeds=True)
         return self._sent
 
+    def begin_anew(self) -> None:
+        """Leave what stands there: what comes next goes into a message of its own."""
+        self.notes, self.is_over, self._sent, self._following = [], False, None, None
+
     async def end(self, answer: str) -> None:
         """Put the answer in its place, below the notes; what does not fit in one message follows in more."""
         notes = [f"-# {note}" for note in self.notes]

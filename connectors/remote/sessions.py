@@ -110,6 +110,12 @@ class RemoteSessions(Sessions):
             async for state in super().history(session):
                 yield state
 
+    async def newest(self) -> str:
+        """Return the thread in which something happened last; empty where the server keeps none."""
+        with translated_errors(self._url):
+            found = await self._client.threads.search(limit=1, sort_by="updated_at", sort_order="desc")
+        return str(found[0]["thread_id"]) if found else ""
+
     async def stream(
         self, given: Given, session: str, context: RoutingContext
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:

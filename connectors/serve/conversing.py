@@ -11,7 +11,7 @@ from connectors.serve.protocol import Said
 from connectors.serve.questions import is_question, reply_in, written
 from connectors.serve.threads import Point, Scope, Threads, settled
 from connectors.sessions import AnswerPiece, Sessions, SessionState
-from connectors.turn import Asked, Finished, Waiting, run_turn
+from connectors.turn import Aside, Asked, Finished, Waiting, run_turn
 from models.markup.stripping import strip_markup
 from state.base import TokenUsage, new_id
 from state.channels import WayOut
@@ -141,7 +141,7 @@ class Conversations:
         return self.sessions.queue(session).locked() or await self.sessions.is_leased(session)
 
     async def _shown(self, heard: Heard, session: str, turn: Turn) -> AsyncGenerator[Piece]:
-        shown, usage = "", TokenUsage()
+        shown, aside, usage = "", "", TokenUsage()
         async with aclosing(run_turn(self.sessions, turn, session, heard.rights)) as events:
             async for event in events:
                 match event:
@@ -154,8 +154,10 @@ class Conversations:
                     case AnswerPiece(text=text):
                         shown += text
                         yield text
+                    case Aside(packet):
+                        aside = f"{packet.messages[-1].text.strip()}\n\n"
                     case Asked(question, packet):
-                        rest = _rest(shown, written(question))
+                        rest = _rest(shown, aside + written(question))
                         point = Point(session, packet.header.packet_id, str(question.get("question_id", "")))
                     case Finished(packet):
                         whole = packet.messages[-1].text.strip() or "(no answer)"

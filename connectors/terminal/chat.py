@@ -39,25 +39,37 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
             read=reader(),
             show_journey=False,
         )
+        sessions.start_servers()
         talk = Conversation(terminal, settings)
         read = composer(settings.home / "history", completions)
         await _guarded(talk.greet())
         while not talk.is_over:
             try:
-                words = (await read(PROMPT)).strip()
-            except InterruptedReadError:
-                talk.say(LEAVING)
+                words = (await read(terminal.prompt if terminal.pending else PROMPT)).strip()
+            except (InterruptedReadError, EOFError) as end:
+                if terminal.pending is None and isinstance(end, EOFError):
+                    break
+                talk.say(LEFT_OPEN if terminal.pending else LEAVING)
+                terminal.pending = None
                 continue
-            except EOFError:
-                break
-            if is_command(words):
+            if is_command(words, is_asked=terminal.pending is not None):
                 await _guarded(obey(talk, words))
             elif words:
-                said = Say(words, request, terminal.shown.of(terminal.session), files=tuple(talk.attached))
-                talk.attached.clear()
-                await _guarded(terminal.run(said))
+                await _guarded(_say(talk, words, request))
         left = await sessions.state(terminal.session)
         return WAITING if left.question is not None and not at_a_terminal() else 0
+
+
+async def _say(talk: Conversation, words: str, request: TurnRequest) -> None:
+    """Let words go to the question that was put, or begin a turn; what is attached goes with a new request alone."""
+    terminal = talk.terminal
+    if terminal.pending is None or talk.attached:
+        said = Say(words, request, terminal.shown.of(terminal.session), files=tuple(talk.attached))
+        talk.attached.clear()
+        terminal.pending = None
+        await terminal.step(said)
+    elif reply := await terminal.heard(words):
+        await terminal.step(reply)
 
 
 async def _guarded(turn: Coroutine[Any, Any, object]) -> None:

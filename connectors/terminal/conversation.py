@@ -45,9 +45,9 @@ class Conversation:
         """Put the pending question again, or go on with a turn that was stopped; return whether there was any."""
         state = await self.sessions.state(self.terminal.session)
         if state.question is not None:
-            await self.terminal.ask_again(state.question)
+            await self.terminal.put(state.question)
         elif state.is_unfinished:
-            await self.terminal.run(Continue())
+            await self.terminal.step(Continue())
         return state.question is not None or state.is_unfinished
 
     async def greet(self) -> None:
@@ -55,7 +55,7 @@ class Conversation:
         state = await self.sessions.state(self.terminal.session)
         self.say(f"session {self.terminal.session}; /help for help")
         if state.question is not None:
-            await self.terminal.ask_again(state.question)
+            await self.terminal.put(state.question)
         elif state.is_unfinished:
             self.say("its last turn was stopped before its end: /continue goes on with it")
 

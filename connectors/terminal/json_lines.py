@@ -14,7 +14,7 @@ from connectors.terminal.reading import read_pipe
 from connectors.terminal.shown import Shown
 from connectors.terminal.slash import is_command
 from connectors.terminal.turns import WAITING
-from connectors.turn import Asked, Finished, run_turn
+from connectors.turn import Aside, Asked, Finished, run_turn
 from graph.settings import Settings
 from state.context import RoutingContext
 from state.errors import InputError, RequestError
@@ -51,12 +51,15 @@ async def _answered(
 ) -> tuple[int, dict[str, Any]]:
     try:
         turn = read((await sessions.state(session)).question is not None)
+        said: dict[str, Any] = {}
         async with aclosing(run_turn(sessions, turn, session, context)) as events:
             async for event in events:
+                if isinstance(event, Aside):
+                    said = {"packet": event.packet.model_dump(mode="json")}
                 if isinstance(event, Finished):
                     return event.status, {"type": "packet", "packet": event.packet.model_dump(mode="json")}
                 if isinstance(event, Asked):
-                    return WAITING, {"type": "question", "question": event.question}
+                    return WAITING, {"type": "question", "question": event.question, **said}
     except InputError as error:
         return REFUSED, {"type": "error", "error": str(error)}
     return 1, {"type": "error", "error": "the turn ended without an answer"}

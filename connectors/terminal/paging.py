@@ -21,10 +21,10 @@ async def show_whole(question: dict[str, Any]) -> bool:
     rows = shown.split("\n")
     room = max(out.height - KEPT_FREE, 1)
     if not at_a_terminal() or len(rows) <= room:
-        out.print(shown, end="")
+        out.print(shown, end="", soft_wrap=True)
         return False
     with on_ctrl_c(lambda: None):  # there it is the pager's
         await asyncio.to_thread(pydoc.pager, shown.plain)
-    out.print(Text("\n").join(rows[:room]))
+    out.print(Text("\n").join(rows[:room]), soft_wrap=True)
     out.print(f"… {len(rows) - room:,} more rows: v shows them again", style="yellow")
     return True

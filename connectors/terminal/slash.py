@@ -113,7 +113,7 @@ async def _session(chat: Conversation, name: str) -> None:
     if not name:
         chat.say(f"packetgate chat --session {chat.terminal.session}")
         return
-    chat.terminal.session = name
+    chat.terminal.session, chat.terminal.pending = name, None
     await chat.greet()
 
 
@@ -124,6 +124,7 @@ async def _reset(chat: Conversation, _: str) -> None:
         chat.say("nothing was forgotten")
         return
     await chat.sessions.forget(chat.terminal.session)
+    chat.terminal.pending = None
     chat.say(f"session {chat.terminal.session} begins anew")
 
 
@@ -188,6 +189,8 @@ async def _help(chat: Conversation, _: str) -> None:
 
 
 ON_OFF = ("on", "off")
+ALIKE = 0.75
+"""How much a word must be like a command to be meant as one while a question waits."""
 COMMANDS = (
     Command("/help", "", "this list", _help),
     Command("/why", "", "the last packet's journey", _why),
@@ -208,9 +211,12 @@ _COMMAND = re.compile(r"/[a-z?]*(\s|$)", re.IGNORECASE)
 """What is meant as a command: `/etc/hosts` is not."""
 
 
-def is_command(words: str) -> bool:
-    """Whether these words are for the conversation itself."""
-    return _COMMAND.match(words) is not None
+def is_command(words: str, *, is_asked: bool = False) -> bool:
+    """Whether these words are for the conversation itself; `/tmp` may answer a question, and `/hlep` does not."""
+    if not is_asked:
+        return _COMMAND.match(words) is not None
+    name = words.partition(" ")[0].casefold()
+    return name.startswith("/") and bool(get_close_matches(name, _BY_NAME, n=1, cutoff=ALIKE))
 
 
 async def obey(chat: Conversation, words: str) -> None:

@@ -19,11 +19,12 @@ from connectors.terminal.answering import StreamedAnswer
 from connectors.terminal.paging import show_whole
 from connectors.terminal.reading import Reader, reader
 from connectors.terminal.shown import Shown
-from connectors.turn import GONE_ON_FIRST, Answering, Asked, Finished, GoingOn, Waiting, run_turn
+from connectors.turn import GONE_ON_FIRST, Answering, Aside, Asked, Finished, GoingOn, Waiting, run_turn
 from graph.building import LAST
 from state.context import RoutingContext
 from state.errors import RequestError
 from state.events import StageFinished, StageStarted
+from state.packet import CognitionPacket
 from state.printing import escaped
 from state.sections import Reflection
 from tools.text.kept import KeptResults
@@ -36,7 +37,20 @@ SHORT = 8
 
 WAITS = "Another turn runs in this session: this one begins after it. Ctrl-C stops waiting."
 REMEMBERED = ("session", "always", "never")
+LEAVING = ("/quit", "/exit")
 HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
+
+
+@dataclass
+class Doing:
+    """What a turn does now, as it stands whenever it is shown: servers start meanwhile."""
+
+    sessions: Sessions
+    stage: str = ""
+
+    def __rich__(self) -> Text:
+        starting = self.sessions.starting
+        return Text(f"starting {', '.join(starting)} …" if starting else f"{self.stage} …")
 
 
 @dataclass
@@ -54,6 +68,10 @@ class Terminal:
     options: tuple[str, ...] = ()
     """What `packetgate answer` must be told again of the command line."""
     read: Reader = field(default_factory=reader)
+    pending: dict[str, Any] | None = None
+    """The question that was put, and waits for what is said next."""
+    prompt: str = ""
+    """How that is asked for."""
     _asked: str = ""
     """The question that stands right above."""
 
@@ -67,7 +85,16 @@ class Terminal:
             if not self.interactive:
                 self._show_pending(event)
                 return WAITING
-            turn = await self._ask(event.question)
+            await self.put(event.question)
+            turn = await self._reply()
+
+    async def step(self, turn: Turn) -> None:
+        """Run the turn up to its answer or its question, which then is put and waits."""
+        event = await self._until_end(turn)
+        if isinstance(event, Finished):
+            self._show(event)
+        else:
+            await self.put(event.question)
 
     async def run_once(self, turn: Turn) -> int:
         """Run the turn as the whole of a command: whoever stops it, or leaves a question open, is told how to go on."""
@@ -83,24 +110,20 @@ class Terminal:
             self._tell_how("stopped: {} goes on with it")
             raise
 
-    async def ask_again(self, question: dict[str, Any]) -> int:
-        """Put a question that was pending already, and go on from the reply."""
-        return await self.run(await self._ask(question))
-
     async def _until_end(self, turn: Turn) -> Asked | Finished:
         streams = sys.stdout.isatty() and not self.as_json
         async with aclosing(run_turn(self.sessions, turn, self.session, self.context)) as events:
-            with Status("…", console=rendering.console(stderr=True)) as status, StreamedAnswer() as answer:
+            doing = Doing(self.sessions)
+            with Status(doing, console=rendering.console(stderr=True)) as status, StreamedAnswer() as answer:
                 async for event in events:
                     match event:
-                        case Waiting():
+                        case Waiting() | GoingOn():
+                            line = WAITS if isinstance(event, Waiting) else GONE_ON_FIRST
                             status.update("")
-                            rendering.console(stderr=True).print(WAITS, style="dim")
-                        case GoingOn():
-                            status.update("")
-                            rendering.console(stderr=True).print(GONE_ON_FIRST, style="yellow")
+                            rendering.console(stderr=True).print(line, style="yellow")
                         case StageStarted(stage=stage):
-                            status.update(f"{stage} …")
+                            doing.stage = stage
+                            status.update(doing)
                         case StageFinished(decisions=decisions):
                             for entry in decisions:
                                 self._tell(entry, status)
@@ -109,12 +132,14 @@ class Terminal:
                             answer.add(event)
                         case Answering():
                             self._tell_answered(event)
-                        case Asked():
-                            return event
-                        case Finished(packet):
+                        case Aside(packet) | Finished(packet):
                             if streams:
                                 status.stop()
                                 answer.finish(packet.response.candidate)
+                            if isinstance(event, Finished):
+                                return event
+                            self._show_answer(packet, streams=streams)
+                        case Asked():
                             return event
         raise RequestError("the turn ended without an answer")
 
@@ -124,19 +149,44 @@ class Terminal:
             line = Text(f"  {entry.step}: ", style="dim").append_text(rendering.decision(entry))
             status.console.print(line, no_wrap=True, overflow="ellipsis")
 
-    async def _ask(self, question: dict[str, Any]) -> Reply:
+    async def put(self, question: dict[str, Any]) -> None:
+        """Show a question: what is said next goes to it."""
         hidden = await show_whole(question)
-        asked = self._remember(question)
+        self._remember(question)
+        self.pending = question
         if question.get("kind") == "question":
-            return Reply(await self.read("> "), asked)
+            self.prompt = "> "
+            return
         count = len(question["action_requests"])
         more = "".join(f"{word}, " for word in _remembered(question["action_requests"]))
-        hint = f"{'' if count == 1 else f'All {count}: '}{'[v]iew, ' if hidden else ''}{more}{HINT}"
-        while (said := (await self.read(hint)).strip()).lower() in {"v", "view"}:
+        each = "" if count == 1 else f"All {count}, or each as in `1 yes 2 no`: "
+        self.prompt = f"{each}{'[v]iew, ' if hidden else ''}{more}{HINT}"
+
+    async def heard(self, said: str) -> Reply | None:
+        """Return what somebody says as the reply to the question that was put; None where it only has to be looked at.
+
+        Whether it is a reply, a correction or a new request, the graph tells.
+        """
+        question = self.pending
+        if question is None or not said.strip():
+            return None
+        word, asked = said.strip().casefold(), str(question.get("question_id", ""))
+        is_plain = question.get("kind") == "question"
+        if word in {"v", "view"} and not is_plain:
             await show_whole(question)
-        if said.lower() in {"e", "edit"}:
-            return Reply(await self._edit(question), asked)
-        return Reply(said, asked)
+            return None
+        reply = await self._edit(question) if word in {"e", "edit"} and not is_plain else said
+        self.pending = None
+        return Reply(reply, asked)
+
+    async def _reply(self) -> Reply:
+        while True:
+            said = await self.read(self.prompt)
+            if said.strip().casefold() in LEAVING:
+                raise EOFError
+            reply = await self.heard(said)
+            if reply is not None:
+                return reply
 
     def _remember(self, question: dict[str, Any]) -> str:
         question_id = str(question.get("question_id", ""))
@@ -163,15 +213,20 @@ class Terminal:
         if self.as_json:
             sys.stdout.write(finished.packet.model_dump_json(indent=2) + "\n")
             return
+        self._show_answer(finished.packet, streams=sys.stdout.isatty())
         out = rendering.console()
-        if not sys.stdout.isatty():
-            out.print(rendering.answer(finished.packet))
-        out.print(rendering.attachments(finished.packet, self.kept), end="")
         if self.show_journey:
             out.print()
             out.print(rendering.journey(finished.packet))
         elif any(entry.is_fallback for entry in finished.packet.reasoning.reflection_log):
             out.print("(reflexes stood in for the model: /why tells where)", style="yellow")
+
+    def _show_answer(self, packet: CognitionPacket, *, streams: bool) -> None:
+        """Show an answer that was not streamed, and what came with it."""
+        out = rendering.console()
+        if not self.as_json:
+            out.print("" if streams else rendering.answer(packet), end="" if streams else "\n")
+            out.print(rendering.attachments(packet, self.kept), end="")
 
     def _tell_answered(self, answering: Answering) -> None:
         """Say which question is answered, unless it stands right above."""
@@ -189,12 +244,12 @@ class Terminal:
             sys.stdout.write(asked.packet.model_dump_json(indent=2) + "\n")
             return
         out = rendering.console()
-        out.print(rendering.question(asked.question))
+        out.print(rendering.question(asked.question), soft_wrap=True)
         out.print(rendering.journey(asked.packet))
         words = "|".join(["yes", "no", "skip", *_remembered(asked.question["action_requests"])])
         answer = "YOUR-WORDS" if asked.question.get("kind") == "question" else words
         how = self._answer(answer, f"--question {question_id[:SHORT]}")
-        out.print(f"\nThis waits for you, and has not run: {how}")
+        out.print(f"\nThis waits for you, and has not run: {how}", soft_wrap=True)
 
     def _tell_how(self, what: str, *reply: str) -> None:
         if sys.stderr.isatty():

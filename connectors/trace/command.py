@@ -13,7 +13,7 @@ def trace(
     packet: Annotated[
         str,
         typer.Argument(
-            help="A packet's id or the 8 characters of it that a journey ends with; `last`; "
+            help="A packet's id or the 8 characters of it that a journey ends with; `last`, finished or not; "
             "or a file that `ask --json` wrote, - for standard input."
         ),
     ] = "last",

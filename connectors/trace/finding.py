@@ -95,12 +95,12 @@ async def find(archive: Archive, wanted: str, session: str | None) -> Past:
 
 async def _recorded(archive: Archive, wanted: str) -> SessionState:
     """Return a packet of which only the id is known, or that it is the last."""
-    records = (await read_usage(archive.store)).records
     if wanted == LAST:
-        if not records:
+        session = await archive.sessions.newest()
+        if not session:
             raise PacketError("no turn is on record yet: ask something with `packetgate ask`, or name a --session")
-        latest = records[-1]
-        return await _in_session(archive, latest.packet_id, latest.session_id)
+        return await _last_of(archive, session)
+    records = (await read_usage(archive.store)).records
     known = {record.packet_id: record.session_id for record in records}
     known |= {packet: session for session, packet in await recorded_turns(archive.store)}
     fitting = {packet: session for packet, session in known.items() if packet.startswith(wanted)}

@@ -12,7 +12,7 @@ from deciders.judge.judge import judge
 from deciders.reflex.practice import built_in, is_practised, practised
 from deciders.reflex.reading import access_of, asks, asks_advice, is_question, mentions_in, senses_of, verbs_in
 from deciders.reflex.serving import Signals, Sureness, log_odds, score, shares
-from deciders.values.filling import TOLD, Filling, fill_each, filled_by, takes_path
+from deciders.values.filling import LIKELY, TOLD, Filling, fill_each, filled_by, takes_path
 from deciders.values.mentions import EDGES, Span, read
 from deciders.values.tokens import tokens_of
 from state.routing import Risk
@@ -341,3 +341,9 @@ def _is_told(span: Span) -> bool:
 def _is_value(span: Span, text: str) -> bool:
     """Whether a mention must be a value; a number in a question may be what is asked about."""
     return span.kind in _VALUES and (span.kind != "number" or (span.text[:1].isdigit() and not is_question(text)))
+
+
+def sure_of(filling: Filling) -> dict[str, Any]:
+    """Return the arguments that words such as "no, to b.txt" name, and that are likelier right than not."""
+    sure = {one.path[0] for one in filling.arguments if one.state == "filled" and one.probability >= LIKELY}
+    return {name: value for name, value in filling.params.items() if name in sure}

@@ -5,15 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from deciders.protocols import Selection, WantedCall
-from deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, needed
+from deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, needed, sure_of
 from deciders.reflex.following import step_of
 from deciders.reflex.reading import access_of, parts_in
-from deciders.values.filling import LIKELY, Filling, answer, fill
+from deciders.values.filling import answer, fill
 from state.base import ConfidenceSource
 from state.packet import CognitionPacket
 from state.routing import Alternative, Correction
 from state.sections import ApprovalOutcome
-from tools.approval.questions import read_words
+from tools.approval.verdicts import read_words
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.wrong_kind import wrong_kind
 from tools.spec.tool_spec import ToolSpec
@@ -86,6 +86,7 @@ def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selec
         return Selection(
             action="clarify",
             question=_question(best.spec, lacking[0]),
+            asks_for=(best.spec.name, lacking[0]),
             confidence=likely,
             reasoning=f"{best.spec.name} needs {lacking[0]}",
             confidence_source=ConfidenceSource.CALIBRATED,
@@ -133,18 +134,12 @@ def _answered(
     for said in part.answers:
         decides = read_words(said).outcome is not ApprovalOutcome.ANSWERED
         given = answer(spec, missing[0], said, part.now, decides=decides) if missing else None
-        found = {missing[0]: given} if given is not None else _sure_of(fill(spec, said, now=part.now))
+        found = {missing[0]: given} if given is not None else sure_of(fill(spec, said, now=part.now))
         if part.corrects:
             params = {**params, **found}
         params = {**{name: value for name, value in found.items() if name in missing}, **params}
         missing = [name for name in missing if name not in params]
     return params, missing
-
-
-def _sure_of(filling: Filling) -> dict[str, Any]:
-    """Return the arguments that words such as "no, to b.txt" name, and that are likelier right than not."""
-    sure = {one.path[0] for one in filling.arguments if one.state == "filled" and one.probability >= LIKELY}
-    return {name: value for name, value in filling.params.items() if name in sure}
 
 
 def _question(spec: ToolSpec, parameter: str) -> str:

@@ -14,9 +14,11 @@ from deciders.values.features import Scene
 from deciders.values.mentions import Reading, Span, read
 from deciders.values.model import model
 from deciders.values.schema import Parameter, parameters_of, put
+from state.origins import Role
 from tools.learned import DIGITS
+from tools.provenance.roles import role_of
 from tools.spec.tool_spec import ToolSpec
-from tools.text.words import stem_of
+from tools.text.words import query_terms, stem_of
 
 State = Literal["filled", "missing", "default"]
 TOLD = frozenset("quoted code url email path number date time duration identifier name".split())
@@ -227,6 +229,9 @@ def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None, *,
     bare = said.strip().rstrip(".!") if parameter.type != "string" else said.strip()
     if len(reading.tokens) == 1:
         return _value(whole(reading.tokens[0].text, parameter, now))
+    only = _only_value(reading, said) if role_of((name,), parameter.schema, None) is not Role.PAYLOAD else None
+    if only is not None and parameter.type in {"string", "any"}:
+        return _value(whole(only.text, parameter, now))
     full = _value(whole(bare, parameter, now))
     if full is not None and (parameter.type != "string" or not _is_narrow(parameter)):
         return full
@@ -234,6 +239,15 @@ def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None, *,
         return _value(whole(quoted[0].text, parameter, now))
     best = fill(_asking(spec, name), said, now=now).params.get(name)
     return full if best is None else best
+
+
+def _only_value(reading: Reading, said: str) -> Span | None:
+    """Return the one address or path that words name, where they say nothing beside it: `to ann@example.com please`."""
+    values = [span for span in reading.mentions if span.kind in VALUES - {"quoted", "code"}]
+    if len(values) != 1:
+        return None
+    rest = query_terms(f"{said[: values[0].start]} {said[values[0].end :]}")
+    return None if rest else values[0]
 
 
 def takes_path(spec: ToolSpec) -> bool:
@@ -251,6 +265,11 @@ def _is_narrow(parameter: Parameter) -> bool:
     return bool(words & (PATHS | {"url", "link", "email"})) or (
         "pattern" in parameter.schema or "format" in parameter.schema
     )
+
+
+def is_narrow(spec: ToolSpec, name: str) -> bool:
+    """Whether a parameter takes a path, an address or what fits a pattern."""
+    return any(_is_narrow(one) for one in parameters_of(spec) if one.path == (name,))
 
 
 def _asking(spec: ToolSpec, name: str) -> ToolSpec:

@@ -32,6 +32,9 @@ CASES = [
     Case("another one, over lines", ("a\n", "\nb\n"), "three", ["three", ""]),
     Case("wide letters", ("\u8aad\u3080" * 3,), "three", ["three", ""]),
     Case("a full row", ("1234567890",), "three", ["three", ""]),
+    Case("words stay whole", ("four fi", "ve six seve", "n"), "four five six seven", ["four five ", "six seven", ""]),
+    Case("but in a fence", ("```\n1 2 3 4 56",), "```\n1 2 3 4 5678", ["```", "1 2 3 4 56", "78", ""]),
+    Case("letters of a long word", ("12345678901234",), "12345678901234", ["1234567890", "1234", ""]),
     Case("control characters", ("a\x1b[2Jb\r",), "a\x1b[2Jb\r", ["a\ufffd[2Jb\ufffd", ""]),
     Case("control characters in two pieces", ("a\x1b", "[2Jb"), "a\x1b[2Jb", ["a\ufffd[2Jb", ""]),
     Case(

@@ -41,7 +41,7 @@ def box_at(x: float, y: float, boxes: dict[str, dict[str, float]]) -> str:
 
 def test_every_stage_is_a_box_within_the_picture(picture: ElementTree.Element, boxes: dict[str, dict[str, float]]):
     assert set(boxes) == {name for edge in EDGES for name in edge}
-    assert len(boxes) == 11
+    assert len(boxes) == 12
     width, height = float(picture.get("width", 0)), float(picture.get("height", 0))
     tops = [box["y"] for box in boxes.values()]
     assert all(0 < box["x"] < box["x"] + box["width"] < width for box in boxes.values())
@@ -56,12 +56,12 @@ def test_every_edge_leads_from_its_box_to_the_other(picture: ElementTree.Element
         start, end = numbers[:2], numbers[-2:] if len(numbers) > 3 else [numbers[0], numbers[-1]]
         drawn[box_at(*start, boxes), box_at(*end, boxes)] = line.get("stroke-dasharray") is not None
     assert drawn == EDGES
-    assert len(EDGES) == 22
+    assert len(EDGES) == 25
 
 
 def test_curves_stay_within_the_picture(picture: ElementTree.Element):
     width = float(picture.get("width", 0))
     curves = [line.get("d", "") for line in picture.findall("svg:g/svg:path", NAMESPACE)]
     swings = [float(curve.split("C")[1].split()[0]) for curve in curves if "C" in curve]
-    assert len(swings) == 13
+    assert len(swings) == 16
     assert all(0 < far < width for far in swings)

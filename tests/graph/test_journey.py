@@ -53,7 +53,7 @@ async def test_a_write_is_never_silently_done(notebook: Notebook):
     assert notebook.calls == []
     assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
     assert "Nothing was done: write tools are switched off" in packet.response.candidate
-    assert "--allow-writes" in packet.response.candidate
+    assert "`allow_write_tools` switches them on" in packet.response.candidate
 
 
 async def test_a_write_switched_on_asks_first(notebook: Notebook):

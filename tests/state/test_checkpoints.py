@@ -10,15 +10,21 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from support.full_packet import full_packet, inside
 
 from graph.serializer import PacketSerializer
+from state.channels import WayOut
 from state.context import RoutingContext
 from state.packet import TurnInput, checkpoint_types
 from state.request import TurnRequest
 from state.sections import Attachment
-from tools.approval.questions import Reply
+from tools.approval.verdicts import Reply
 from tools.spec.tool_spec import ToolSpec
 
 REQUEST = TurnRequest(
-    origin="discord", person="7", context_type="code", attachments=(Attachment(name="a.txt", text="text"),)
+    origin="discord",
+    person="7",
+    context_type="code",
+    attachments=(Attachment(name="a.txt", text="text"),),
+    way_out=WayOut.by("/writes on", "/commands on"),
+    is_new=True,
 )
 
 INPUT = TurnInput(messages=[HumanMessage("hi", id="1")], request=REQUEST)

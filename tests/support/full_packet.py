@@ -14,6 +14,7 @@ from state.channels import WayOut
 from state.context import RoutingContext
 from state.origins import Origin, OriginKind, Role
 from state.packet import CognitionPacket
+from state.parked import Parked
 from state.routing import Alternative, Correction, Risk, ToolCall, ToolResult, ToolRouting
 from state.transitions import ToolExecutionStatus
 
@@ -213,10 +214,23 @@ ROUTING = ToolRouting(
     described_tools=("files.write_file",),
     describe_rounds=1,
     question="where?",
+    asks_for=("files.write_file", "path"),
     pass_status=ToolExecutionStatus.SKIPPED,
     note="why",
     reinjection_count=2,
     max_reinjections=4,
+)
+RESPONSE = s.Response(candidate="Done.", confidence=0.9)
+PARKED = Parked(
+    header=HEADER,
+    intent=INTENT,
+    context=CONTEXT,
+    content=CONTENT,
+    reasoning=REASONING,
+    response=RESPONSE,
+    governance=GOVERNANCE,
+    metrics=METRICS,
+    tool_routing=ROUTING,
 )
 
 
@@ -228,11 +242,12 @@ def full_packet() -> CognitionPacket:
         context=CONTEXT,
         content=CONTENT,
         reasoning=REASONING,
-        response=s.Response(candidate="Done.", confidence=0.9),
+        response=RESPONSE,
         governance=GOVERNANCE,
         metrics=METRICS,
         status=s.Status(state=s.PacketState.AWAITING_USER, next_steps=("ask_user",)),
         tool_routing=ROUTING,
+        parked=(PARKED,),
         messages=[HumanMessage("write it", id="m1"), AIMessage("Done.", id="m2")],
     )
 

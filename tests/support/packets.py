@@ -101,7 +101,7 @@ class Shelf:
         self.asked = 0
         self.known = catalogue
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
         self.asked += 1
         return self.known
 

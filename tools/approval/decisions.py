@@ -1,5 +1,6 @@
 """What the user's word does to the packet."""
 
+from dataclasses import replace
 from typing import Any
 
 from state.errors import RequestError
@@ -8,7 +9,8 @@ from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolCall
 from state.sections import Approval, ApprovalOutcome, Question
 from state.transitions import ToolExecutionStatus
-from tools.approval.questions import Reply, parse_answer, parse_replies
+from tools.approval.questions import parse_answer, parse_replies
+from tools.approval.verdicts import Reply, decided_in, read_words
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.coercion import coerced
 from tools.checks.validation import check_call
@@ -40,8 +42,20 @@ def apply_reply(packet: CognitionPacket, reply: Any, catalogue: Catalogue) -> Pa
     if packet.routing.outcome == "clarify":
         return _answered(packet, parse_answer(reply))
     waiting = [call for call in packet.routing.calls if call.status.awaits_user]
-    replies = dict(zip((call.call_id for call in waiting), parse_replies(reply, len(waiting)), strict=True))
-    return _decided(packet, replies, catalogue)
+    replies = _in_words(reply, packet, waiting) if isinstance(reply, str) else parse_replies(reply, len(waiting))
+    by_id = dict(zip((call.call_id for call in waiting), replies, strict=True))
+    return _decided(packet, by_id, catalogue)
+
+
+def _in_words(reply: str, packet: CognitionPacket, waiting: list[ToolCall]) -> list[Reply]:
+    """Return the word on each call; a refusal for good is one for now where no more is offered."""
+    asked = packet.governance.question.calls if packet.governance.question else ()
+    offered = {one.call_id: one.remember for one in asked}
+    read = decided_in(reply, [(call.tool_name, call.params) for call in waiting]) or [read_words(reply)] * len(waiting)
+    return [
+        replace(one, remember="") if one.refuses and "never" not in offered.get(call.call_id, {}) else one
+        for one, call in zip(read, waiting, strict=True)
+    ]
 
 
 def changed_since(

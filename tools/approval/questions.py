@@ -4,8 +4,7 @@ The payload is the one that LangChain's human-in-the-loop middleware sends, so t
 request carries its arguments as `args` and as `arguments`, because they differ in which they read.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from state.base import ConfidenceSource
@@ -15,6 +14,7 @@ from state.packet import CognitionPacket
 from state.printing import code_span, fenced
 from state.routing import ToolCall
 from state.sections import ApprovalOutcome, AskedCall, Question, Remember
+from tools.approval.verdicts import Reply, decided_in, read_words
 from tools.risk.vouching import way_to_vouch
 
 _REMEMBERED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED})
@@ -25,31 +25,6 @@ CLARIFY = "A question for you"
 ANSWER = "answer"
 """The argument that takes the words: agent-chat-ui, which has no `respond`, shows it as a field to edit."""
 
-YES = frozenset({*"y yes yeah yep ok okay approve approved accept allow go sure".split(), "do it", "please do"})
-NO = frozenset(
-    {
-        *"n no nope deny denied reject rejected decline refuse stop cancel don't".split(),
-        "do not",
-        "no thanks",
-        "no thank you",
-    }
-)
-SKIP = frozenset("s skip ignore".split())
-SESSION = frozenset({"session", "this session", "for this session", "yes for this session", "yes session"})
-ALWAYS = frozenset({"always", "yes always", "always allow", "allow always"})
-NEVER = frozenset({"never", "no never", "never allow", "deny always"})
-
-_AROUND = frozenset("please ahead then it do that this".split())
-"""Words that may stand beside such a word and say nothing more."""
-
-_WORDS: tuple[tuple[frozenset[str], ApprovalOutcome, Remember], ...] = (
-    (YES, ApprovalOutcome.APPROVED, ""),
-    (NO, ApprovalOutcome.DENIED, ""),
-    (SKIP, ApprovalOutcome.SKIPPED, ""),
-    (SESSION, ApprovalOutcome.APPROVED, "session"),
-    (ALWAYS, ApprovalOutcome.APPROVED, "always"),
-    (NEVER, ApprovalOutcome.DENIED, "always"),
-)
 _OUTCOMES = {
     "approve": ApprovalOutcome.APPROVED,
     "accept": ApprovalOutcome.APPROVED,
@@ -60,20 +35,6 @@ _OUTCOMES = {
     "respond": ApprovalOutcome.ANSWERED,
     "response": ApprovalOutcome.ANSWERED,
 }
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The user's word on one call."""
-
-    outcome: ApprovalOutcome
-    comment: str = ""
-    tool_name: str | None = None
-    """For an edit: the tool, when it was named."""
-    params: dict[str, Any] | None = None
-    """For an edit: the new arguments."""
-    remember: Remember = ""
-    """How far the same is to hold for other calls."""
 
 
 def payload(packet: CognitionPacket, question: Question, problem: str = "") -> dict[str, Any]:
@@ -104,6 +65,26 @@ def payload(packet: CognitionPacket, question: Question, problem: str = "") -> d
         "review_configs": [_config(call.tool_name, *_allowed(call)) for call in calls],
         **frame,
     }
+
+
+def words_of(reply: Any, count: int) -> str:
+    """Return a reply's words: a text, or those said to the one request that there is; empty where it is no words."""
+    if isinstance(reply, str):
+        return reply.strip()
+    try:
+        (one,) = parse_replies(reply, count) if count == 1 else [Reply(ApprovalOutcome.SKIPPED)]
+    except RequestError:
+        return ""
+    said = one.comment if one.outcome is ApprovalOutcome.ANSWERED else (one.params or {}).get(ANSWER)
+    return said.strip() if isinstance(said, str) else ""
+
+
+def decides(text: str, question: Mapping[str, Any]) -> bool:
+    """Whether a message says yes, no or skip to all that a question asks."""
+    if question.get("kind") == "question" or not text.strip():
+        return is_reply(text)
+    requests = question.get("action_requests") or ()
+    return decided_in(text, [(str(one.get("name")), one.get("args") or {}) for one in requests]) is not None
 
 
 def is_reply(text: str) -> bool:
@@ -147,18 +128,6 @@ def parse_answer(reply: Any) -> str | None:
     if decision.outcome in {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}:
         return None
     raise RequestError('the question wants words for an answer: send them as text, or as {"type": "respond"}')
-
-
-def read_words(text: str) -> Reply:
-    """Read a reply in words; what is none of those that decide is something else that was said."""
-    said = text.strip().lower().replace("\u2019", "'").rstrip(".!").replace(",", " ").split()
-    if not said:
-        return Reply(ApprovalOutcome.SKIPPED)
-    for word in (" ".join(said), " ".join(one for one in said if one not in _AROUND)):
-        for words, outcome, remember in _WORDS:
-            if word in words:
-                return Reply(outcome, remember=remember)
-    return Reply(ApprovalOutcome.ANSWERED, comment=text.strip())
 
 
 def _from_decision(decision: Any) -> Reply:

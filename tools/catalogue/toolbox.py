@@ -13,8 +13,8 @@ from tools.catalogue.catalogue import Catalogue
 class Toolbox(Protocol):
     """The tools of one process. `McpHub` is one."""
 
-    async def catalogue(self) -> Catalogue:
-        """Return the tools that are there now."""
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+        """Return the tools that are there now; who is patient waits for servers that are starting."""
         ...
 
     @property
@@ -39,9 +39,9 @@ class AllowedTools:
     context: RoutingContext
     channel: str
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return the tools that are there now, and allowed."""
-        catalogue = await self.whole.catalogue()
+        catalogue = await self.whole.catalogue(patient=patient)
         return await asyncio.to_thread(self._limited, catalogue) if self._narrows(catalogue) else catalogue
 
     @property

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S = 20.0
 """Longest that a turn waits for servers that are still starting; they join a later turn."""
+SOON_S = 2.0
+"""Longest that a turn waits for them where servers were started ahead of it and some are ready."""
 REFRESH_PATIENCE_S = 0.5
 """Longest that a turn waits for the new tools of a server that said they changed; the last known ones stand."""
 
@@ -52,6 +54,8 @@ class McpHub:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """By server: what starts it, or lists its tools again."""
         self._waited: set[str] = set()
+        self._ahead = False
+        """Whether servers were started before anybody asked for their tools."""
         self._catalogue = Catalogue(preferences=preferences, meaning=meaning)
         self._known: tuple[object, ...] = ()
         self._shown = self._catalogue
@@ -71,14 +75,26 @@ class McpHub:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await asyncio.gather(*(connection.close() for connection in self._connections.values()), return_exceptions=True)
 
-    async def catalogue(self) -> Catalogue:
+    def start(self) -> None:
+        """Start the servers, before anybody asks for their tools: then a turn goes by those that are ready."""
+        self._ahead = True
+        self.tend()
+
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """The servers that are starting now, in order of name."""
+        running = (name for name, task in self._tasks.items() if not task.done())
+        return tuple(sorted(name for name in running if self._connections[name].state == "connecting"))
+
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return the tools of all servers that are there.
 
         Servers start when the tools are first asked for. One that is starting is waited for once, a failed one is
-        tried again, a changed one is listed again.
+        tried again, a changed one is listed again. Where they were started ahead, and some are ready, the others are
+        only waited for by who is `patient`.
         """
         self.tend()
-        await self._wait()
+        await self._wait(hurried=self._ahead and not patient)
         return await self.live()
 
     def tend(self, *, retry: bool = True) -> None:
@@ -211,23 +227,36 @@ class McpHub:
         self._waited.discard(connection.name)
 
     async def _wait(
-        self, only: frozenset[str] | None = None, patience_s: float | None = None, *, again: bool = False
+        self,
+        only: frozenset[str] | None = None,
+        patience_s: float | None = None,
+        *,
+        again: bool = False,
+        hurried: bool = False,
     ) -> None:
         """Wait for each task once, and for those that only list tools again not long.
 
         Args:
             only: the servers to wait for; None for all.
             again: wait also for those that were waited for before.
+            hurried: wait only a moment for those that start, where others are ready.
         """
         among = self._tasks.keys() if only is None else only & self._tasks.keys()
         left = {name: self._tasks[name] for name in among if again or name not in self._waited}
         pending = {name: task for name, task in left.items() if not task.done()}
         ready = {name for name in pending if self._connections[name].state == "ready"}
         longest_s = self._patience_s if patience_s is None else patience_s
-        for names, limit_s in ((pending.keys() - ready, longest_s), (ready, min(longest_s, REFRESH_PATIENCE_S))):
+        starting = pending.keys() - ready
+        if starting and hurried:
+            await asyncio.wait([pending[name] for name in starting], timeout=min(SOON_S, longest_s))
+            hurried = any(one.state == "ready" for one in self._connections.values())
+        for names, limit_s in (
+            (set() if hurried else starting, longest_s),
+            (ready, min(longest_s, REFRESH_PATIENCE_S)),
+        ):
             if names:
                 await asyncio.wait([pending[name] for name in names], timeout=limit_s)
-        self._waited.update(pending)
+        self._waited.update(ready if hurried else pending)
         self._reap()
 
     def _reap(self) -> None:

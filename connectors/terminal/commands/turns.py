@@ -85,7 +85,13 @@ def answer(
         str | None, typer.Argument(help="yes, no, skip, or your words. Without it a stopped turn goes on.")
     ] = None,
     session: OldSession = None,
-    edit: Annotated[str | None, typer.Option(help="Approve with these arguments instead, as a JSON object.")] = None,
+    edit: Annotated[
+        str | None,
+        typer.Option(
+            help="Approve with these arguments instead, as a JSON object; for several calls a list of them, "
+            'or of words such as "yes".'
+        ),
+    ] = None,
     question: Annotated[
         str | None, typer.Option(help="The question that this answers, by its id; else the one last shown.")
     ] = None,
@@ -104,12 +110,10 @@ def answer(
     def start(shown: str) -> "Turn":
         from connectors.terminal.replies import reply_or_continue
 
-        if session is None:
-            raise InputError("which session? Name it: packetgate answer yes --session NAME")
         return reply_or_continue(reply, edit, question or shown)
 
     given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
-    _turn(start, session, given, (), as_json)
+    _turn(start, session, given, (), as_json, answers=True)
 
 
 def chat(
@@ -152,10 +156,15 @@ def _turn(
     given: "dict[str, Any]",
     run_given: "tuple[Any, ...]",
     as_json: bool,
+    *,
+    answers: bool = False,
 ) -> None:
+    """Run a turn as a command. What answers without naming a session goes to the one question that is open."""
+
     async def turn() -> int:
-        settings, name = settings_from(**given), session_name(session)
-        from connectors.terminal.shown import Shown
+        settings = settings_from(**given)
+        name = "" if answers and session is None else session_name(session)
+        from connectors.terminal.shown import Shown, only_open
 
         shown = Shown(settings)
         said = start(shown.of(name))
@@ -166,6 +175,9 @@ def _turn(
         from graph.kept import kept_in
 
         async with open_sessions(settings) as sessions:
+            if not name:
+                name = await only_open(sessions, shown)
+                said = start(shown.of(name))
             terminal = Terminal(
                 sessions=sessions,
                 session=name,

@@ -115,7 +115,7 @@ async def test_answer(discord: DiscordStandIn, workshop: Workshop):
         question = await asked(discord)
         form = await discord.press(ADA, question, "Answer")
         await discord.fill(ADA, question, form, "Not now, thank you")
-        await discord.answer(LOBBY, "you said something else instead")
+        await discord.answer(LOBBY, "you denied it")
     assert not (workshop.folder / "notes.txt").exists()
 
 
@@ -161,25 +161,42 @@ async def test_a_second_press_does_nothing(discord: DiscordStandIn, workshop: Wo
     assert not (workshop.folder / "notes.txt").exists()
 
 
-async def test_a_new_message_leaves_the_question_behind(discord: DiscordStandIn, workshop: Workshop):
+async def test_a_new_request_is_done_and_the_question_put_again(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(WRITING):
         question = await asked(discord)
         await discord.say(ADA, LOBBY, "Read todo.txt", mentions=[BOT])
         await discord.answer(LOBBY, "Buy milk")
+        again = await discord.question(LOBBY, "This still waits")
         left = discord.messages[question["id"]]
-        assert (left["components"], "went on" in left["content"]) == ([], True)
+        assert (left["components"], "stands below" in left["content"]) == ([], True)
         assert (await discord.press(ADA, question, "Approve"))["data"]["content"] == NOT_ANY_MORE
-    assert not (workshop.folder / "notes.txt").exists()
+        assert not (workshop.folder / "notes.txt").exists()
+        await discord.press(ADA, again, "Approve")
+        await discord.answer(LOBBY, "Created notes.txt")
 
 
-async def test_a_message_that_had_to_wait_leaves_the_question_behind(discord: DiscordStandIn, workshop: Workshop):
-    """It was said before the question was put."""
+async def test_the_request_of_somebody_else_leaves_the_question_to_who_was_asked(
+    discord: DiscordStandIn, workshop: Workshop
+):
     async with workshop.bot(WRITING):
-        await discord.say(ADA, LOBBY, WRITE, mentions=[BOT])
-        await discord.say(ADA, LOBBY, "Read todo.txt", mentions=[BOT])
-        await discord.answer(LOBBY, "Buy milk")
-    question, _ = discord.by_bot(LOBBY)
-    assert (question["components"], "went on" in question["content"]) == ([], True)
+        await asked(discord)
+        await discord.say(BEN, LOBBY, f"<@{BOT}> todo.txt", mentions=[BOT])
+        again = await discord.question(LOBBY, "This still waits")
+        assert again["content"].startswith(f"<@{ADA}>, may this run?")
+        assert (await discord.press(BEN, again, "Approve"))["data"]["content"] == NOT_YOURS
+        await discord.press(ADA, again, "Approve")
+        await discord.answer(LOBBY, "Created notes.txt")
+
+
+@pytest.mark.parametrize("words", ["/help", "what does it do?", "yes?"])
+async def test_what_is_no_reply_has_the_question_put_again(discord: DiscordStandIn, workshop: Workshop, words: str):
+    async with workshop.bot(WRITING):
+        question = await asked(discord)
+        await discord.say(ADA, LOBBY, f"<@{BOT}> {words}", mentions=[BOT])
+        await discord.until(lambda: [one for one in discord.by_bot(LOBBY) if one["id"] != question["id"]])
+        again = await discord.question(LOBBY, "may this run? ")
+        await discord.press(ADA, again, "Approve")
+        await discord.answer(LOBBY, "Created notes.txt")
 
 
 @pytest.mark.parametrize(("words", "runs"), [("yes", True), ("no", False)])

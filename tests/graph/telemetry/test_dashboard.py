@@ -55,7 +55,7 @@ async def every_kind_of_turn(by_model: Deciders, server: ScriptedOpenAI) -> None
         server.script("Fine!", "Fine!")
         await talk.ask("Read note a")
         server.script(call("notebook.read_note", name="nowhere"), review(0.9), "There is none.")
-        await talk.say("Read note nowhere")
+        await talk.ask("Read note nowhere")
 
 
 async def test_each_panel_asks_for_what_is_told(

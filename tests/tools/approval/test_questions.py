@@ -10,7 +10,8 @@ from state.packet import CognitionPacket
 from state.routing import Risk, ToolCall, ToolExecutionStatus, ToolRouting
 from state.sections import ApprovalOutcome as Outcome
 from state.sections import AskedCall, Question
-from tools.approval.questions import Reply, is_reply, parse_answer, parse_replies, payload
+from tools.approval.questions import is_reply, parse_answer, parse_replies, payload
+from tools.approval.verdicts import Reply
 
 AT = datetime(2026, 2, 28, 12, tzinfo=UTC)
 LOUD = Origin(

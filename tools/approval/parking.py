@@ -1,0 +1,37 @@
+"""Keeping a question open over another turn: its packet is put aside, and put back after that turn's answer."""
+
+from state.packet import CognitionPacket, PacketUpdate
+from state.parked import Parked
+from state.sections import PacketState, Status
+
+STILL_WAITS = "This still waits, and has not run."
+
+
+def parked(packet: CognitionPacket) -> tuple[Parked, ...]:
+    """Return what is put aside when a new turn begins: what was before, and this packet where its question is open."""
+    question = packet.governance.question
+    if question is None or question.has_lapsed:
+        return packet.parked
+    sections = {name: getattr(packet, name) for name in Parked.model_fields}
+    return (*packet.parked, Parked(**sections))
+
+
+def put_back(packet: CognitionPacket) -> PacketUpdate:
+    """Return the sections of the packet that was put aside last, its question put anew; the session's stay."""
+    last = packet.parked[-1]
+    governance = last.governance
+    if governance.question is not None:
+        governance = governance.asking(governance.question.again(STILL_WAITS))
+    return {
+        "header": last.header,
+        "intent": last.intent,
+        "context": last.context.of_session(packet.context),
+        "content": last.content,
+        "reasoning": last.reasoning,
+        "response": last.response,
+        "governance": governance,
+        "metrics": last.metrics,
+        "tool_routing": last.tool_routing,
+        "status": Status(state=PacketState.AWAITING_USER, next_steps=("ask_user",)),
+        "parked": packet.parked[:-1],
+    }
