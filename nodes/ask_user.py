@@ -11,7 +11,7 @@ from state.packet import CognitionPacket, PacketUpdate
 from state.request import TurnRequest
 from state.sections import PacketState, Question, Reflection, Status
 from state.transitions import ToolExecutionStatus
-from tools.approval.answering import CHANGED, TAKEN, decision_of, taken
+from tools.approval.answering import CHANGED, TAKEN, check_names, decision_of, taken
 from tools.approval.decisions import expired, reopened
 from tools.approval.questions import payload, words_of
 from tools.approval.waiting import asking
@@ -30,6 +30,10 @@ async def ask_user(
         return {**reopened(packet, await toolbox.catalogue()), **asking(packet)}
     typed = question.reply
     reply = typed or interrupt(payload(packet, question))
+    try:
+        check_names(reply, question, packet)
+    except RequestError as error:
+        return _anew(packet, {}, question.again(str(error)))
     catalogue = await toolbox.catalogue()
     words = words_of(reply, max(len(question.calls), 1))
     said = await hear(words, packet, catalogue) if words else Heard("reply", reply)

@@ -158,3 +158,32 @@ def test_a_file_with_other_ends_of_lines_is_read_as_it_is(cli: CommandLine) -> N
     done = cli.run("ask", "Read dos.txt")
     assert "one\ntwo\n" in done.out
     assert "\ufffd" not in done.out
+
+
+def test_a_sentence_in_place_of_a_command_is_asked(cli: CommandLine) -> None:
+    done = cli.run("Read plan.txt")
+    assert (done.status, "The gate opens at seven" in done.out) == (0, True)
+    assert cli.run("nonsense").status == 2
+
+
+def test_an_answer_goes_to_the_one_question_that_is_open(cli: CommandLine) -> None:
+    none = cli.run("answer", "yes")
+    assert (none.status, "no question that was shown here is open" in none.err) == (2, True)
+    cli.run("ask", "--session", "a", "--allow-writes", 'Write "hello" to notes.txt')
+    assert cli.run("answer", "yes").status == 0
+    assert (cli.folder / "notes.txt").read_text() == "hello"
+    for session in ("b", "c"):
+        cli.run("ask", "--session", session, "--allow-writes", 'Write "hello" to more.txt')
+    several = cli.run("answer", "yes")
+    assert (several.status, "these wait: c, b; name the session" in several.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "reply", [("1 yes 2 no",), ("only a.txt",), ("--edit", '[{"path": "a.txt", "content": "x"}, "no"]')]
+)
+def test_some_of_several_calls_are_approved(cli: CommandLine, reply: tuple[str, ...]) -> None:
+    asked = cli.run("ask", "--session", "s", "--allow-writes", 'Write "x" to a.txt and write "y" to b.txt')
+    assert asked.status == 3
+    assert cli.run("answer", "--session", "s", *reply).status == 0
+    assert (cli.folder / "a.txt").read_text() == "x"
+    assert not (cli.folder / "b.txt").exists()

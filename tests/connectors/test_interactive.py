@@ -6,7 +6,7 @@ from support.command_line import CommandLine
 from support.prompts import NO_TOOL
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Stall
-from support.terminals import KEYS, ended, said, terminal
+from support.terminals import KEYS, chatting, ended, said, terminal
 
 
 def test_a_question_is_put_and_answered_in_place(cli: CommandLine) -> None:
@@ -96,6 +96,37 @@ def test_chat_keeps_a_session_and_comes_back_to_its_pending_question(cli: Comman
         child.sendline("/quit")
         child.expect(pexpect.EOF)
     assert (cli.folder / "notes.txt").read_text() == "hello"
+
+
+def test_a_question_swallows_neither_commands_nor_requests(cli: CommandLine) -> None:
+    with chatting(cli, "--allow-writes") as child:
+        child.sendline('Write "hello" to notes.txt')
+        child.expect(r"\[y\]es")
+        for words, says in (
+            ("/help", "Alt.Enter"),
+            ("/wirtes on", "did you mean /writes"),
+            ("what does it do?", "Write text to a file"),
+            ("Read plan.txt", "The gate opens at seven.*This still waits"),
+            ("hmm, not sure", "This decides nothing"),
+        ):
+            child.sendline(words)
+            child.expect(f"(?s){says}")
+            child.expect(r"\[y\]es")
+        assert not (cli.folder / "notes.txt").exists()
+        child.sendline("\U0001f44d")
+        child.expect("Created notes.txt")
+        child.expect("you> ")
+        child.sendline("Read the file")
+        child.expect("I need `path`")
+        for words, says in (("/help", "Alt.Enter"), ("Count the words in plan.txt", "This still waits")):
+            child.sendline(words)
+            child.expect(f"(?s){says}")
+            child.expect("> ")
+        child.sendline("plan.txt")
+        child.expect("The gate opens at seven")
+        child.expect("you> ")
+        child.sendline("/quit")
+        assert ended(child) == 0
 
 
 def test_chat_reads_a_pipe(cli: CommandLine) -> None:

@@ -37,14 +37,14 @@ async def decision_of(reply: Any, question: Question, packet: CognitionPacket, c
         RequestError: the reply names another question or call, cannot be read, an edited call is not valid, or the
             question did not offer that.
     """
-    _check_names(reply, question, packet)
+    check_names(reply, question, packet)
     update = await asyncio.to_thread(apply_reply, packet, reply, catalogue)
     grants = grants_of(update, question, packet, catalogue)
     changed = {call.tool_name for call in changed_since(question, packet, update, catalogue)}
     return Decision(update, grants, tuple(sorted(changed)))
 
 
-def _check_names(reply: Any, question: Question, packet: CognitionPacket) -> None:
+def check_names(reply: Any, question: Question, packet: CognitionPacket) -> None:
     """Raise RequestError if a reply names another question, or approves another call."""
     decisions = reply.get("decisions") if isinstance(reply, dict) else reply
     decisions = [one for one in decisions if isinstance(one, dict)] if isinstance(decisions, list) else []

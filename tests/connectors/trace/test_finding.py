@@ -49,6 +49,15 @@ async def test_the_last_one_is_that_of_all_sessions_or_of_one(kept: Kept) -> Non
     assert asked == ["Hello from home.and.garden", "Hello from work"]
 
 
+async def test_the_last_one_may_wait_for_an_answer(kept: Kept) -> None:
+    kept.talk.name = "finished"
+    await kept.talk.say("Hello")
+    kept.talk.name = "waiting"
+    asked = await kept.talk.ask("Write note name=a text=x")
+    found = await kept.find("last")
+    assert (found.packet.header.packet_id, found.question) == (asked.packet.header.packet_id, asked.question)
+
+
 async def test_a_turn_that_waits_is_found_in_its_session_with_its_question(kept: Kept) -> None:
     asked = await kept.talk.ask("Write note name=a text=x")
     for wanted in ("last", asked.packet.header.packet_id[:8]):
