@@ -9,19 +9,22 @@ class WayOut(Section):
 
     write: str = "`allow_write_tools` switches them on"
     execute: str = "`allow_execute_tools` switches them on"
+    rest: str = "ask for a part of it, such as its lines 101 to 200"
+    """How the rest is seen of what is too long for an answer."""
 
     def of(self, risk: Risk) -> str:
         """Return how tools of a risk are switched on; empty for reads, which always are."""
         return {Risk.WRITE: self.write, Risk.EXECUTE: self.execute}.get(risk, "")
 
     @classmethod
-    def by(cls, write: str, execute: str) -> "WayOut":
-        """Return the way out of a channel where these are typed."""
-        return cls(write=f"`{write}` switches them on", execute=f"`{execute}` switches them on")
+    def by(cls, write: str, execute: str, rest: str) -> "WayOut":
+        """Return the way out of a channel where the first two are typed."""
+        return cls(write=f"`{write}` switches them on", execute=f"`{execute}` switches them on", rest=rest)
 
 
 COMMANDS = frozenset(
-    "/attach /commands /continue /exit /help /journey /model /quit /reset /save /session /tools /why /writes".split()
+    "/attach /commands /continue /exit /help /journey /model /quit /reset /rest /save /session /tools /why"
+    " /writes".split()
 )
 """The slash commands of `packetgate chat`: what is one of these is nobody's answer, wherever it is said."""
 

@@ -28,3 +28,13 @@ async def show_whole(question: dict[str, Any]) -> bool:
     out.print(Text("\n").join(rows[:room]), soft_wrap=True)
     out.print(f"… {len(rows) - room:,} more rows: v shows them again", style="yellow")
     return True
+
+
+async def show_text(text: str) -> None:
+    """Show a text, in the reader's pager where it is longer than the screen."""
+    out = rendering.console()
+    if not at_a_terminal() or (text.count("\n") < out.height - KEPT_FREE and len(text) < out.width * out.height // 2):
+        out.print(Text(text))
+        return
+    with on_ctrl_c(lambda: None):
+        await asyncio.to_thread(pydoc.pager, text)

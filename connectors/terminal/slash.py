@@ -13,9 +13,11 @@ from rich.text import Text
 from connectors import rendering
 from connectors.terminal.attaching import file_part
 from connectors.terminal.conversation import Conversation
+from connectors.terminal.paging import show_text
 from state.errors import RequestError
 from state.packet import CognitionPacket
 from state.printing import counted, printable
+from state.routing import ToolCall, ToolResult
 
 REASONS = {
     "permanent": "always there, by packetgate.toml",
@@ -117,6 +119,24 @@ async def _session(chat: Conversation, name: str) -> None:
     await chat.greet()
 
 
+async def _rest(chat: Conversation, _: str) -> None:
+    """Show all that the tools of the last turn returned, in a pager where it is longer than the screen."""
+    packet = await chat.packet()
+    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
+    parts = [await asyncio.to_thread(_whole, chat, call) for call in calls if call.result]
+    if not parts:
+        chat.say("the last turn's tools returned nothing")
+        return
+    await show_text("\n\n".join(parts))
+
+
+def _whole(chat: Conversation, call: ToolCall) -> str:
+    """Return all that a call returned. Blocking."""
+    result = call.result or ToolResult(success=False)
+    file = chat.terminal.kept.file(result.handle, chat.terminal.session) if result.handle else None
+    return printable(f"{call.tool_name}:\n{file.read_text(errors='replace') if file else result.output}")
+
+
 async def _reset(chat: Conversation, _: str) -> None:
     """Forget the session, if that is meant."""
     said = await chat.terminal.read(f"Forget all of session {chat.terminal.session}? [y/N] ")
@@ -202,6 +222,7 @@ COMMANDS = (
     Command("/continue", "", "the question that waits, or the turn that was stopped", _go_on),
     Command("/attach", "FILE", "a picture or a text file goes with what you say next", _attach),
     Command("/session", "[NAME]", "which session this is, or another one", _session),
+    Command("/rest", "", "all that the last turn's tools returned", _rest),
     Command("/reset", "", "forget this session, after a question", _reset),
     Command("/save", "FILE", "keep the last packet as JSON", _save),
     Command("/quit", "", "leave; the session stays", _leave),

@@ -98,7 +98,7 @@ def _tell(call: ToolCall, request: str, way_out: WayOut) -> tuple[str, str]:
     called, error = f"{call.tool_name} ({_params(call)})", call.result.error or "" if call.result else ""
     match call.status:
         case ToolExecutionStatus.EXECUTED if call.result:
-            return f"{called}:\n", _shown(call.result.output, request)
+            return f"{called}:\n", _shown(call.result.output, request, way_out.rest)
         case ToolExecutionStatus.FAILED:
             return f"{called} failed: ", error or "no result"
         case ToolExecutionStatus.UNKNOWN:
@@ -110,7 +110,7 @@ def _tell(call: ToolCall, request: str, way_out: WayOut) -> tuple[str, str]:
             return f"Nothing was done. {called}: ", call.result.output
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
             off = f"Nothing was done: {call.risk} tools are switched off; {way_out.of(call.risk)}."
-            return f"{off} {call.tool_name} answers to a dry run:\n", _shown(call.result.output, request)
+            return f"{off} {call.tool_name} answers to a dry run:\n", _shown(call.result.output, request, way_out.rest)
         case ToolExecutionStatus.SKIPPED:
             return f"{called} was skipped: {error or call.review_reasoning}", ""
     return f"{called} was not run (it is {call.status}).", ""
@@ -120,14 +120,14 @@ def _params(call: ToolCall) -> str:
     return ", ".join(f"{name}={shorten(str(value), 80)}" for name, value in call.params.items())
 
 
-def _shown(output: str, request: str) -> str:
+def _shown(output: str, request: str, rest: str) -> str:
     text = output.strip()
     if len(text) <= SHOWN_CHARS:
         return text or "(nothing)"
     best = nearest_passages(text, _topic(request), EXCERPT_PARAGRAPHS)
     excerpt = "\n\n[...]\n\n".join(best)[:SHOWN_CHARS] if best else text[:SHOWN_CHARS]
     which = "these parts are nearest to the request" if best else "this is where it begins"
-    return f"{excerpt}\n\n[{len(text):,} characters in all; {which}]"
+    return f"{excerpt}\n\n[{len(text):,} characters in all; {which}; {rest}]"
 
 
 def _topic(request: str) -> str:

@@ -17,6 +17,7 @@ from state.packet import CognitionPacket
 from state.printing import code_span, shorten
 from state.routing import ToolCall
 from state.sections import ApprovalOutcome
+from tools.approval.lexicon import AROUND
 from tools.approval.verdicts import ALL, LIMITS, decided_in, read_words, tokens_of, verdict_of
 from tools.catalogue.catalogue import Catalogue
 from tools.provenance.roles import role_of
@@ -31,12 +32,13 @@ _NO_THEN = re.compile(r"^\W*\w+(?:\s+\w+)?\s*[,.;:!\u2013\u2014-]")
 """A first word or two that stand for themselves."""
 _OF_THE_CALL = frozenset(
     "call tool action file argument value reason risk change effect happen mean exactly safe undo undone reversible"
-    " sure certain necessary needed difference explain kind option".split()
+    " sure certain necessary need needed difference explain kind option".split()
 )
 """What is asked of a call that waits, whatever it is."""
 _HESITATES = frozenset(
     "hm hmm hmmm um uh maybe perhaps later soon wait moment second unsure dunno idk hold think".split()
 )
+_BESIDE = AROUND | {"and", "also", "but", "first", "never", "mind", ",", ";"}
 _UNDECIDED = (
     "This decides nothing, so it waits, and has not run: answer yes or no, say what to change, or ask for something"
     " else."
@@ -132,7 +134,7 @@ def _about_calls(talk: _Talk, calls: list[ToolCall]) -> Heard:
         return _neither(_explained(calls, talk.catalogue)) if _is_of(talk.plain, calls) else Heard("request", said)
     verdicts = [verdict for token in tokens_of(said) if (verdict := verdict_of(token))]
     lead = verdict_of(next(iter(tokens_of(said)), ""))
-    text = talk.plain if lead is None else talk.plain.lstrip().partition(" ")[2]
+    text = _after_verdict(talk.plain)
     if talk.requests(text):
         if talk.serves(text, *names, enough=ENOUGH):
             return _neither(_UNDECIDED) if lead is ApprovalOutcome.APPROVED else Heard("request", said)
@@ -150,6 +152,14 @@ def _about_calls(talk: _Talk, calls: list[ToolCall]) -> Heard:
     if lead is None and len(said.split()) > 1 and talk.serves(said, *names, enough=SURE):
         return Heard("request", said)
     return _neither(_UNDECIDED if len(calls) == 1 else _SOME_UNDECIDED)
+
+
+def _after_verdict(text: str) -> str:
+    """Return words without the yes or no that they begin with, and what may stand beside it."""
+    words = text.split()
+    while words and (first := tokens_of(words[0])) and all(verdict_of(one) or one in _BESIDE for one in first):
+        words.pop(0)
+    return " ".join(words)
 
 
 def _about_argument(talk: _Talk, spec: ToolSpec, parameter: str) -> Heard:
@@ -173,17 +183,19 @@ def _about_argument(talk: _Talk, spec: ToolSpec, parameter: str) -> Heard:
     if len(said.split()) == 1:
         return Heard("reply", said) if value is not None else _neither(f"That cannot be it. {wanted}")
     serves = talk.serves(talk.plain, spec.name, enough=ENOUGH)
-    found = talk.values(spec, said)
+    is_found = parameter in talk.values(spec, said)
+    if is_narrow(spec, parameter):
+        is_found = is_found and (named.has_target or "@" in said)
     if talk.requests(talk.plain):
-        return Heard("request" if serves or parameter not in found else "reply", said)
-    if asks(said) and parameter not in found:
+        return Heard("request" if serves or not is_found else "reply", said)
+    if asks(said) and not is_found:
         return Heard("request", said)
-    if is_narrow(spec, parameter) and parameter not in found and not named.has_target:
+    if is_narrow(spec, parameter) and not is_found and not named.has_target:
         is_request = serves or bool(verbs_in(said))
         return Heard("request", said) if is_request else _neither(f"That cannot be it. {wanted}")
-    if parameter not in found and talk.serves(said, spec.name, enough=SURE):
+    if not is_found and talk.serves(said, spec.name, enough=SURE):
         return Heard("request", said)
-    return Heard("reply", said) if value is not None else _neither(f"That cannot be it. {wanted}")
+    return Heard("reply", said) if value is not None or is_found else _neither(f"That cannot be it. {wanted}")
 
 
 def _changes(talk: _Talk, text: str, call: ToolCall) -> bool:

@@ -229,7 +229,8 @@ def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None, *,
     bare = said.strip().rstrip(".!") if parameter.type != "string" else said.strip()
     if len(reading.tokens) == 1:
         return _value(whole(reading.tokens[0].text, parameter, now))
-    only = _only_value(reading, said) if role_of((name,), parameter.schema, None) is not Role.PAYLOAD else None
+    role = role_of((name,), parameter.schema, None)
+    only = _only_value(reading, "" if role is Role.DESTINATION else said) if role is not Role.PAYLOAD else None
     if only is not None and parameter.type in {"string", "any"}:
         return _value(whole(only.text, parameter, now))
     full = _value(whole(bare, parameter, now))
@@ -242,10 +243,13 @@ def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None, *,
 
 
 def _only_value(reading: Reading, said: str) -> Span | None:
-    """Return the one address or path that words name, where they say nothing beside it: `to ann@example.com please`."""
+    """Return the one address or path that words name, where they say nothing beside it: `to ann@example.com please`.
+
+    Beside a destination, for which `said` is empty, they may say anything.
+    """
     values = [span for span in reading.mentions if span.kind in VALUES - {"quoted", "code"}]
-    if len(values) != 1:
-        return None
+    if len(values) != 1 or not said:
+        return values[0] if len(values) == 1 else None
     rest = query_terms(f"{said[: values[0].start]} {said[values[0].end :]}")
     return None if rest else values[0]
 

@@ -23,7 +23,7 @@ REQUEST = TurnRequest(
     person="7",
     context_type="code",
     attachments=(Attachment(name="a.txt", text="text"),),
-    way_out=WayOut.by("/writes on", "/commands on"),
+    way_out=WayOut.by("/writes on", "/commands on", "/rest"),
     is_new=True,
 )
 

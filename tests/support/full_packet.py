@@ -78,7 +78,7 @@ HEADER = s.Header(
     lineage=("p0", "p1"),
     origin="terminal",
     person="p",
-    way_out=WayOut.by("/writes on", "/commands on"),
+    way_out=WayOut.by("/writes on", "/commands on", "/rest"),
     created_at=AT,
 )
 INTENT = s.Intent(

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from connectors.asking import Turn
     from state.request import TurnRequest
 
-OPTIONS, TYPED = ("--allow-writes", "--allow-commands"), ("/writes on", "/commands on")
-"""What has writes and commands run: of a command, and in `packetgate chat`."""
+OPTIONS = ("--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it")
+TYPED = ("/writes on", "/commands on", "`/rest` shows all of it")
+"""What has writes and commands run, and what shows the rest: of a command, and in `packetgate chat`."""
 
 ContextType = Annotated[
     str | None,
@@ -199,14 +200,14 @@ def _again(given: "dict[str, Any]") -> tuple[str, ...]:
     return tuple(part for pair in named for part in pair)
 
 
-def _turn_request(context_type: str | None, switches: tuple[str, str]) -> "TurnRequest":
+def _turn_request(context_type: str | None, ways: tuple[str, str, str]) -> "TurnRequest":
     from state.channels import WayOut
     from state.request import TurnRequest, decode_request
 
     kind = None if context_type is None else decode_request(os.fsencode(context_type), "--context").strip()
     if kind == "":
         raise InputError("--context is empty: name a kind of conversation, or leave it out")
-    return TurnRequest(origin="terminal", person=_who(), context_type=kind, way_out=WayOut.by(*switches))
+    return TurnRequest(origin="terminal", person=_who(), context_type=kind, way_out=WayOut.by(*ways))
 
 
 def _who() -> str:

@@ -1,0 +1,110 @@
+"""What is said while a question waits: a reply, a correction, a new request, or none of them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from connectors.opening import open_sessions
+from connectors.sessions import Sessions
+from connectors.terminal.slash import COMMANDS as TYPED
+from connectors.turn import Aside, Asked, Finished, Reply, Say, run_turn
+from graph.settings import Settings
+from state.channels import COMMANDS
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+
+WRITES = RoutingContext(allow_write_tools=True)
+WRITE, READ, TEXT = 'Write "hello" to a.txt', "Read the file", "Write to a.txt"
+
+
+@pytest.fixture
+async def sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
+    (root := tmp_path / "root").mkdir()
+    (root / "plan.txt").write_text("The gate opens at seven.")
+    async with open_sessions(Settings(home=tmp_path / "home", root=root)) as opened:
+        yield opened
+
+
+def called(packet: CognitionPacket) -> list[tuple[str, object, str]]:
+    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
+    return [(one.tool_name, one.params.get("path"), one.status.value) for one in calls]
+
+
+async def said(sessions: Sessions, request: str, words: str, *, as_message: bool) -> list[object]:
+    """Ask for something that has a question put, say something to it, and return what comes of it."""
+    asked = [event async for event in run_turn(sessions, Say(request), "s", WRITES)][-1]
+    assert isinstance(asked, Asked)
+    question = str(asked.question["question_id"])
+    turn = Say(words, question_id=question) if as_message else Reply(words, question)
+    return [event async for event in run_turn(sessions, turn, "s", WRITES)]
+
+
+@pytest.mark.parametrize("as_message", [False, True], ids=["reply", "message"])
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        *[
+            (WRITE, words)
+            for words in ("Read plan.txt", "could you please read plan.txt?", "never mind, read plan.txt")
+        ],
+        (READ, "Count the words in plan.txt"),
+    ],
+)
+async def test_a_new_request_is_done_and_the_question_stays(
+    sessions: Sessions, request_: str, words: str, *, as_message: bool
+) -> None:
+    *_, aside, asked = await said(sessions, request_, words, as_message=as_message)
+    assert isinstance(aside, Aside)
+    assert [status for _, _, status in called(aside.packet)] == ["executed"]
+    assert isinstance(asked, Asked)
+    assert asked.question["problem"] == "This still waits, and has not run."
+    assert asked.packet.content.original_prompt == request_
+
+
+@pytest.mark.parametrize(
+    ("request_", "words", "told"),
+    [
+        *[(WRITE, words, "ai.write: `Write text") for words in ("what does it do?", "why?", "are you sure?", "yes?")],
+        *[(WRITE, words, "decides nothing") for words in ("hmm, not sure", "thanks", "yes, write everything")],
+        (WRITE, "go ahead and also read plan.txt", "decides nothing"),
+        *[(WRITE, words, "There is no command") for words in ("/help", "/quit")],
+        (READ, "/help", "There is no command"),
+        (READ, "why do you need that?", "ai.read still waits for `path`"),
+        (TEXT, "/writes on", "There is no command"),
+    ],
+)
+async def test_what_is_no_reply_leaves_the_question_open(
+    sessions: Sessions, request_: str, words: str, told: str
+) -> None:
+    asked = (await said(sessions, request_, words, as_message=False))[-1]
+    assert isinstance(asked, Asked)
+    assert told in asked.question["problem"]
+    assert not [one for one in called(asked.packet) if one[2] == "executed"]
+    if request_ == WRITE:
+        assert called(asked.packet) == [("ai.write", "a.txt", "awaiting_approval")]
+
+
+@pytest.mark.parametrize("words", ["yes but to b.txt", "write it to b.txt instead", "no, to b.txt", "path=b.txt"])
+async def test_a_correction_is_asked_about_again(sessions: Sessions, words: str) -> None:
+    asked = (await said(sessions, WRITE, words, as_message=False))[-1]
+    assert isinstance(asked, Asked)
+    assert called(asked.packet)[-1] == ("ai.write", "b.txt", "awaiting_approval")
+
+
+@pytest.mark.parametrize("words", ["plan.txt", "./plan.txt please", "the one named plan.txt", "read plan.txt"])
+async def test_an_answer_is_taken(sessions: Sessions, words: str) -> None:
+    done = (await said(sessions, READ, words, as_message=True))[-1]
+    assert isinstance(done, Finished)
+    assert "The gate opens at seven" in done.packet.response.candidate
+
+
+@pytest.mark.parametrize("words", ["Read the minutes\nbefore Friday.", "Dear all,\nat ten.\nB."])
+async def test_a_text_that_is_asked_for_may_say_anything(sessions: Sessions, words: str) -> None:
+    asked = (await said(sessions, TEXT, words, as_message=False))[-1]
+    assert isinstance(asked, Asked)
+    assert asked.packet.routing.calls[0].params["content"] == words
+
+
+def test_what_is_typed_in_a_chat_is_nobodys_answer_elsewhere() -> None:
+    assert {one.name for one in TYPED} <= COMMANDS
