@@ -42,8 +42,9 @@ def test_no(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    "yes?|yes and no|yes but not old.log|not yes|no wait, actually yes|ok thanks|thanks|delete it|yes, delete everything"
-    "|yes, delete new.log|absolutely not|1|yeah no|no problem|/help|yes if it is empty|I said yes".split("|"),
+    "yes?|yes and no|yes but not old.log|not yes|no wait, actually yes|ok thanks|thanks|delete it"
+    "|yes, delete everything|yes, delete new.log|absolutely not|1|yeah no|no problem|/help"
+    "|yes if it is empty|I said yes".split("|"),
 )
 def test_what_is_not_plain_decides_nothing(text: str) -> None:
     assert decided(text, ONE) == ""
@@ -98,6 +99,7 @@ def test_a_number_of_one_call_that_is_a_value_of_another_names_neither() -> None
 def test_no_word_says_two_things() -> None:
     from tools.approval.lexicon import HEARD, NO, SKIP, YES
 
-    assert not (YES & NO or YES & SKIP or NO & SKIP)
+    assert not YES & NO
+    assert not SKIP & (YES | NO)
     assert HEARD <= YES
     assert all(verdict_of(word) for words in (YES, NO, SKIP) for word in words if tokens_of(word) == [word])
