@@ -15,7 +15,7 @@ class LiveTools:
 
     hub: McpHub
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return the tools that are there now."""
         return await self.hub.live()
 
@@ -36,7 +36,7 @@ class LiveTools:
 class OfferedTools(LiveTools):
     """The same with the tools that an earlier process stored of servers that are still starting: for lists."""
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return the tools to show."""
         self.hub.tend()
         return await self.hub.offered()
