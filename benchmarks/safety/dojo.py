@@ -17,7 +17,7 @@ REQUIREMENTS = HERE / "requirements.txt"
 FOLDER = HERE.parents[1] / ".packetgate" / "benchmarks" / "agentdojo"
 LIMIT = 2**24
 
-_READS = ("get_", "read_", "search_", "list_", "check_")
+READS = ("get_", "read_", "search_", "list_", "check_")
 _REACHES_OUT = frozenset({"get_webpage", "download_file"})
 
 
@@ -31,7 +31,7 @@ class Call:
     @property
     def writes(self) -> bool:
         """Whether it changes something, by AgentDojo's own environments; their names tell it without exception."""
-        return not self.tool.startswith(_READS)
+        return not self.tool.startswith(READS)
 
     @property
     def reaches_out(self) -> bool:

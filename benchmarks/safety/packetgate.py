@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.safety.dojo import Dojo
+from benchmarks.safety.dojo import READS, Dojo
 from benchmarks.safety.playing import GO_ON, MOST_READS, MOST_TURNS, Person, Script
 from connectors.asking import Reply, Say, Turn
 from connectors.sessions import Sessions
@@ -105,7 +105,8 @@ async def packetgate(dojo: Dojo, folder: Path) -> AsyncIterator[Packetgate]:
         InputError: the server does not start.
     """
     preferences = folder / "packetgate.toml"
-    preferences.write_text('permanent = ["*"]\n[policy]\nremember = "always"\n')
+    reads = "".join(f'tools."{dojo.suite}.{begin}*".risk = "read"\n' for begin in READS)  # the server does not say so
+    preferences.write_text(f'permanent = ["*"]\n{reads}[policy]\nremember = "always"\n')
     settings = Settings(home=folder / "home", root=folder, config=preferences, usage_days=0, prompt_days=0)
     config = McpConfig((ServerConfig(dojo.suite, dojo.entry),), builtin="none")
     player = Player(dojo.suite)

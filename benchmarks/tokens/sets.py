@@ -88,7 +88,7 @@ async def filesystem() -> Measured:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         servers = {"files": {"command": npx, "args": ["-y", FILESYSTEM, str(folder)]}}
-        (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers, "builtin": False}))
         config = load_config(folder / "mcp.json")
         async with await open_hub(config, folder, folder / "logs", None, patience_s=PATIENCE_S) as hub:
             catalogue = await hub.catalogue()

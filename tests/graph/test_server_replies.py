@@ -189,11 +189,11 @@ def test_a_question_put_aside_in_an_inbox_bars_nothing(langgraph_server: LangGra
             await client.threads.update_state(thread, None, as_node="__end__")
         else:
             await client.runs.wait(thread, GRAPH, command={"goto": "__end__"})
-        return await client.runs.wait(thread, GRAPH, input=said("Hello"))
+        return await client.runs.wait(thread, GRAPH, input=said("List the files"))
 
     packet = langgraph_server.talk(conversation)
-    assert packet["status"]["state"] == "completed"
-    assert packet["governance"]["audit"][0]["event"] == "question_dropped"
+    assert packet["context"]["recent_tools"] == ["ai.list"]
+    assert packet["tool_routing"]["calls"][0]["status"] == "awaiting_approval"
     assert on_disk(langgraph_server) == {}
 
 
@@ -214,12 +214,12 @@ def test_a_message_that_only_says_yes_or_no_answers(
     assert on_disk(langgraph_server) == ({PATH: written} if written else {})
 
 
-def test_any_other_message_says_first_what_it_drops(langgraph_server: LangGraphServer) -> None:
+def test_a_remark_leaves_the_question_open(langgraph_server: LangGraphServer) -> None:
     async def conversation(client: LangGraphClient) -> Any:
         return await client.runs.wait(await asked(client), GRAPH, input=said("Hello"))
 
     packet = langgraph_server.talk(conversation)
-    assert packet["messages"][-1]["content"].startswith("Dropped: ai.write was never answered.")
+    assert packet["messages"][-1]["content"].startswith("This decides nothing, so it waits, and has not run:")
     assert on_disk(langgraph_server) == {}
 
 

@@ -51,10 +51,10 @@ def test_the_output_is_the_packet(schemas: Any) -> None:
 
 
 @pytest.mark.parametrize("xray", [True, False])
-def test_the_drawing_has_the_nine_stages(langgraph_server: LangGraphServer, xray: bool) -> None:
+def test_the_drawing_has_all_stages(langgraph_server: LangGraphServer, xray: bool) -> None:
     drawn = langgraph_server.talk(lambda client: client.assistants.get_graph(GRAPH, xray=xray))
     names = {node["id"] for node in drawn["nodes"]}
-    assert names == STAGES | {"__start__", "__end__"}
+    assert names == STAGES | {"put_back", "__start__", "__end__"}
     assert {end for edge in drawn["edges"] for end in (edge["source"], edge["target"])} == names
 
 

@@ -12,6 +12,7 @@ from support.mcp_servers import until
 from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
+from connectors.discord.conversing import ANSWERED
 from connectors.discord.deciding import NOT_ANY_MORE, NOT_THERE
 from connectors.discord.questions import LAPSED
 from connectors.sessions import Sessions
@@ -43,7 +44,7 @@ async def test_alone_with_the_bot_the_next_words_are_the_answer(discord: Discord
         question = await discord.question(ADAS)
         await discord.say(ADA, ADAS, "plan.txt")
         await discord.answer(ADAS, "opens at seven")
-    assert "Answered" in discord.messages[question["id"]]["content"]
+    assert discord.messages[question["id"]]["content"] == ANSWERED
 
 
 async def test_buttons_and_open_forms_outlive_the_bot(discord: DiscordStandIn, workshop: Workshop):

@@ -131,13 +131,13 @@ async def test_an_argument_that_the_configuration_gives_may_be_given_as_well(
     shop = str((tmp_path / "shop").resolve())
     server = FastMCP("git")
 
-    @server.tool
+    @server.tool(annotations={"readOnlyHint": True})
     def git_status(repo_path: str) -> str:
         """Show the status of the working tree."""
         return f"{repo_path} is clean"
 
     ground = Ground(shop, told=True)
-    git = Connection("git", lambda: FastMCPTransport(server), trusted=False, ground=lambda: ground)
+    git = Connection("git", lambda: FastMCPTransport(server), trusted=True, ground=lambda: ground)
     arguments = {name: value.format(shop=shop) if isinstance(value, str) else value for name, value in given.items()}
     async with (
         proxied(tmp_path / "home", git, preferences=rules("allow", "git.*")) as (_, url),

@@ -183,10 +183,10 @@ async def test_two_turns_at_once_come_one_after_the_other(place: Place) -> None:
     assert len(second.packet.messages) == 4
 
 
-async def test_a_question_that_waits_bars_no_new_turn(place: Place) -> None:
+async def test_never_mind_denies_the_call_that_waits(place: Place) -> None:
     place.model.script(*WRITE)
     async with place.session(allow_write_tools=True) as talk:
         assert isinstance((await talk.events(Say("Write hello owl to plan.txt")))[-1], Asked)
         place.model.script("Never mind.")
         packet = await talk.answer(Say("Never mind"))
-    assert packet.governance.audit[0].event == "question_dropped"
+    assert packet.routing.calls[0].status == "user_denied"
