@@ -23,6 +23,8 @@ FileOf = Callable[[str, str], Path | None]
 """Returns the file of what a session keeps under a handle."""
 _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock)
 _OURS = "packetgate/"
+FORM = "fastmcp"
+"""In a result's `_meta`: how FastMCP's client is to unwrap the tool's own structured content."""
 AGE = "packetgate/age-s"
 """In a result's `_meta`: how many seconds ago it was read, where it comes from the cache."""
 MOST_EVENT_BYTES = 1_000_000
@@ -121,10 +123,11 @@ def direct(
 def by_meta_tool(packet: CognitionPacket, file_of: FileOf, most: int | None) -> ToolResult:
     """Return what a call by a meta-tool came to, in the form of its output schema. Blocking."""
     told, content = outcome_of(packet, file_of, most)
+    meta = _meta(told, packet.routing.calls[0]) or {}
     return ToolResult(
         content=content,
         structured_content=told.model_dump(),
-        meta=_meta(told, packet.routing.calls[0]),
+        meta={key: value for key, value in meta.items() if key != FORM} or None,
         is_error=told.status != "executed",
     )
 
