@@ -127,6 +127,10 @@ class PaletteEntry(Section):
     score: float = 0.0
     """Rank score against the request; higher is better, 0 when not ranked."""
 
+    def by_name(self) -> "PaletteEntry":
+        """Return the entry as shown by its name alone."""
+        return self._changed(shown="name")
+
 
 class LedgerEntry(Section):
     """One line of the session's memory of results: what was called, and how it ended."""

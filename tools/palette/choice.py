@@ -50,9 +50,7 @@ def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
         return chosen
     names = {entry.tool_name for entry in chosen.entries}
     unlearned = _choose(replace(wanted, learned=None), catalogue)
-    missing = [
-        entry.model_copy(update={"shown": "name"}) for entry in unlearned.entries if entry.tool_name not in names
-    ]
+    missing = [entry.by_name() for entry in unlearned.entries if entry.tool_name not in names]
     more = sum(tokens_of(wanted.text(catalogue[entry.tool_name], "name"), wanted.tokens) for entry in missing)
     return replace(
         chosen,

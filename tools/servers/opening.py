@@ -104,7 +104,7 @@ class BuiltinServer(Server):
         except (ToolFailure, ValidationError) as error:
             answer, is_error = Answer(str(error)), True
         keep = self._kept.keep if self._kept and not self._tools[tool].reads_on else None
-        return await to_result_aside(*answer, ms_since(started), is_error=is_error, keep=keep)
+        return await to_result_aside(*answer, ms_since(started), is_error=is_error, complete=True, keep=keep)
 
 
 def builtin_servers(

@@ -26,6 +26,7 @@ def to_result(
     execution_time_ms: float,
     *,
     is_error: bool = False,
+    complete: bool = False,
     cut: bool = False,
     keep: Keep | None = None,
     attachments: tuple[ResultAttachment, ...] = (),
@@ -35,19 +36,29 @@ def to_result(
 ) -> ToolResult:
     """Return an answer as a result; an error answer becomes a failed one that carries the text as its error.
 
-    `keep` takes a text that is longer than what is shown at once, and returns the name to read on by. Blocking where
-    the text is long.
+    Args:
+        complete: Whether the text says all that the structured content does, in words for people.
+        keep: Takes a text that is longer than what is shown at once, and returns the name to read on by.
+
+    Blocking where the text is long.
     """
     said, structured = redacted(text[:MAX_KEPT_CHARS]), redacted_data(structured)
-    text = said if says(said, structured) else "\n".join(filter(None, [said, json_of(structured)]))
+    text = said if complete or says(said, structured) else "\n".join(filter(None, [said, json_of(structured)]))
     content, same, wrapped = _storable(structured), _is_same(said, structured), _wrapped(said, structured)
     length = len(text)
     handle = keep(text) if keep and length > SHOWN_CHARS and not is_error else ""
     if length > MAX_OUTPUT_CHARS:
         cut = True
         text = f"{text[:MAX_OUTPUT_CHARS]}\n[cut here: {length:,} characters in all{reading_on(handle)}]"
-    result = ToolResult(
+    own = text.strip()
+    foreign = (None if own else "") if is_error else said if text != said and content else None
+    return ToolResult(
         success=not is_error,
+        output="" if is_error else text,
+        error=own or "the tool reported an error without saying which" if is_error else None,
+        said=foreign,
+        handle=handle,
+        lasts_s=None if is_error else lasts_s,
         structured=None if same else content,
         restated=content if same and not wrapped else None,
         wrapped_as=wrapped,
@@ -57,11 +68,6 @@ def to_result(
         parts=_small(redacted_data([*parts])) or (),
         meta=_storable(redacted_data(meta)),
     )
-    if is_error:
-        words = text.strip() or "the tool reported an error without saying which"
-        return result.model_copy(update={"error": words, "said": None if text.strip() else ""})
-    fields = {"output": text, "handle": handle, "lasts_s": lasts_s}
-    return result.model_copy(update=fields if text == said or not content else {**fields, "said": said})
 
 
 async def to_result_aside(text: str, *answer: Any, **how: Any) -> ToolResult:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.hostile_server import SECRET, UNFIT, entry
 from support.mcp_servers import until
+from support.vouching import worded
 
 from state.errors import LostCallError, ServerError
 from tools.servers.answers import MAX_PARTS
@@ -98,7 +99,7 @@ async def test_a_log_keeps_the_newest_and_stays_small_while_the_server_runs(tmp_
 
 async def test_turns_use_the_last_known_list_while_a_new_one_is_fetched(tmp_path: Path):
     connection = configured(ServerConfig("slow", entry("hesitating")), tmp_path)
-    async with McpHub([connection], patience_s=60.0) as hub:
+    async with McpHub([connection], patience_s=60.0, preferences=worded()) as hub:
         before = await hub.catalogue()
         await hub.call("slow.get_more", {})
         await until(lambda: connection.stale)
