@@ -59,6 +59,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_commands_are_there_with_their_options(page: Path) -> None:
     for _, *words in commands_of(page, "packetgate"):
         name, *rest = words or ["ask"]
+        name = "ask" if " " in name else name
         assert name in COMMANDS, words
         given = {word.partition("=")[0] for word in rest if word.startswith("-") and word.strip("-")}
         assert given <= OPTIONS[name], words
