@@ -13,7 +13,7 @@ READ_A = call("notebook.read_note", name="a")
     [
         ("It says apples.<tool_call>{}</tool_call>", "It says apples.", 1),
         ("<think>Secret plan</think>Apples.", "Apples.", 1),
-        ("Apples.\n```tool_code\nread()\n```", "Apples.", 1),
+        ("Apples.\n```tool_code\nread()\n```", "Apples.\n```tool_code\nread()\n```", 0),
         ("<think>a</think>Apples<think>b</think>.<|python_tag|>x", "Apples.", 3),
         ("It says apples.", "It says apples.", 0),
     ],

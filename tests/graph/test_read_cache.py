@@ -18,6 +18,7 @@ from support.notebook import Notebook
 from support.pictures import png
 from support.scripted_deciders import ScriptedSelector, call, none, scripted
 from support.tide_server import Tide
+from support.vouching import worded
 
 from connectors.turn import Asked, Finished, Reply, Say
 from graph.building import build_graph
@@ -103,7 +104,7 @@ async def talk_over(
     *servers: Server, journal: Journal | None = None, tools: dict[str, Any] | None = None, **policy: Any
 ) -> AsyncIterator[Talk]:
     journal, store = journal or MemoryJournal(), InMemoryStore()
-    preferences = Preferences.model_validate({"tools": tools or {}, "policy": policy})
+    preferences = worded(Preferences.model_validate({"tools": tools or {}, "policy": policy}))
     async with McpHub(servers, preferences=preferences) as hub:
         deciders = scripted()
         saver = InMemorySaver(serde=PacketSerializer())

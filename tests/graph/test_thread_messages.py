@@ -37,8 +37,8 @@ def are_valid(messages: Sequence[AnyMessage]) -> bool:
     return len({*ids}) == len(ids) and all(len(str(one)) <= 40 for one in ids)
 
 
-def kinds(packet: CognitionPacket) -> list[str]:
-    return ["call" if getattr(one, "tool_calls", None) else one.type for one in packet.messages]
+def kinds(messages: Sequence[AnyMessage]) -> list[str]:
+    return ["call" if getattr(one, "tool_calls", None) else one.type for one in messages]
 
 
 def closings(packet: CognitionPacket) -> list[str]:
@@ -61,7 +61,10 @@ async def second_turn(talk: Session) -> CognitionPacket:
             {"decisions": [{"type": "reject", "message": "not there"}]},
             "The user denied it; it did not run. The user said: not there",
         ),
-        ({"decisions": [{"type": "respond", "message": "Hello"}]}, "It did not run. The user said: Hello"),
+        (
+            {"decisions": [{"type": "respond", "message": "no, not there"}]},
+            "The user denied it; it did not run. The user said: no, not there",
+        ),
         ("skip", "It did not run."),
     ],
     ids=str,
@@ -75,7 +78,7 @@ async def test_the_second_turn_of_a_thread(notebook: Notebook, reply: Any, close
         assert (wants["name"], wants["args"]) == ("notebook.write_note", {"name": "a", "text": "avocado"})
         assert [one.type for one in asks.history] == ["human", "ai"], "what prompts show of earlier turns"
         packet = await talk.reply(reply)
-    assert kinds(packet) == ["human", "ai", "human", "call", "tool", "ai"]
+    assert kinds(packet.messages) == ["human", "ai", "human", "call", "tool", "ai"]
     assert are_valid(packet.messages)
     assert closings(packet) == [closed]
     assert [one.type for one in packet.conversation] == ["human", "ai", "human", "ai"], "what was said, without calls"
@@ -96,7 +99,7 @@ async def test_each_of_two_calls_is_closed(notebook: Notebook) -> None:
     async with session(scripted(BOTH), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
         packet = await talk.reply({"decisions": [{"type": "approve"}, {"type": "reject"}]})
-    assert kinds(packet) == ["human", "call", "tool", "tool", "ai"]
+    assert kinds(packet.messages) == ["human", "call", "tool", "tool", "ai"]
     assert are_valid(packet.messages)
     assert closings(packet) == [RAN, "The user denied it; it did not run."]
 
@@ -107,14 +110,22 @@ async def test_what_cannot_be_read_is_asked_again_in_a_message_that_says_why(not
         again = (await talk.ask_again([{"type": "perhaps"}])).packet
         assert "perhaps" in again.messages[-1].text
         packet = await talk.reply("yes")
-    assert kinds(packet) == ["human", "call", "tool", "call", "tool", "ai"]
+    assert kinds(packet.messages) == ["human", "call", "tool", "call", "tool", "ai"]
     assert are_valid(packet.messages)
     assert closings(packet)[-1] == RAN
 
 
-@pytest.mark.parametrize(("words", "closed"), [("yes", RAN), ("Read a", "It was not answered, and has not run.")])
+@pytest.mark.parametrize(
+    ("words", "closed", "then"),
+    [
+        ("yes", RAN, ["ai"]),
+        ("Hello", "It waits for the user's decision.", ["call"]),
+        ("Read the note a", "It waits for the user's decision.", ["ai", "call"]),
+        ("Read a", "It did not run. The user said: Read a", ["ai"]),
+    ],
+)
 async def test_a_message_on_a_waiting_thread_comes_after_the_closed_call(
-    notebook: Notebook, words: str, closed: str
+    notebook: Notebook, words: str, closed: str, then: list[str]
 ) -> None:
     """A front end may close the call itself, saying that it was made."""
     async with session(scripted(WRITE, READ), notebook, allow_write_tools=True) as talk:
@@ -123,7 +134,7 @@ async def test_a_message_on_a_waiting_thread_comes_after_the_closed_call(
         claims = ToolMessage("Successfully handled tool call.", tool_call_id=wants["id"])
         out = await talk.graph.ainvoke({"messages": [claims, HumanMessage(words)]}, talk.config, context=talk.context)
     messages = out["messages"]
-    assert [one.type for one in messages] == ["human", "ai", "tool", "human", "ai"]
+    assert kinds(messages) == ["human", "call", "tool", "human", *then]
     assert are_valid(messages)
     assert messages[2].text == closed
 
@@ -143,9 +154,9 @@ async def test_a_thread_of_an_earlier_version_that_waits_is_answered(notebook: N
         await talk.graph.aupdate_state(talk.config, {"messages": [gone]}, as_node="review_selection")
         await talk.graph.ainvoke(None, talk.config, context=talk.context)
         packet = (await talk.events(Reply("yes")))[-1].packet  # type: ignore[union-attr]
-        assert kinds(packet) == ["human", "ai"]
+        assert kinds(packet.messages) == ["human", "ai"]
         asked = (await talk.events(Say(ASK)))[-1].packet  # type: ignore[union-attr]
-    assert kinds(asked) == ["human", "ai", "human", "call"]
+    assert kinds(asked.messages) == ["human", "ai", "human", "call"]
 
 
 async def test_a_fork_that_asks_again_has_a_valid_thread(notebook: Notebook) -> None:
