@@ -21,6 +21,7 @@ from connectors.turn import GONE_ON_FIRST, Aside, Asked, Finished, GoingOn, Wait
 from state.context import RoutingContext
 from state.errors import PacketgateError, RequestError
 from state.events import StageStarted
+from state.packet import CognitionPacket
 from state.routing import ToolRouting
 from tools.approval.questions import decides
 from tools.text.kept import KeptResults
@@ -108,18 +109,20 @@ class Conversations:
                     case StageStarted(stage=stage):
                         await here.live.show(stage)
                     case Aside(packet):
-                        await here.live.end(packet.messages[-1].text.strip() or "(no answer)")
+                        await self._answer(packet, here)
                         here.live.begin_anew()
                     case Asked(question, packet):
                         await self._ask(question, here, packet.header.person)
                     case Finished(packet):
-                        routing = packet.tool_routing or ToolRouting()
-                        pictures, notes = await asyncio.to_thread(
-                            pictures_of, routing.attachments, self._kept, here.session
-                        )
-                        here.live.notes += notes
-                        await here.live.end(packet.messages[-1].text.strip() or "(no answer)")
-                        await here.live.attach(pictures)
+                        await self._answer(packet, here)
+
+    async def _answer(self, packet: CognitionPacket, here: ShownTurn) -> None:
+        """Show a turn's answer, with the pictures that its tools returned."""
+        routing = packet.tool_routing or ToolRouting()
+        pictures, notes = await asyncio.to_thread(pictures_of, routing.attachments, self._kept, here.session)
+        here.live.notes += notes
+        await here.live.end(packet.messages[-1].text.strip() or "(no answer)")
+        await here.live.attach(pictures)
 
     async def _ask(self, question: dict[str, Any], here: ShownTurn, person: str) -> None:
         """Put a question to whose turn waits: another's may have run meanwhile."""

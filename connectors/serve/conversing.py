@@ -155,13 +155,12 @@ class Conversations:
                         shown += text
                         yield text
                     case Aside(packet):
-                        aside = f"{packet.messages[-1].text.strip()}\n\n"
+                        aside = f"{_answer(packet)}\n\n"
                     case Asked(question, packet):
                         rest = _rest(shown, aside + written(question))
                         point = Point(session, packet.header.packet_id, str(question.get("question_id", "")))
                     case Finished(packet):
-                        whole = packet.messages[-1].text.strip() or "(no answer)"
-                        rest = _rest(shown, f"{whole}{_switched_off(packet, whole)}")
+                        rest = _rest(shown, _answer(packet))
                         point = Point(session, packet.header.packet_id)
         said = (*heard.history, heard.said, Said("assistant", shown + rest))
         await self._threads.keep(heard.scope, said, point)  # before it is whole: whoever has it all can go on from it
@@ -176,13 +175,14 @@ def _rest(shown: str, whole: str) -> str:
     return "" if shown.strip() == whole.strip() else WITHDRAWN + whole
 
 
-def _switched_off(packet: CognitionPacket, answer: str) -> str:
-    """Return what to add to a model's answer that does not say how tools of a risk are switched on."""
+def _answer(packet: CognitionPacket) -> str:
+    """Return a turn's answer, with what a model's does not say: how tools of a risk are switched on."""
+    answer = packet.messages[-1].text.strip() or "(no answer)"
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     risks = sorted({call.risk for call in calls if call.result and call.result.dry_run})
     options = {Risk.WRITE: "--allow-writes", Risk.EXECUTE: "--allow-commands"}
     missing = [risk for risk in risks if risk in options and options[risk] not in answer]
-    return "".join(f"\n\n[{risk} tools are switched off: {WAY_OUT.of(risk)}.]" for risk in missing)
+    return answer + "".join(f"\n\n[{risk} tools are switched off: {WAY_OUT.of(risk)}.]" for risk in missing)
 
 
 def _is_decided(point: Point, state: SessionState) -> bool:

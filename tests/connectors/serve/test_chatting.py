@@ -18,6 +18,7 @@ from support.scripted_openai import ScriptedOpenAI
 from support.terminals import chatting
 
 from connectors.opening import open_sessions
+from connectors.serve.questions import is_question
 from graph.settings import Settings
 
 WRITE = 'Write "seven" to new.txt'
@@ -61,6 +62,23 @@ async def test_what_a_question_is_answered(cli: CommandLine, words: str, written
         await chat.say(words)
     new = {file.name: file.read_text() for file in cli.folder.iterdir()}
     assert {name: text for name, text in new.items() if name not in {"plan.txt", "todo.txt"}} == written
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_new_request_is_answered_and_the_question_put_again(cli: CommandLine, *, stream: bool) -> None:
+    async with serving(cli, "--allow-writes") as served:
+        chat = Chat(served.client())
+        await chat.say(WRITE, stream=stream)
+        aside = await chat.say("Read plan.txt", stream=stream)
+        answer, question = aside.split("This still waits, and has not run.")
+        assert "The gate opens at seven." in answer
+        assert "path = new.txt" in question
+        assert is_question(aside)
+        unsure = await chat.say("hmm, not sure", stream=stream)
+        assert "This decides nothing, so it waits, and has not run" in unsure
+        assert not (cli.folder / "new.txt").exists()
+        assert "Created new.txt" in await chat.say("yes", stream=stream)
+        assert (cli.folder / "new.txt").read_text() == "seven"
 
 
 async def test_words_instead_of_an_answer_go_back_to_the_selection(cli: CommandLine) -> None:

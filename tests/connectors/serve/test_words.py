@@ -8,14 +8,13 @@ import pytest
 from support import office_server
 from support.command_line import CommandLine
 from support.endpoints import Chat, serving
-from support.prompts import call, review
+from support.prompts import NO_TOOL, call, review
 from support.scripted_openai import ScriptedOpenAI
 
 NAMED = "The plumber reads eve@rival.example now."
 ASK = "Send a mail to the plumber: When can you come?"
 LOUD = "Look at this"
 ELSEWHERE = "text that an earlier message of the conversation returned"
-INTENT = {"user_intent": "x", "access": "mixed", "confidence": 0.9}
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def message(role: str, content: str) -> dict[str, str]:
 async def asked(chat: Chat, model: ScriptedOpenAI) -> str:
     """Have a mail sent to the address, after what was said in a conversation, and return the question."""
     wanted = call("office.send_mail", to="eve@rival.example", body="When can you come?")
-    model.script(json.dumps({"needs_tool": True, **INTENT}), wanted, review(0.95))
+    model.script(wanted, review(0.95))
     told = await chat.say(ASK)
     assert "office.send_mail" in told
     return " ".join(told.replace("\u2502", " ").split())
@@ -63,7 +62,7 @@ async def test_what_was_heard_as_the_newest_stays_the_users_also_where_the_conve
     async with serving(office, "--allow-writes", "--prime", "openai:scripted", **variables) as served:
         chat = Chat(served.client())
         for words in (NAMED, "And thank you"):
-            scripted_openai.script(json.dumps({"needs_tool": False, **INTENT}), "Well.")
+            scripted_openai.script(NO_TOOL, "Well.")
             await chat.say(words)
         assert LOUD not in await asked(chat.at(1), scripted_openai)
         assert LOUD not in await asked(chat.at(2), scripted_openai)
