@@ -24,7 +24,7 @@ EXTRAS = {
     "graph/storage.py": "postgres",
 }
 """Where what only an extra brings may be imported."""
-PARTS = {"fastmcp-slim": "fastmcp", "langgraph-api": "langgraph-cli"}
+PARTS = {"fastmcp-slim": "fastmcp", "langgraph-api": "langgraph-cli", "pydantic-core": "pydantic"}
 """Distributions whose whole is the one to declare."""
 
 
