@@ -21,6 +21,7 @@ def hears(child: Terminal, request: str, *answer: str) -> None:
 def test_a_user_sees_what_came_from_the_cache_and_may_have_it_read_anew(cli: CommandLine) -> None:
     entry = {"command": sys.executable, "args": [tide_server.__file__]}
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"tide": entry}}))
+    (cli.folder / "packetgate.toml").write_text('[tools."tide.read_level"]\nrisk = "read"\n')
     with chatting(cli) as child:
         hears(child, ASK, "read number 1")
         hears(child, ASK, "executed from the cache", "read number 1", "[tide.read_level: from the cache, as read")

@@ -40,8 +40,9 @@ def config(installed: None, cli: CommandLine) -> Path:
         "files": {
             "command": require("npx"),
             "args": ["-y", "@modelcontextprotocol/server-filesystem", str(cli.folder)],
+            "trusted": True,
         },
-        "time": {"command": require("uvx"), "args": ["mcp-server-time"]},
+        "time": {"command": require("uvx"), "args": ["mcp-server-time"], "trusted": True},
         "gone": {"command": "no-such-program"},
         "mute": {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]},
     }
