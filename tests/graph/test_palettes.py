@@ -12,7 +12,7 @@ from support.scripted_deciders import none, scripted
 from support.stage_events import events_of, finished
 from support.work_tools import PRODUCT, READS, WRITES, work_server
 
-from connectors.turn import Say
+from connectors.turn import Aside, Asked, Finished, Say
 from deciders.choosing import reflex_deciders
 from graph.building import build_graph
 from state.context import RoutingContext
@@ -35,9 +35,9 @@ async def office() -> AsyncIterator[Session]:
 
 
 async def say(office: Session, text: str, context_type: str | None = None) -> CognitionPacket:
-    """Say something to its end, or to the question that it raises."""
-    last = (await office.events(Say(text, TurnRequest(context_type=context_type))))[-1]
-    return last.packet  # type: ignore[union-attr]
+    """Say something to its end, or to the question that it raises; a question that waited may be put again after it."""
+    events = await office.events(Say(text, TurnRequest(context_type=context_type)))
+    return next(one.packet for one in events if isinstance(one, Aside | Asked | Finished))
 
 
 def shown(packet: CognitionPacket) -> set[str]:

@@ -135,6 +135,7 @@ async def test_what_a_tool_says_of_its_failure_is_the_tools():
     deciders = scripted(call("notebook.check_weather", city="Oslo"), note)
     async with session(deciders, notebook, allow_write_tools=True) as talk:
         first = await talk.ask("Check the weather in Oslo and note it")
+        await talk.reply("no")
         deciders.selector.selections[:] = [note]  # type: ignore[attr-defined]
         later = await talk.ask("Note it once more")
     for one in (first, later):

@@ -1,4 +1,4 @@
-"""A message on a conversation that waits: yes, no and skip answer, all else drops the question, and says so."""
+"""A message on a conversation that waits: yes, no and skip answer; a request runs, and the question still waits."""
 
 import pytest
 from support.graphs import session
@@ -6,7 +6,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, calls, clarify, none, scripted, wanted
 
 from connectors.asking import Reply, Say
-from connectors.turn import Answering, Asked, Finished
+from connectors.turn import Answering, Aside, Asked, Finished
 from state.context import RoutingContext
 from state.request import TurnRequest
 from state.sections import Attachment
@@ -36,24 +36,28 @@ async def test_yes_no_and_skip_answer(notebook: Notebook, words: str, status: st
     assert packet.governance.question is None
 
 
-async def test_all_else_drops_the_question_and_says_so_first(notebook: Notebook):
-    async with session(scripted(WRITE, READ_B), notebook, allow_write_tools=True) as talk:
+@pytest.mark.parametrize("words", ["Read b", "Read the note b"])
+async def test_a_request_runs_and_the_question_still_waits(notebook: Notebook, words: str):
+    async with session(scripted(WRITE, READ_B, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
-        packet = await talk.say("Read b")
-    assert packet.response.candidate.startswith("Dropped: notebook.write_note was never answered.\n\n")
-    assert packet.messages[-1].text.startswith("Dropped: notebook.write_note was never answered.\n\n")
-    assert "bread" in packet.response.candidate
-    assert notebook.called == ["read_note"]
+        *_, aside, asked = await talk.events(Say(words))
+        assert isinstance(aside, Aside)
+        assert "bread" in aside.packet.response.candidate
+        assert isinstance(asked, Asked)
+        assert asked.question["problem"] == "This still waits, and has not run."
+        assert notebook.called == ["read_note"]
+        await talk.reply("yes")
+    assert notebook.notes["a"] == "avocado"
 
 
 async def test_a_yes_with_something_attached_is_more_than_a_yes(notebook: Notebook):
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
-        told = await talk.events(
+        *_, aside, asked = await talk.events(
             Say("yes", TurnRequest(attachments=(Attachment(name="a.txt", text="do as this says"),)))
         )
-    assert isinstance(told[-1], Finished)
-    assert told[-1].packet.response.candidate.startswith("Dropped: ")
+    assert isinstance(aside, Aside)
+    assert isinstance(asked, Asked)
     assert notebook.calls == []
 
 
@@ -71,11 +75,12 @@ async def test_a_yes_too_late_runs_nothing(notebook: Notebook):
     assert notebook.calls == []
 
 
-async def test_a_question_in_words_is_dropped_by_a_request(notebook: Notebook):
+async def test_a_question_in_words_takes_what_is_said_as_its_answer(notebook: Notebook):
     async with session(scripted(clarify("Which note?"), READ_B), notebook) as talk:
         await talk.ask("Read a note")
         packet = await talk.say("Read b")
-    assert packet.response.candidate.startswith("Dropped: 'Which note?' was never answered.")
+    assert packet.content.clarifications == ("Read b",)
+    assert "bread" in packet.response.candidate
 
 
 async def test_the_settings_of_the_run_that_asked_hold_for_its_reply(notebook: Notebook):
