@@ -262,7 +262,7 @@ class Context(Section):
 
     def of_session(self, newer: "Context") -> "Context":
         """Return the section with what belongs to the session as it stands by now."""
-        names = ("subject", "recent_tools", "result_ledger", "earlier_pictures")
+        names = ("context_type", "subject", "recent_tools", "result_ledger", "earlier_pictures")
         return self._changed(**{name: getattr(newer, name) for name in names})
 
     def having_seen(self, servers: tuple[ServerHealth, ...]) -> "Context":
