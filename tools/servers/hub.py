@@ -249,7 +249,7 @@ class McpHub:
         starting = pending.keys() - ready
         if starting and hurried:
             await asyncio.wait([pending[name] for name in starting], timeout=min(SOON_S, longest_s))
-            hurried = any(one.state == "ready" for one in self._connections.values())
+            hurried = any(one.state == "ready" for one in self._offered().values())
         for names, limit_s in (
             (set() if hurried else starting, longest_s),
             (ready, min(longest_s, REFRESH_PATIENCE_S)),
