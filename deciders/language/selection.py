@@ -137,7 +137,7 @@ async def select_by_model(
         palette = packet.context.palette_names
         checked[:] = [checked_call(one.tool, one.params, palette, catalogue, one.written) for one in calls]
         sound = [call for call in checked if not call.misses]
-        found = [problem for call in sound for problem in (*call.problems, *_unfilled(call, catalogue, evidence))]
+        found = [problem for call in sound for problem in call.problems or _unfilled(call, catalogue, evidence)]
         corrections.extend(found)
         return " ".join(correction.message for correction in found) or None
 

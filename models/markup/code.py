@@ -59,6 +59,7 @@ class CodeFilter:
             elif end := self._end_of_code(text, ticks, last=last):
                 yield from self.marks.skip_code(text[at:end])
                 yield Code(text[at:end])
+                self._begins_line = text[end - 1] == "\n"
             elif last or "\n" in text[at:]:
                 end = ticks.end()
                 yield from self.marks.feed(ticks[0])

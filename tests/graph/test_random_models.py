@@ -24,6 +24,7 @@ from state.packet import CognitionPacket
 from state.routing import Risk
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.toolbox import Toolbox
+from tools.checks.dialects import normalised
 from tools.checks.validation import check_params
 from tools.servers.connection import Connection
 from tools.spec.tool_spec import ToolSpec
@@ -124,7 +125,8 @@ async def test_nothing_runs_that_was_not_approved(
 def judged(packet: CognitionPacket, tools: list[ToolSpec], ran: Ran) -> Iterator[str]:
     """Check one turn, and yield what is to be counted."""
     yield "turns"
-    known = {f"any.{tool.upstream_name}": tool for tool in tools}
+    read = ((tool, normalised(tool.input_schema)[0]) for tool in tools)
+    known = {f"any.{tool.upstream_name}": replace(tool, input_schema=schema) for tool, schema in read}
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     allowed = []
     for call in calls:

@@ -26,6 +26,8 @@ MARK = re.compile(
     r"<\|[^<\[|>\n]*(tool|python_tag|eom_id)[^<\[|>\n]*\|>|\[/?TOOL_CALLS\]|```tool",
     re.IGNORECASE,
 )
+MENTION = re.compile(rf"""(?<=[\s("'*])(?:{MARK.pattern})[^<]*(?=[ \t.,;:!?)"'*])""", re.IGNORECASE)
+"""A mark that a sentence may speak of: such a one stays."""
 
 
 def shown(markup: MarkupFilter, *pieces: str) -> list[str]:
@@ -71,7 +73,7 @@ def test_any_mixture_in_any_pieces():
         at_once = shown(whole, text)[-1]
         in_pieces = shown(split, *(text[a:b] for a, b in pairwise([0, *cuts, len(text)])))[-1]
         assert (in_pieces, split.text, split.violations) == (at_once, whole.text, whole.violations), text
-        assert "`" in at_once or not MARK.search(at_once), text
+        assert "`" in at_once or not MARK.search(MENTION.sub("", at_once)), text
 
 
 @pytest.mark.parametrize(
