@@ -27,12 +27,16 @@ from connectors.serve.background_words import (
     JSON_WORD,
     LABEL,
     LAST_FENCE,
+    ONLY_THING,
+    OPEN_END,
     OPEN_LABEL,
     OPEN_TAG,
     ORDER,
     OTHER_TAG,
     PLACE,
+    QUOTATION,
     QUOTED,
+    SECTION,
     SENTENCE_END,
     STRICT,
     STRICT_OR_SHORT,
@@ -74,12 +78,16 @@ def background_prompt(asked: ModelRequest) -> Background | None:
         return Background(last, _as_text(spoken)) if TASK.search(last) else None
     if FILL_IN.match(words) or (HOLE.search(words) and (OPEN_TAG.search(words) or TASK.search(f"{system}\n{outside}"))):
         return Background(f"{system}\n{outside}", "")
-    if quote and (_is_task(outside) or (JSON.search(system) and not _is_order(outside))):
-        return Background(f"{system}\n{outside}", quoted)
+    if len(spoken) == 1 and not asked.offers_tools and (form := CALL_FORM.search(system)):
+        return Background(f"{{{form[0]}", words)
+    about = f"{system}\n{outside}"
+    is_talk = bool(ABOUT.search(about) and STRICT.search(about) and _is_conversation(words)) and not asked.offers_tools
+    if quote and (_is_task(outside) or ((JSON.search(system) or is_talk) and not _is_order(outside))):
+        return Background(about, quoted)
     if asked.offers_tools:
         return None
-    if len(spoken) == 1 and CALL_FORM.search(system):
-        return Background(system, words)
+    if len(spoken) == 1 and (template := _template(words)):
+        return template
     if len(spoken) == 1:
         for instruction, rest in _parts(words):
             if (
@@ -89,21 +97,41 @@ def background_prompt(asked: ModelRequest) -> Background | None:
                 and _is_task(instruction)
             ):
                 return Background(f"{system}\n{instruction}", rest)
-    if len(after) == len(spoken) and _is_for_tasks(system):
-        return Background(system, quoted if quote else words)
+    if _is_for_tasks(system, quotes_all=quote is not None and not outside.strip()):
+        return Background(system, quoted if quote else words if len(after) == len(spoken) else _as_text(spoken))
     is_after_conversation = len(spoken) > len(after) and len(words) <= ORDER_CHARS
-    if is_after_conversation and THIS.search(words) and STRICT.search(words) and _is_task(words):
+    has_task = TASK.search(words) or JSON.search(words)
+    if is_after_conversation and THIS.search(words) and has_task and _is_formal(words) and not _is_order(words):
         return Background(words, _as_text(spoken[: -len(after)]))
     return None
 
 
-def _is_for_tasks(system: str) -> bool:
-    """Whether a system prompt begins by saying that writing about a conversation is all that it is for."""
+def _is_for_tasks(system: str, *, quotes_all: bool) -> bool:
+    """Whether a system prompt begins by saying that writing about a conversation is all that it is for.
+
+    With `quotes_all` the user's message is a conversation and nothing else.
+    """
     sentences = [one for one in SENTENCE_END.split(_without_blocks(system)[:HEAD_CHARS]) if one.strip()][
         :HEAD_SENTENCES
     ]
     wanted = [*sentences, " ".join(sentences)] if JSON_WORD.search(system) else sentences
-    return any(TASK.search(one) and ABOUT.search(one) for one in wanted) and FORM.search(system) is not None
+    is_task = any(TASK.search(one) and ABOUT.search(one) for one in wanted)
+    return (is_task and (quotes_all or FORM.search(system) is not None)) or ONLY_THING.search(system) is not None
+
+
+def _is_formal(words: str) -> bool:
+    """Whether words say how to answer, as a person who asks in a sentence does not: by rules, at length, or a label."""
+    words = words.strip()
+    return bool(STRICT.search(words) or SENTENCE_END.search(words) or words.endswith(":"))
+
+
+def _template(words: str) -> Background | None:
+    """Return a text that ends where its answer begins, at a label, as a prompt: what is under its labels is quoted."""
+    if not OPEN_END.search(words) or not (label := SECTION.search(words)):
+        return None
+    instruction = FIELD.sub("", QUOTATION.sub("", words[: label.start()]))
+    is_prompt = TASK.search(instruction) and not _is_order(instruction)
+    return Background(words, words[label.start() :]) if is_prompt else None
 
 
 def _parts(words: str) -> Iterator[tuple[str, str]]:
@@ -170,8 +198,8 @@ def _quoted(words: str) -> tuple[str, str] | None:
         return "", words
     if _is_conversation(words):
         return _around(words)
-    last = QUOTED.search(words) or LAST_FENCE.search(words)
-    return (words[: last.start()], last[1]) if last else None
+    last = LAST_FENCE.search(words) or QUOTED.search(words)
+    return (QUOTATION.sub("", words[: last.start()]), last[1]) if last else None
 
 
 def _is_conversation(text: str) -> bool:

@@ -4,7 +4,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -29,6 +29,7 @@ _FIELD = re.compile(r"\{\s*\"(\w+)\"\s*:\s*(.)")
 _ARRAY = re.compile(r"\bjson (?:array|list)\b", re.IGNORECASE)
 _TAGS = re.compile(r"tag|topic|keyword|label|categor|theme|标签|タグ|태그", re.IGNORECASE)
 _CONTINUES = re.compile(r"complet|continu|hole|fim_|fim-", re.IGNORECASE)
+_NO_TEXT = {"role", "id", "type", "name"}
 _KINDS = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage, "developer": SystemMessage}
 
 log = logging.getLogger(__name__)
@@ -93,5 +94,18 @@ def _plain(quoted: str) -> str:
         given = json.loads(quoted)
     except (ValueError, RecursionError):
         return BLOCK.sub(r"\2", quoted)
-    said = [one.get("content") for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    return "\n".join(one for one in said if isinstance(one, str)) or quoted
+    return "\n".join(_texts(given)) or quoted
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of messages in JSON, whatever a client calls the fields that hold them."""
+    match value:
+        case str():
+            yield value
+        case list():
+            for one in value:
+                yield from _texts(one)
+        case dict():
+            for name, one in value.items():
+                if name not in _NO_TEXT:
+                    yield from _texts(one)

@@ -10,31 +10,39 @@ import re
 MAKE = (
     "generat", "creat", "writ", "giv", "provid", "suggest", "propos", "produc", "return", "respond with", "reply with",
     "answer with", "output", "extract", "craft", "make", "determin", "identify", "come up with", "predict", "assign",
-    "invent", "pick", "choos",
+    "invent", "pick", "choos", "select", "formulat",
 )  # fmt: skip
 THING = (
     "titles?", "headings?", "headlines?", "subject lines?", "names?", "tags?", "labels?", "keywords?", "key words",
     "categor(?:y|ies)", "topics?", "themes?", "follow[- ]?ups?", "suggestions?", "summar(?:y|ies)", "recap", "queries",
-    "descriptions?", "emojis?", "continuations?", "completions?", "standalone questions?",
+    "descriptions?", "emojis?", "continuations?", "completions?", "standalone questions?", "translat(?:ion|ed text)",
+    "relevant context", "key (?:facts|points|takeaways|information)", "prompt for continuing", "questions?",
+    "languages?", "memories", "passages?", r"(?:enhanced|improved|better|rewritten) (?:version|prompt)",
     r"(?:next|suggested|related|relevant|possible|search|likely|useful|short|quick) "
     r"(?:questions?|messages?|prompts?|quer\w+|repl\w+)",
 )  # fmt: skip
 THING_ELSEWHERE = (
     "titel", "überschrift", "schlagw", "zusammenfass", "titre", "étiquette", "mots-clés", "résum", "t[íi]tulo",
     "etiqueta", "resum", "titolo", "riassu", "tytuł", "заголов", "назван", "тег", "резюм", "标题", "標題", "题目",
-    "标签", "標籤", "总结", "總結", "摘要", "概括", "タイトル", "件名", "要約", "タグ", "제목", "요약", "태그",
+    "标签", "標籤", "总结", "總結", "摘要", "概括", "主题", "主題", "タイトル", "件名", "要約", "タグ",
+    "제목", "요약", "태그",
 )  # fmt: skip
-REWORK = ("summari[sz]", "condens", "recap", "auto-?complet", "categori[sz]", "classif", "re?phras", "renam")
+REWORK = (
+    "summari[sz]", "condens", "recap", "auto-?complet", "categori[sz]", "classif", "re?phras", "renam", "translat",
+    "synthesi[sz]",
+)  # fmt: skip
 TALK = ("chats?", "conversations?", "dialog(?:ue)?s?", "discussions?", "threads?", "exchange", "session")
 ASKED = (r"(?:previous|above|following|first|user'?s?) (?:query|request|prompt|question)",)
 TALK_ELSEWHERE = (
     "unterhaltung", "gespräch", "verlauf", "échange", "conversación", "charla", "conversa", "conversazione",
-    "对话", "對話", "会话", "會話", "聊天", "会話", "対話", "チャット", "대화", "разговор", "диалог", "бесед", "чат",
+    "对话", "對話", "这句话", "会话", "會話", "聊天", "会話", "対話", "チャット", "대화",
+    "разговор", "диалог", "бесед", "чат",
 )  # fmt: skip
 ONLY = (
     r"\{\s*\"?\w+\"?\s*:", r"\bjson\b", r"\b(?:only|solely|exclusively|nothing else|just the)\b",
     r"\b(?:do not|don't|no|without|avoid|never|omit\w*)\b[^.\n]{0,60}\b(?:quot|punctuation|period|emoji|expla"
     r"|preamble|markdown|formatting|prefix|additional|extra|lead-in)",
+    r"\b(?:do not|don't|never) (?:answer|respond|reply)\b",
     r"\b(?:nur|seulement|uniquement|sólo|solo|soltanto|только)\b", "只", "仅", "僅", "不要", "不需要", "のみ", "だけ",
 )  # fmt: skip
 LENGTH = (
@@ -44,7 +52,7 @@ LENGTH = (
     r"(?:^|\n)[^\n]{1,40}[:\N{FULLWIDTH COLON}]\s*$",
 )  # fmt: skip
 USER = (
-    "user", "human", "customer", "me", "q", "question", "prompt", "nutzer", "benutzer", "utilisateur", "usuario",
+    "user", "human", "customer", "me", "you", "q", "question", "prompt", "nutzer", "benutzer", "utilisateur", "usuario",
     "utente", "用户", "用戶", "ユーザー?", "사용자", "пользователь",
 )  # fmt: skip
 OTHER = (
@@ -77,12 +85,24 @@ TASK = _compiled(
     r"\b(?:continue|complete) (?:the|this|my) (?:\w+ ){0,3}(?:text|message|prompt|code|sentence|line|input)",
     rf"\b(?:title|summary|tags|topic)s?\b[^.\n]{{0,40}}(?:of|for|that|to) [^.\n]{{0,30}}\b{any_of(TALK, ASKED)}\b",
     rf"(?m:^)\W*(?:\d\W+)?an? (?:[\w-]+ ){{0,3}}{any_of(THING)}\b",
-    r"\byour task is\b|\bauto-?complet\w*|\bhole filler\b",
+    r"\byour task is\b|\byour (?:next )?(?:response|reply|answer|output) (?:must|should)\b",
+    r"\bauto-?complet\w*|\bhole filler\b",
     any_of(THING_ELSEWHERE),
 )
-ABOUT = _compiled(rf"\b(?:{any_of(TALK)}|messages?|transcripts?|{any_of(ASKED)})\b", any_of(TALK_ELSEWHERE))
+ONLY_THING = _compiled(
+    rf"\bonly\b\W+(?:{any_of(MAKE)}\w*\W+)?(?:with\W+)?(?:the|an?|one|this|its)\W+(?:[\w-]+\W+){{0,3}}?{any_of(THING)}\b"
+)
+"""An answer that is a title or the like and nothing more: no result of a tool fits in."""
+ABOUT = _compiled(
+    rf"\b(?:{any_of(TALK, ASKED)}|messages?|transcripts?|this prompt)\b",
+    r"\b(?:input|given|provided|following) (?:text|content)\b",
+    any_of(TALK_ELSEWHERE),
+)
 THIS = _compiled(
-    rf"\b(?:this|our|the|above|following|below) (?:whole |entire )?{any_of(TALK)}(?: history)?\b",
+    rf"\b(?:this|our|the|above|following|below) (?:whole |entire |last |previous )?{any_of(TALK)}\b",
+    r"\b\w+ (?:so far|above)\b",
+    r"\bthe user (?:might|may|could|would|will)\b",
+    r"\b(?:another|the next|a new) (?:llm|model|agent|assistant|session)\b",
     any_of(TALK_ELSEWHERE),
 )
 """This very conversation, as a message in it names it."""
@@ -92,8 +112,9 @@ FORM = _compiled(any_of(ONLY, LENGTH))
 ASKED_BEFORE = _compiled(r"\b(?:previous|above) (?:chat|conversation|message|query|request|prompt|question)")
 USER_TAG, OTHER_TAG = _compiled(any_of(USER)), _compiled(any_of(OTHER))
 LABEL = re.compile(
-    rf"^[\W_]*(?:(?P<user>{any_of(USER)})|(?P<other>{any_of(OTHER)}))(?: ?message| said)?"
-    r"[*_\])>|\s]*[:\N{FULLWIDTH COLON}]",
+    rf"^(?=[^\n]*\s*[:\N{{FULLWIDTH COLON}}]|#+ \w+$)"
+    rf"[\W_]*(?:(?P<user>{any_of(USER)})|(?P<other>{any_of(OTHER)}))(?: ?message| said)?"
+    r"(?:[*_\])>|\s]*[:\N{FULLWIDTH COLON}]|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 ORDER = _compiled(rf"(?:^|[.!?;,:]\s+|\n[\W\d]*|\band\s+|\bthen\s+|\bplease\s+|\bto\s+){any_of(DO)}\b")
@@ -107,7 +128,7 @@ FIELD = re.compile(
 )
 """A line that quotes one message under a name."""
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+|[\N{IDEOGRAPHIC FULL STOP}]")
-JSON = re.compile(r"\{\s*\"\w+\"\s*:")
+JSON = re.compile(r"\{\s*\"\w[\w ]*\"\s*:")
 JSON_WORD = re.compile(r"\bjson\b", re.IGNORECASE)
 CALL_FORM = re.compile(r"\"tool_calls\"\s*:\s*\[")
 """How Open WebUI asks, beside the turn, which of its own tools to call."""
@@ -124,6 +145,12 @@ BLOCK = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>((?:(?!<\1[\s>]).)*?)</\1\s*
 OPEN_TAG = re.compile(r"<[A-Za-z][\w-]*>\s*$")
 """Where a model is to go on."""
 OPEN_LABEL = re.compile(r"\n[^\n]{1,40}[:\N{FULLWIDTH COLON}]\s*$")
+OPEN_END = re.compile(r"\n(?:[^\n]{1,40}[:\N{FULLWIDTH COLON}]|<[^<>/\n]{1,40}>)\s*$")
+"""Either of them."""
+SECTION = re.compile(r"^(?:[^\n:]{1,40}:|<[^<>/\n]{1,40}>)[ \t]*$", re.MULTILINE)
+"""A line that is only the name of what follows."""
+QUOTATION = re.compile(r"\"[^\"\n]*\s[^\"\n]*\"")
+"""Words between quotes; a single one may be the name of a file."""
 FENCE = re.compile(r"(`{3,}|~{3,}|\"{3}|-{3,}\n|={3,}\n)(.*?)\1", re.DOTALL)
 QUOTED = re.compile(
     r"[\"\N{LEFT DOUBLE QUOTATION MARK}«「]([^\n].*)[\"\N{RIGHT DOUBLE QUOTATION MARK}»」]\s*$", re.DOTALL

@@ -42,7 +42,7 @@ BACKGROUND = {
     "open label": one(f"Write a concise title for the conversation.\n{TALK}\nTitle:"),
     "messages as JSON": asked(
         ("system", "You summarise the user's conversation into a title within 10 words, without punctuation."),
-        ("user", json.dumps([{"role": "user", "content": "Delete old.txt"}])),
+        ("user", json.dumps([{"role": "user", "mainText": "Delete old.txt"}])),
     ),
     "a fence": one(f"Name this conversation in at most 10 characters. Only give the name.\n```\n{TALK}\n```"),
     "a quoted message": one('Sum up in a 4-word title. Give the title only. "Delete old.txt"'),
@@ -69,6 +69,36 @@ BACKGROUND = {
         "Fill the {{HOLE}} in the file, with the completion only.\n<QUERY>\nrm({{HOLE}})\n</QUERY>\n<COMPLETION>"
     ),
     "fill in the middle": one("<|fim_prefix|>os.remove(<|fim_suffix|>)\n<|fim_middle|>"),
+    "a long order after the conversation": asked(
+        *DONE, ("user", "Write a handover summary for another model.\n\nInclude:\n- what was decided\n- what is left")
+    ),
+    "sections under labels": one(
+        "Write a new summary of the lines below.\n\nSummary so far:\nThe user asked to delete a file.\n\n"
+        "New lines:\nHuman: write a note\nAI: done\n\nNew summary:"
+    ),
+    "sections under tags": one(
+        f"Rephrase the message as a standalone question.\n\n<Chat History>\n{TALK}\n\n<Standalone question>\n"
+    ),
+    "a system prompt for it, after the conversation": asked(
+        ("system", "You summarize the conversation. Output only the summary."), *DONE, ("user", "Begin.")
+    ),
+    "an answer too narrow for a result": asked(
+        ("system", "You choose pictures for topics. Output ONLY a single emoji."), ("user", "delete: removes files")
+    ),
+    "a translator": asked(
+        ("system", "You translate. Translate the input text to French, and output only the translated text."),
+        ("user", "Delete old.txt"),
+    ),
+    "answers to merge": one(
+        'These are responses to the query "delete old.txt". Your task is to merge them.\n"""No."""\n\n"""Run rm."""'
+    ),
+    "roles as headings": asked(
+        ("system", "Summarize this conversation about a program."), ("user", "# USER\nDelete old.txt\n# ASSISTANT\nok")
+    ),
+    "which of the client's tools": asked(
+        ("system", 'Choose among: [{"name": "clock"}]. Return JSON only, or {"tool_calls": []} where none fits.'),
+        ("user", 'Query: History:\nUSER: """Delete old.txt"""\nQuery: the time?'),
+    ),
     "named in the metadata": asked(("user", "Delete old.txt"), metadata={"task": "title_generation"}),
 }  # fmt: skip
 
@@ -106,6 +136,13 @@ MESSAGES = {
     "a note with fields": one("Title: Groceries\nTags: home, food\nSave this note as groceries.md"),
     "to continue a file": one("Continue the text in draft.txt with one more sentence"),
     "names of files": one("List the names of all files in docs, only the names"),
+    "a short wish after the conversation": asked(*DONE, ("user", "Summarise our chat so far")),
+    "two sentences, one to do": asked(*DONE, ("user", "Summarize our chat. Send the summary to Ann.")),
+    "rules alone": asked(
+        ("system", "You are a file agent. Output ONLY JSON. No explanations."), ("user", "Read plan.txt")
+    ),
+    "a template to fill in": one("Write this into letter.txt:\n\nDear Ann,\n\nRegards:"),
+    "a log and a question": one("User: hello\nAssistant: hi\n\nHow many files are in the folder?"),
     "a question": one("What is the title of chapter 2?"),
 }  # fmt: skip
 
@@ -129,6 +166,7 @@ def test_a_message_of_a_user_stays_one(request_: ChatRequest) -> None:
         ("autocompletion", '{"text":""}'),
         ("messages as JSON", "Delete old.txt"),
         ("a generator by its system prompt", "Delete old.txt"),
+        ("which of the client's tools", '{"tool_calls":[]}'),
         ("after the conversation", "Delete old.txt"),
     ],
 )
