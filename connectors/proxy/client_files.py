@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from state.errors import ConfigError
 from tools.text import jsonc
+from tools.text.documents import READERS, Form, form_of
 
 MAX_FILE = 64_000_000
 """Largest settings file, in bytes: one of Claude Code holds its history as well."""
@@ -57,9 +57,9 @@ class SettingsFile:
             ConfigError: it could not be changed without changing something else.
         """
         data = self.data or b""
-        text = _text(self.path, data) if data.strip(_MARK).strip() else _EMPTY[_form(self.path)]
+        text = _text(self.path, data) if data.strip(_MARK).strip() else _EMPTY[form_of(self.path)]
         try:
-            written = (_MARK if data.startswith(_MARK) else b"") + _CHANGES[_form(self.path)](text, key, value).encode()
+            written = (_MARK if data.startswith(_MARK) else b"") + _CHANGES[form_of(self.path)](text, key, value).encode()
             same = _document(self.path, written) == {**self.document, key: value}
         except (ValueError, TypeError, ConfigError) as error:
             raise ConfigError(f"{self.path}: cannot be changed: {error}: nothing was changed") from error
@@ -87,10 +87,6 @@ def write(path: Path, data: bytes) -> None:
         raise ConfigError(f"{path}: cannot be written: {error}") from error
 
 
-def _form(path: Path) -> str:
-    return {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}.get(path.suffix, "json")
-
-
 def _text(path: Path, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
@@ -99,32 +95,22 @@ def _text(path: Path, data: bytes) -> str:
 
 
 def _document(path: Path, data: bytes) -> dict[str, Any]:
-    text, form = _text(path, data), _form(path)
+    text, form = _text(path, data), form_of(path)
     if not text.strip():
         return {}
     try:
-        document = _READERS[form](text)
+        document = READERS[form](text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{path}: not {form.upper()} that can be read: {' '.join(str(error).split())[:200]}"
+            f"{path}: not {form} that can be read: {' '.join(str(error).split())[:200]}"
         ) from error
     if document is None:
         return {}
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: must be an object, not {type(document).__name__}")
     return document
-
-
-def _read_yaml(text: str) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        return YAML(typ="safe", pure=True).load(text)
-    except YAMLError as error:
-        raise ValueError(str(error)) from error
 
 
 def _changed_yaml(text: str, key: str, value: Mapping[str, Any]) -> str:
@@ -171,10 +157,9 @@ def _merged(kept: Any, value: Mapping[str, Any]) -> Any:
     return kept
 
 
-_READERS: Mapping[str, Callable[[str], Any]] = {"json": jsonc.loads, "toml": tomllib.loads, "yaml": _read_yaml}
-_CHANGES: Mapping[str, Callable[[str, str, Mapping[str, Any]], str]] = {
-    "json": jsonc.with_value,
-    "toml": _changed_toml,
-    "yaml": _changed_yaml,
+_CHANGES: Mapping[Form, Callable[[str, str, Mapping[str, Any]], str]] = {
+    "JSON": jsonc.with_value,
+    "TOML": _changed_toml,
+    "YAML": _changed_yaml,
 }
-_EMPTY = {"json": "{\n}\n", "toml": "", "yaml": ""}
+_EMPTY: Mapping[Form, str] = {"JSON": "{\n}\n", "TOML": "", "YAML": ""}

@@ -1,7 +1,6 @@
 """`packetgate.toml`: what the user says of the tools, over what their servers say."""
 
 import json
-import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -15,7 +14,7 @@ from state.routing import Risk
 from tools.policy.rules import Rule
 from tools.spec.descriptions import BRIEF_WORDS
 from tools.spec.tool_spec import ToolSpec
-from tools.text import jsonc
+from tools.text.documents import READERS, Form
 
 MAX_FILE = 16_000_000
 """Largest file of settings, in bytes."""
@@ -169,9 +168,7 @@ def misunderstood(path: Path, error: ValidationError, settings: str, table: str 
     return ConfigError(f"{path}: {where}: {what}")
 
 
-def read_file(
-    path: Path, form: Literal["JSON", "TOML"] = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out"
-) -> Any:
+def read_file(path: Path, form: Form = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out") -> Any:
     """Read the whole of a file of settings, whatever stands in it; `check` is said where it cannot be opened.
 
     Raises:
@@ -182,7 +179,7 @@ def read_file(
             raise ConfigError(f"{path}: larger than {MAX_FILE // 10**6} MB: check {check}")
         data = path.read_bytes()
         text = data.decode(json.detect_encoding(data) if form == "JSON" else "utf-8-sig")
-        return jsonc.loads(text) if form == "JSON" else tomllib.loads(text)
+        return READERS[form](text)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file: check {check}") from error
     except OSError as error:

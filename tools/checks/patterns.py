@@ -12,7 +12,9 @@ PATTERN_OPTIONS = FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT)
 _LITERAL = re.compile(r"/(?P<body>\^.*|.*\$)/(?P<flags>[dgimsuvy]*)", re.DOTALL)
 """A whole JavaScript literal: with its slashes, it could fit nothing."""
 _FLAGGED = re.compile(r"/.+/[gimsuy]+", re.DOTALL)
-_OPENS, _CLOSES = frozenset({"[", "[^"}), "]"
+_OPENS = frozenset({"[", "[^"})
+_CLOSES = frozenset({"]", "[]", "[^]"})
+"""Of a set of characters; within one, `[` is a character."""
 _TOKEN = re.compile(
     r"\\u\{(?P<brace>[0-9a-fA-F]{1,6})\}"
     r"|\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -69,7 +71,7 @@ class _Translation:
             ):
                 return None  # a named class of POSIX, an intersection of sets, or just letters
             out.append(self._in_class(at, match) if in_class else self._outside(match))
-            in_class = part != _CLOSES if in_class else part in _OPENS
+            in_class = part not in _CLOSES if in_class else part in _OPENS
         return "".join(out)
 
     def _in_class(self, at: int, match: re.Match[str]) -> str:

@@ -7,10 +7,12 @@ path with its `..`, `%2e` and `~` resolved, an address by its host, port and pat
 """
 
 import json
+import os
 import re
 import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
+from email.utils import getaddresses
 from pathlib import Path
 from posixpath import normpath
 from typing import Any
@@ -24,6 +26,8 @@ _FOLDER = "/**"
 _MAX_DEPTH = 8
 _DECODINGS = 3
 """How often an encoded value is decoded: programs do it more than once by mistake, not without end."""
+_FILE = re.compile(r"file:(?://localhost(?=/)|(?=/))/*")
+_MAX_PATH = 4096
 
 
 def exactly(value: Any) -> str:
@@ -59,6 +63,8 @@ def may_fit(value: Any, pattern: str) -> bool:
 
 def text_of(value: Any) -> str:
     """Return a value as patterns see it."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # JSON has one kind of number
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
@@ -91,10 +97,25 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 def _forms(text: str) -> set[str]:
     decoded = {form for one in _decoded(text) for form in (_plain(one), _plain(one).strip())}
-    places = {form.removeprefix("file://") for form in decoded if form}
+    places = {_FILE.sub("/", form) for form in decoded if form}
     resolved = {normpath(_at_home(form.replace("\\", "/"))) for form in places}
+    resolved |= {_plain(_followed(text.strip().replace("\\", "/")))} if "/" in text or "\\" in text else set()
     here = f"{_plain(str(Path.cwd()))}/"
-    return decoded | resolved | {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
+    return decoded | _mailboxes(text) | resolved | {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
+
+
+def _followed(path: str) -> str:
+    """Return where a path leads from the working folder, its links followed."""
+    try:
+        return os.path.realpath(os.path.expanduser(path)) if len(path) <= _MAX_PATH else path
+    except (OSError, ValueError):  # no path: it holds a zero
+        return path
+
+
+def _mailboxes(text: str) -> set[str]:
+    """Return the addresses of mail in a text that may have several, with names."""
+    found = getaddresses([text]) if "@" in text and len(text) <= _MAX_PATH else ()
+    return {_plain(address).rstrip(".") for _, address in found if address}
 
 
 def _at_home(text: str) -> str:

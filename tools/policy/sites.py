@@ -2,8 +2,10 @@
 
 import re
 import socket
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from ipaddress import IPv6Address
 from posixpath import normpath
 from urllib.parse import unquote
 
@@ -12,6 +14,10 @@ from tools.policy.wildcards import compiled
 _WITH_SCHEME = re.compile(r"([a-z*][a-z0-9+.*-]*):[/\\]*([^/\\?#]*)(.*)", re.DOTALL)
 _WITHOUT = re.compile(r"()[/\\]*([^/\\?#]*)(.*)", re.DOTALL)
 _PATTERN = re.compile(r"([a-z*][a-z0-9+.*-]*)://([^/?#]*)(.*)", re.DOTALL)
+_HOST_PATTERN = re.compile(r"()([\w*-]+(?:\.[\w*-]+)*\.[a-z][\w-]+(?::\d+)?)(/.*|)", re.DOTALL)
+"""What may be the name of a host, without a scheme."""
+_PARAMETERS = re.compile(r";[^/]*")
+"""Of a part of a path: some servers take them out before they look for what is meant."""
 _PORT = re.compile(r"(.*?)(?::(\d*))?", re.DOTALL)
 _NUMBERS = re.compile(r"[0-9a-fx.]*\d[0-9a-fx.]*")
 _WEB = frozenset({"http", "https", "ws", "wss"})
@@ -36,7 +42,7 @@ class Site:
         """
         of_web = {self.scheme, wanted.scheme} <= _WEB
         return (
-            (of_web or self.scheme in ("", wanted.scheme) or "*" in wanted.scheme)
+            (of_web or self.scheme in ("", wanted.scheme) or not wanted.scheme or "*" in wanted.scheme)
             and wanted.port in ("", self.port)
             and compiled(wanted.host).fullmatch(self.host) is not None
             and (not wanted.path or any(compiled(wanted.path).fullmatch(path) for path in (self.path, f"{self.path}/")))
@@ -45,8 +51,8 @@ class Site:
 
 @lru_cache(maxsize=1024)
 def site_meant(pattern: str) -> Site | None:
-    """Return the parts of a pattern that begins as an address does, folded; None for any other."""
-    found = _PATTERN.fullmatch(pattern)
+    """Return the parts of a pattern, folded, that begins as an address or as a host does; None for any other."""
+    found = _PATTERN.fullmatch(pattern) or _HOST_PATTERN.fullmatch(pattern)
     return _site(*found.groups()) if found else None
 
 
@@ -60,18 +66,25 @@ def _site(scheme: str, authority: str, rest: str) -> Site:
     found = _PORT.fullmatch(authority.rpartition("@")[2])
     host, port = (found[1], found[2] or "") if found else (authority, "")
     path = re.split(r"[?#]", rest.replace("\\", "/"), maxsplit=1)[0]
-    resolved = normpath(path).replace("//", "/") if path else "/" * bool(rest)
+    resolved = normpath(_PARAMETERS.sub("", path)).replace("//", "/") if path else "/" * bool(rest)
     return Site(scheme, _host(host), "" if port in _USUAL_PORTS else port, f"{resolved}{rest[len(path) :]}")
 
 
 def _host(said: str) -> str:
-    host = unquote(said).replace("\u3002", ".").strip("[]").rstrip(".")
-    if _NUMBERS.fullmatch(host):
-        try:
-            return socket.inet_ntoa(socket.inet_aton(host))
-        except OSError:
-            return host
+    host = unquote(said).casefold().replace("\u3002", ".").strip("[]").rstrip(".")
     try:
-        return ".".join(part if part.isascii() else part.encode("idna").decode() for part in host.split("."))
-    except UnicodeError:
+        if ":" in host:
+            address = IPv6Address(host)
+            return str(address.ipv4_mapped or address)
+        if _NUMBERS.fullmatch(host):
+            return socket.inet_ntoa(socket.inet_aton(host))
+        return ".".join(_letters(part) for part in host.split("."))
+    except (OSError, ValueError):
         return host
+
+
+def _letters(part: str) -> str:
+    """Return a part of a host's name in letters of any language, folded."""
+    if not part.startswith("xn--"):
+        return part
+    return unicodedata.normalize("NFKC", part[4:].encode().decode("punycode")).casefold()

@@ -54,6 +54,9 @@ _SCHEMES = re.compile(r"(?:data|dict|gopher|javascript|vbscript):", re.IGNORECAS
 _REQUEST_LINE = re.compile(r"(?:delete|patch|post|put)\s+(?:/|https?://)", re.IGNORECASE)
 _SHELL = re.compile(r"\$\(|`[^`]+`|(?:^|[\s\w])(?:;|\|\|?|&&?|>>?)\s*[\w./~$-]")
 _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:[=\s]|$)")
+_ONE_OPTION = re.compile(r"--?[a-z][\w-]+")
+_OPENED_TO_WRITE = re.compile(r"[wax][bt]?\+?[bt]?|r[bt]?\+[bt]?")
+"""Modes of files."""
 _CODE = re.compile(
     r"__\w+__\s*[.(\[]|\bos\s*\.\s*(?:exec|popen|spawn|system)|\bsubprocess\s*\.|!!python/", re.IGNORECASE
 )
@@ -134,6 +137,10 @@ class _Reading(NamedTuple):
         if plain in ("on", "off") and words & {*_TURNS, *_ACTIONS}:
             return True
         first = next(iter(words_of(text.strip())), "").casefold()
+        if (words & _MODES and _OPENED_TO_WRITE.fullmatch(plain)) or (
+            _ONE_OPTION.fullmatch(plain) and kind_of(first) in _SURELY_CHANGES
+        ):
+            return True
         if words & _ACTIONS or words & _MODES:
             return kind_of(first) in _CHANGES and first not in _ABOUT_ANSWER
         return False
@@ -155,8 +162,15 @@ def _of_name(name: str, words: list[str], value: Any, *, is_sent: bool) -> Itera
             yield said
     elif switched is None:
         goes_to = len(words) == 2 and words[1] in _WHERETO and kind_of(words[0]) in _SURELY_CHANGES
-        if (len(words) == 1 and known & _SETS) or goes_to or (is_sent and known & _BODIES):
+        if (len(words) == 1 and known & _SETS) or goes_to or _is_request(words, value) or (is_sent and known & _BODIES):
             yield said
+
+
+def _is_request(words: list[str], value: Any) -> bool:
+    """Whether a name says what to do with its value, as `deleteRange: {...}` and `labels_to_add` do."""
+    if words[-2:-1] == ["to"]:
+        return kind_of(words[-1]) in _SURELY_CHANGES and words[-1] not in _ABOUT_ANSWER
+    return isinstance(value, Mapping) and len(words) > 1 and kind_of(words[0]) in _SURELY_CHANGES
 
 
 def _switched(value: Any) -> bool | None:

@@ -17,6 +17,7 @@ from state.printing import printable
 from tools.catalogue.preferences import read_file
 from tools.servers.entries import UnusableEntryError, entries_of, looks_like_a_server, read_entry
 from tools.servers.variables import filled, variables_in
+from tools.text.documents import form_of
 
 BUILT_IN_NAMES = ("ai", "embedding")
 """Servers of our own; no other has their names beside them."""
@@ -25,6 +26,8 @@ MAX_REMARK = 300
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _HOLDERS = frozenset({"mcpservers", "servers", "contextservers"})
 """Keys under which clients keep servers, without case, `_`, and what stands before a dot."""
+_BESIDE_OTHERS = frozenset({"mcp", "extensions"})
+"""Keys under which opencode, VS Code and goose keep servers among other things."""
 _SWITCHED_OFF = ("disabledMcpServers", "disabledMcpjsonServers")
 """Lists of Claude Code."""
 
@@ -124,12 +127,12 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
     An entry that cannot be used is left out, with a remark.
 
     Raises:
-        ConfigError: the file is missing, is not JSON, or has no servers that can be used.
+        ConfigError: the file is missing, cannot be read, or has no servers that can be used.
     """
     if path is None:
         return McpConfig()
     mend = "--mcp-config or PACKETGATE_MCP_CONFIG, or leave both out to use the built-in tools"
-    document = read_file(path, "JSON", mend)
+    document = read_file(path, form_of(path), mend)
     if not isinstance(document, dict):
         raise ConfigError(f'{path}: must be an object with "mcpServers", not {type(document).__name__}')
     builtin = document.get("builtin")
@@ -171,7 +174,7 @@ def _places(document: Mapping[str, Any], folder: Path) -> list[Any] | None:
 def _holders(document: Mapping[str, Any]) -> Iterator[Any]:
     for key, value in document.items():
         name = key.rpartition(".")[2].replace("_", "").casefold()
-        if name == "mcp" and isinstance(value, dict):
+        if name in _BESIDE_OTHERS and isinstance(value, dict):
             inner = [*_holders(value)]
             yield from inner or [{key: one for key, one in value.items() if looks_like_a_server(one)}]
         elif name in _HOLDERS and isinstance(value, dict | list | None):

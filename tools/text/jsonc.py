@@ -4,14 +4,21 @@ import json
 import re
 from typing import Any
 
+from tools.text import yaml
+
 _STRING = r'"(?:[^"\\]|\\.)*+"'
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(rf"{_STRING}|'(?:[^'\\\n]|\\.)*+'|//[^\n]*+|/\*.*?\*/", re.DOTALL)
 _COMMA = re.compile(rf"{_STRING}|[\[{{,]\s*+,|,(?=\s*+[\]}}])", re.DOTALL)
 """A comma that follows nothing is an error, and is left alone."""
+_NO_ESCAPE = re.compile(r"(?:[^\\]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+\\")
+"""A string up to a backslash that begins no escape: a path of Windows, as it is typed."""
+_SINGLE_BACKSLASH = re.compile(r"\\([\"\\])|\\")
 
 
 def loads(text: str) -> Any:
     """Return the value of a JSON text, comments and trailing commas allowed.
+
+    What is no JSON even so is read as YAML: names without quotation marks, single ones, and no braces around the whole.
 
     Raises:
         json.JSONDecodeError: with line and column in `text` as it was given.
@@ -20,7 +27,24 @@ def loads(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        return json.loads(plain(text))
+        bare = plain(text)
+    try:
+        return json.loads(bare)
+    except json.JSONDecodeError as error:
+        try:
+            value = yaml.loads(re.sub(_STRING, _with_backslashes, bare))
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise error from None
+        return value
+
+
+def _with_backslashes(string: re.Match[str]) -> str:
+    """Return a string in which every single backslash stands for itself, if one of them begins no escape."""
+    if not _NO_ESCAPE.match(string[0]):
+        return string[0]
+    return _SINGLE_BACKSLASH.sub(lambda one: one[0] if one[1] else r"\\", string[0])
 
 
 def plain(text: str) -> str:
@@ -29,7 +53,7 @@ def plain(text: str) -> str:
 
 
 def _blank(match: re.Match[str]) -> str:
-    return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])
+    return match[0] if match[0][0] in "\"'" else re.sub(r"[^\n]", " ", match[0])
 
 
 def _last_comma(match: re.Match[str]) -> str:
