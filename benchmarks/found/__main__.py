@@ -24,9 +24,9 @@ from state.routing import Risk
 from tools.checks.validation import check_call
 from tools.risk.call import judge_call
 from tools.servers.config import load_config
-from tools.servers.connection import spec_of
 from tools.servers.hub import McpHub
 from tools.servers.opening import open_hub
+from tools.servers.specs import spec_of
 
 SERVER = str(Path(__file__).with_name("server.py"))
 VALUES: tuple[Any, ...] = (

@@ -10,7 +10,7 @@ from mcp_types import Tool
 
 from state.errors import InputError
 from tools.catalogue.catalogue import Catalogue
-from tools.servers.connection import spec_of
+from tools.servers.specs import spec_of
 from tools.spec.tool_spec import ToolSpec
 
 OWN = Path(__file__).with_name("data")

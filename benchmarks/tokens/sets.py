@@ -13,8 +13,8 @@ from benchmarks.ranking.data import read_queries, read_tools
 from state.errors import InputError
 from tools.catalogue.catalogue import Catalogue
 from tools.servers.config import load_config
-from tools.servers.connection import spec_of
 from tools.servers.opening import open_hub
+from tools.servers.specs import spec_of
 from tools.spec.tool_spec import ToolSpec
 
 PATIENCE_S = 120.0

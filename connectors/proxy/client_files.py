@@ -59,7 +59,9 @@ class SettingsFile:
         data = self.data or b""
         text = _text(self.path, data) if data.strip(_MARK).strip() else _EMPTY[form_of(self.path)]
         try:
-            written = (_MARK if data.startswith(_MARK) else b"") + _CHANGES[form_of(self.path)](text, key, value).encode()
+            written = (_MARK if data.startswith(_MARK) else b"") + _CHANGES[form_of(self.path)](
+                text, key, value
+            ).encode()
             same = _document(self.path, written) == {**self.document, key: value}
         except (ValueError, TypeError, ConfigError) as error:
             raise ConfigError(f"{self.path}: cannot be changed: {error}: nothing was changed") from error
@@ -103,9 +105,7 @@ def _document(path: Path, data: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            f"{path}: not {form} that can be read: {' '.join(str(error).split())[:200]}"
-        ) from error
+        raise ConfigError(f"{path}: not {form} that can be read: {' '.join(str(error).split())[:200]}") from error
     if document is None:
         return {}
     if not isinstance(document, dict):

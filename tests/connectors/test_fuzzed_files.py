@@ -16,7 +16,7 @@ from state.errors import ConfigError, PacketError, PacketgateError
 from state.packet import read_packet
 from tools.catalogue.preferences import load_preferences
 from tools.servers.config import load_config
-from tools.servers.connection import configured
+from tools.servers.starting import configured
 
 MCP = {
     "mcpServers": {

@@ -30,8 +30,8 @@ from state.sections import Approval, ApprovalOutcome
 from state.transitions import ToolExecutionStatus
 from tools.builtin.sandbox import SandboxSettings
 from tools.servers.config import ServerConfig
-from tools.servers.connection import configured
 from tools.servers.opening import builtin_servers
+from tools.servers.starting import configured
 
 TURNS, CALLS = (125, 250) if NIGHTLY else (25, 50)
 """In each of the four settings."""

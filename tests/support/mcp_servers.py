@@ -16,7 +16,8 @@ from fastmcp.client.transports import FastMCPTransport
 from fastmcp.tools import Tool
 
 from tools.servers.config import ServerConfig
-from tools.servers.connection import Connection, configured
+from tools.servers.connection import Connection
+from tools.servers.starting import configured
 
 SCRIPT = Path(__file__).with_name("stdio_server.py")
 

@@ -104,7 +104,8 @@ class OddHttp:
         self.refusal: tuple[int, str] = (404, "")
         """Status and body for a session that it does not know; `ID` stands for the request's id."""
         self.next: list[tuple[int, dict[str, str], str]] = []
-        """Status, headers and body of the next answers to calls."""
+        """Status, headers and body of the next answers to calls, or to other `refused` requests as well."""
+        self.refused = {"tools/call"}
         self.url = ""
         self._stopped = Event()
 
@@ -168,7 +169,7 @@ class OddHttp:
             status, body = self.refusal
             kind = {"content-type": "application/json" if body.startswith("{") else "text/plain"}
             return handler.send(status, kind, body.replace("ID", json.dumps(request)).encode())
-        if method == "tools/call" and self.next:
+        if method in self.refused and self.next:
             status, more, body = self.next.pop(0)
             return handler.send(status, {"content-type": "text/plain", **more}, body.encode())
         if request is None:

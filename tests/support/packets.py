@@ -14,7 +14,7 @@ from state.sections import Content, Context, DataField, Governance, PaletteEntry
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.execution.permission import Need, need_of
-from tools.servers.connection import spec_of
+from tools.servers.specs import spec_of
 from tools.spec.tool_spec import ToolSpec
 
 CONTEXT = RoutingContext()

@@ -7,7 +7,6 @@ path with its `..`, `%2e` and `~` resolved, an address by its host, port and pat
 """
 
 import json
-import os
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -99,16 +98,18 @@ def _forms(text: str) -> set[str]:
     decoded = {form for one in _decoded(text) for form in (_plain(one), _plain(one).strip())}
     places = {_FILE.sub("/", form) for form in decoded if form}
     resolved = {normpath(_at_home(form.replace("\\", "/"))) for form in places}
-    resolved |= {_plain(_followed(text.strip().replace("\\", "/")))} if "/" in text or "\\" in text else set()
+    if "/" in text or "\\" in text:
+        resolved.add(_plain(_followed(text.strip().replace("\\", "/"))))
     here = f"{_plain(str(Path.cwd()))}/"
-    return decoded | _mailboxes(text) | resolved | {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
+    inside = {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
+    return decoded | resolved | inside | _mailboxes(text)
 
 
 def _followed(path: str) -> str:
     """Return where a path leads from the working folder, its links followed."""
     try:
-        return os.path.realpath(os.path.expanduser(path)) if len(path) <= _MAX_PATH else path
-    except (OSError, ValueError):  # no path: it holds a zero
+        return str(Path(path).expanduser().resolve()) if len(path) <= _MAX_PATH else path
+    except (OSError, RuntimeError, ValueError):  # no path: it holds a zero, or names a home that is not there
         return path
 
 

@@ -4,14 +4,10 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import anyio
-import httpx2
 from fastmcp import Client
 from fastmcp.client.logging import default_log_handler
 from fastmcp.client.messages import MessageHandler
@@ -22,14 +18,9 @@ from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    PARSE_ERROR,
     LoggingMessageNotificationParams,
     PromptListChangedNotification,
     ResourceListChangedNotification,
-    Tool,
     ToolListChangedNotification,
 )
 from pydantic import ValidationError
@@ -37,27 +28,25 @@ from pydantic import ValidationError
 from state.base import ms_since
 from state.errors import ConfigError, LostCallError, ServerError, SessionRefusedError
 from state.printing import printable
-from state.redaction import learn, learn_entry, redacted
-from state.routing import Risk, ToolResult
-from tools.risk.features import Definition
-from tools.risk.tool import judge
+from state.redaction import redacted
+from state.routing import ToolResult
 from tools.servers.answers import MAX_PARTS
 from tools.servers.bounds import BoundedTransport, CallTimeoutError
-from tools.servers.config import ServerConfig
 from tools.servers.content import read_answer
 from tools.servers.freshness import hinted_s
 from tools.servers.messages import failure_of
+from tools.servers.refusals import LOST, forgot_session, pinged, unanswered
 from tools.servers.relaying import Listeners, Relay
 from tools.servers.remote import RemoteTransport
 from tools.servers.results import Keep, to_result_aside
 from tools.servers.server import Server
 from tools.servers.server_log import ServerLog
-from tools.servers.stdio import LoggedTransport, NoMessageError
+from tools.servers.specs import spec_of
+from tools.servers.stdio import NoMessageError
 from tools.servers.stored_listings import StoredListing, StoredListings
-from tools.spec.descriptions import brief_of
-from tools.spec.idempotency import META, without_duty
-from tools.spec.standing import Ground, ground_of, standing, without_standing
-from tools.spec.tool_spec import ToolSpec, digest_of
+from tools.spec.idempotency import META
+from tools.spec.standing import Ground
+from tools.spec.tool_spec import ToolSpec
 
 CONNECT_TIMEOUT_S = 120.0
 """Longest start of a server: `npx` and `uvx` may have to install it first."""
@@ -66,37 +55,10 @@ BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
 """Wait before each next attempt to reach a failed server; the last for all that follow."""
 MAX_PROBLEM = 300
 """Longest word on why a server failed, in characters: it may be the server's own."""
-NETWORK_VARIABLES = (
-    "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY"
-    " http_proxy https_proxy no_proxy all_proxy"
-).split()
-"""Passed on to servers started here, beside MCP's own short list: without them `npx` and `uvx` can not install."""
-
 _CLOSED = ("Connection closed", "SSE stream ")
 """How the SDK begins its words for a connection that broke."""
-_REFUSED = frozenset({400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 428, 429, 431, 451})
-"""Statuses of a request that was refused before anything was done."""
-_AGAIN = frozenset({429, 502, 503, 504})
-"""Statuses after which a read is sent again."""
-_AGAIN_S = 0.5
-"""Shortest wait before that."""
 _UNDER_WAY_S = 2.0
 """Longest wait for calls that are under way when a session is given up."""
-_PING_S = 5.0
-"""Longest wait for the answer to a ping."""
-_OF_A_CALL = frozenset({INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR})
-"""Codes of errors that concern one request, unless they name the session."""
-
-_LOST = (
-    anyio.ClosedResourceError,
-    anyio.BrokenResourceError,
-    anyio.EndOfStream,
-    httpx2.HTTPError,
-    OSError,
-    RuntimeError,
-)
-
-
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 """It would show a traceback for every line that a server prints between its answers; these go to the server's log."""
 
@@ -209,8 +171,8 @@ class Connection(Server):
         """List the tools again after the server said that they changed; until then, the last known ones stand."""
         try:
             await self._list()
-        except (*_LOST, MCPError, ValidationError) as error:
-            if isinstance(error, _LOST) or (isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED):
+        except (*LOST, MCPError, ValidationError) as error:
+            if isinstance(error, LOST) or (isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED):
                 self.fail(error)
             else:
                 self.problem = f"its tools changed and could not be listed anew: {self._cause(error)}"
@@ -236,7 +198,7 @@ class Connection(Server):
             self._suspected = True
             raise LostCallError(f"server {self.name!r} gave no answer within {error}") from error
         except MCPError as error:
-            if await self._has_lost_session(client, error):
+            if await forgot_session(client, error, self._timeout_s):
                 raise SessionRefusedError(
                     f"server {self.name!r} does not know its session any more", self._cause(error)
                 ) from error
@@ -246,7 +208,7 @@ class Connection(Server):
             return await to_result_aside(said, None, ms_since(started), is_error=True)
         except ToolError as error:
             return ToolResult(success=False, error=redacted(str(error)), execution_time_ms=ms_since(started))
-        except _LOST as error:
+        except LOST as error:
             raise self._went_away(client, error) from error
         except ValidationError as error:
             said = self._cause(error)
@@ -263,7 +225,7 @@ class Connection(Server):
         client, self._client = self._client, None
         if client is not None:
             # A session that broke raises its error once more on closing; `problem` has told it already.
-            with contextlib.suppress(*_LOST, MCPError, ValueError, TimeoutError):
+            with contextlib.suppress(*LOST, MCPError, ValueError):
                 await client.close()  # type: ignore[no-untyped-call]
 
     @property
@@ -292,7 +254,7 @@ class Connection(Server):
         except asyncio.CancelledError:  # with the turn that waited for it; the next one tries again
             self.state, self.problem = "failed", "it was stopped while starting"
             raise
-        except (*_LOST, ServerError, MCPError, ValueError, TimeoutError) as error:
+        except (*LOST, ServerError, MCPError, ValueError) as error:
             self.fail(error)
         else:
             self._attempts = 0
@@ -309,14 +271,14 @@ class Connection(Server):
         try:
             await self._client.__aenter__()  # type: ignore[no-untyped-call]
             await self._list()
-        except (*_LOST, MCPError) as error:
+        except (*LOST, MCPError) as error:
             other = transport.other_way() if isinstance(transport, RemoteTransport) else None
             if other is None:
                 raise
             await self.close()
             try:
                 await self._start(other)
-            except (*_LOST, MCPError):
+            except (*LOST, MCPError):
                 raise error from None  # what the server says to the way that the file names
 
     async def _list(self) -> None:
@@ -387,59 +349,17 @@ class Connection(Server):
         if failure is None:  # the SDK's own
             closed = error.error.code == CONNECTION_CLOSED and error.error.message.startswith(_CLOSED)
             return self._went_away(client, error) if closed else None
-        match failure.kind:
-            case "answer":
-                return None
-            case "unsent":
-                self._count_failed(client, error)
-                return ServerError(f"server {self.name!r} cannot be reached: {said}", said, again_in_s=0)
-            case "broken":
-                return self._went_away(client, error)
-            case "unreadable":
-                return LostCallError(f"server {self.name!r} gave no usable answer: {said}", said)
-        again_in_s = max(_AGAIN_S, failure.retry_after_s or 0) if failure.status in _AGAIN else None
-        kind = ServerError if failure.status in _REFUSED else LostCallError
-        return kind(f"server {self.name!r} answered {said}", said, again_in_s=again_in_s)
-
-    async def _has_lost_session(self, client: Client[BoundedTransport], error: MCPError) -> bool:
-        """Whether the server refused the session, and so never ran the call.
-
-        A status of 404 or 410 says so by the protocol, and an error that does not name the request may say so in words.
-        Any other error is about the session if the server answers a ping with the very same one.
-        """
-        failure, transport = failure_of(error), client.transport
-        if failure is None or client.initialize_result is None:
-            return False
-        if failure.kind not in {"answer", "http"} or failure.status not in {200, 400, 404, 410}:
-            return False
-        of_the_call = failure.kind == "answer" and failure.addressed
-        names_it = "session" in error.error.message.lower()
-        if of_the_call and error.error.code in _OF_A_CALL and not names_it:
-            return False
-        if not of_the_call and (names_it or (failure.status in {404, 410} and _has_session(transport))):
-            return True
-        return await self._pinged(client) == _told_by(error)
-
-    async def _pinged(self, client: Client[BoundedTransport]) -> tuple[int, int, str] | None:
-        """Return the error that a server answers a ping with; None where it answers as it should.
-
-        Raises:
-            TimeoutError: it does not answer.
-        """
-        try:
-            async with asyncio.timeout(min(self._timeout_s, _PING_S)):
-                await client.session.send_ping()
-        except MCPError as error:
-            return _told_by(error)
-        return None
+        if failure.kind == "unsent":
+            self._count_failed(client, error)
+        return self._went_away(client, error) if failure.kind == "broken" else unanswered(self.name, failure, said)
 
     async def _still_responds(self) -> bool:
         """Whether a server that let a call wait too long answers anything."""
         if self._client is None:
             return False
         try:
-            await self._pinged(self._client)
-        except (*_LOST, TimeoutError):
+            await pinged(self._client, self._timeout_s)
+        except LOST:
             return False
         return True
 
@@ -470,113 +390,6 @@ class Connection(Server):
         text = flaw or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
         return printable(redacted(self._concealed(line)))[:MAX_PROBLEM]
-
-
-def _has_session(transport: BoundedTransport) -> bool:
-    return transport.legacy_only or transport.get_session_id() is not None
-
-
-def _told_by(error: MCPError) -> tuple[int, int, str]:
-    """Return what tells one error from another: its status, code and message."""
-    failure = failure_of(error)
-    return failure.status if failure else 0, error.error.code, error.error.message
-
-
-def configured(
-    config: ServerConfig,
-    log_dir: Path,
-    keep: Keep | None = None,
-    keep_file: Keep | None = None,
-    listings: StoredListings | None = None,
-) -> Connection:
-    """Return the connection to a server of `mcp.json`; what it prints goes to a file in `log_dir`."""
-    log = ServerLog(log_dir / f"{config.name}.log") if "command" in config.entry else None
-
-    def transport() -> ClientTransport:
-        entry = config.filled()
-        learn_entry(config.name, entry)
-        for name, value in config.variables().items():
-            learn(name, value)
-        if log is None:
-            return RemoteTransport(entry)
-        log.start()
-        inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
-        command = [entry["command"], *entry.get("args", ())]
-        return LoggedTransport(command, entry.get("cwd"), {**inherited, **entry.get("env", {})}, log)
-
-    return Connection(
-        config.name,
-        transport,
-        trusted=config.trusted,
-        timeout_s=config.timeout_s,
-        log=log,
-        concealed=config.concealed,
-        digest=lambda: digest_of(config.filled()),
-        ground=lambda: ground_of(config.filled()),
-        offers=config.offers,
-        keep=keep,
-        keep_file=keep_file,
-        listings=listings,
-    )
-
-
-def spec_of(
-    server: str, tool: Tool, *, trusted: bool, about: str = "", server_digest: str = "", ground: Ground | None = None
-) -> ToolSpec:
-    """Return what Packetgate needs to know of a tool that `server` lists, which says `about` itself."""
-    dry_run = _without_dry_run(tool.input_schema) if trusted else None
-    schema = tool.input_schema if dry_run is None else dry_run
-    full = (tool.description or tool.title or tool.name).strip()
-    judged = judge(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
-    given = standing(tool.name, schema, ground, reads=judged.unvouched or judged.risk is Risk.READ)
-    return ToolSpec(
-        name=f"{server}.{tool.name}",
-        server=server,
-        upstream_name=tool.name,
-        full=full,
-        brief=brief_of(full),
-        input_schema=without_duty(without_standing(schema, given, ground)),
-        risk=judged.risk,
-        risk_why=judged.why,
-        least_risk=judged.least,
-        unvouched=judged.unvouched,
-        reaches_outside=judged.open_world,
-        has_dry_run=dry_run is not None,
-        tags=_tags(tool.meta),
-        hinted_s=hinted_s(tool.meta),
-        preview=_preview(server, tool.meta) if trusted else "",
-        open_world=tool.annotations.open_world_hint if tool.annotations else None,
-        server_about=about,
-        server_digest=server_digest,
-        standing=given,
-        title=tool.title or (tool.annotations.title if tool.annotations else None) or "",
-        output_schema=tool.output_schema,
-        idempotent=tool.annotations.idempotent_hint if tool.annotations else None,
-        meta=tool.meta,
-    )
-
-
-def _tags(meta: dict[str, Any] | None) -> tuple[str, ...]:
-    """Return the labels in a tool's metadata: under `tags`, or where FastMCP puts them."""
-    places = [meta, *((meta or {}).get(key) for key in ("fastmcp", "_fastmcp"))]
-    found = [place["tags"] for place in places if isinstance(place, dict) and isinstance(place.get("tags"), list)]
-    return tuple(sorted({tag for tags in found for tag in tags if isinstance(tag, str)}))
-
-
-def _preview(server: str, meta: dict[str, Any] | None) -> str:
-    """Return the tool that reads what this one would replace, by its server's own name under `preview`."""
-    name = (meta or {}).get("preview")
-    return f"{server}.{name}" if isinstance(name, str) else ""
-
-
-def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the schema without its boolean `dry_run`; None when it has none. Servers may publish any nonsense."""
-    match schema:
-        case {"properties": {"dry_run": {"type": "boolean"}, **others}}:
-            required = schema.get("required")
-            others_required = [name for name in required if name != "dry_run"] if isinstance(required, list) else []
-            return {**schema, "properties": others, "required": others_required}
-    return None
 
 
 def _not_offered(left_out: list[str]) -> str:

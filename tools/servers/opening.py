@@ -64,7 +64,7 @@ async def open_hub(
 def _configured(
     config: McpConfig, log_dir: Path, kept: KeptResults | None, listings: Path | None, reads_on: bool
 ) -> list[Server]:
-    from tools.servers.connection import configured  # and with it FastMCP, which takes as long as all the rest
+    from tools.servers.starting import configured  # and with it FastMCP, which takes as long as all the rest
     from tools.servers.stored_listings import StoredListings
 
     keep = kept.keep if kept else None

@@ -15,7 +15,7 @@ from support.proxies import Era, Make, heard_of, talking
 
 from tools.catalogue.preferences import Policy, Preferences
 from tools.servers.config import ServerConfig
-from tools.servers.connection import configured
+from tools.servers.starting import configured
 
 
 class Desk:

@@ -23,7 +23,8 @@ from graph.settings import Settings
 from state.context import RoutingContext
 from tools.servers import connection as connecting
 from tools.servers.config import ServerConfig
-from tools.servers.connection import Connection, configured
+from tools.servers.connection import Connection
+from tools.servers.starting import configured
 
 TIMEOUT_MS = 5_000
 LONG_MS = 60_000

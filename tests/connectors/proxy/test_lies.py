@@ -22,7 +22,7 @@ from connectors.proxy.opening import open_gateway
 from graph.settings import Settings
 from state.context import RoutingContext
 from tools.servers.config import ServerConfig
-from tools.servers.connection import configured
+from tools.servers.starting import configured
 from tools.spec.listed_names import listed_name
 
 NOTHING = {"type": "object"}

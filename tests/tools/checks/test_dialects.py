@@ -180,7 +180,7 @@ PATTERNS = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "fits", "does_not"), PATTERNS)
+@pytest.mark.parametrize(("pattern", "fits", "does_not"), [*PATTERNS, (r"^[[]x[\]]$", "[x]", "x")])
 def test_patterns_mean_what_javascript_means(pattern: str, fits: str, does_not: str):
     spec = a_tool("a.b", schema=normalised(of({**TEXT, "pattern": pattern}))[0])
     assert check_params(spec, {"v": fits}) == []

@@ -8,7 +8,7 @@ from mcp_types import Tool, ToolAnnotations
 from state.routing import Risk
 from tools.catalogue.preferences import Preferences
 from tools.risk.call import judge_call
-from tools.servers.connection import spec_of
+from tools.servers.specs import spec_of
 from tools.spec.tool_spec import ToolSpec
 
 URL = {"url": "https://api.example/items"}
@@ -47,6 +47,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "a second command": {"flags": "-o yaml; rm -rf /"},
     "a command within a path": {"path": "$(touch /tmp/x)"},
     "code": {"expression": "__import__('os').system('id')"},
+    "an option that deletes, by any name": {"extra": "-delete"},
+    "a file that is opened to write": {"mode": "w+"},
+    "a request by its name": {"requests": [{"deleteRange": {"from": 1, "to": 9}}]},
+    "what is to be added": {"labels_to_add": ["x"]},
     "SQL in a list": {"queries": [{"sql": "SELECT 1"}, {"sql": "ATTACH DATABASE '/tmp/x' AS y"}]},
     "SQL with an effect": {"sql": "SELECT setval('ids', 1)"},
     "a stage that stores": {"pipeline": [{"$facet": {"a": [{"$merge": "b"}]}}]},
@@ -73,6 +77,9 @@ READS: dict[str, dict[str, Any]] = {
     "a query": {"document": "query { mutationLog { id } }"},
     "Cypher that reads": {"statement": "MATCH (a:Set) RETURN a.created LIMIT 5"},
     "a metric's query": {"expr": 'rate(http_requests_total{method="POST"}[5m])'},
+    "a file that is opened to read": {"mode": "rb"},
+    "what an update was": {"last_update": {"gte": "2024-01-01"}},
+    "columns to leave out": {"columns_to_exclude": ["a"]},
     "a text": {"text": "Please delete the file; then restart | now", "to": "de"},
 }
 

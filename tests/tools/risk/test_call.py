@@ -11,7 +11,7 @@ from tools.catalogue.preferences import Preferences
 from tools.risk.call import judge_call
 from tools.risk.judgement import Judgement
 from tools.risk.sql import looks_like_sql, risk_of_sql
-from tools.servers.connection import spec_of
+from tools.servers.specs import spec_of
 from tools.spec.tool_spec import ToolSpec
 
 R, W, X = Risk.READ, Risk.WRITE, Risk.EXECUTE

@@ -7,9 +7,9 @@ import pytest
 
 from state.errors import ConfigError, ServerError
 from tools.servers.config import McpConfig, load_config
-from tools.servers.connection import configured
 from tools.servers.hub import McpHub
 from tools.servers.opening import open_hub
+from tools.servers.starting import configured
 
 
 @pytest.fixture
@@ -158,6 +158,42 @@ def test_the_forms_of_other_clients_are_read_without_a_word(file: Path, document
     config = load_config(file)
     assert {one.name: one.entry for one in config.servers} == servers
     assert (config.odd, config.builtin) == ([], "reads")
+
+
+GOOSE = """
+extensions:
+  x: {type: stdio, cmd: b, args: [-x], enabled: true}
+  developer: {type: builtin, enabled: true}
+"""
+CONTINUE = """
+mcpServers:
+  - name: x
+    command: b
+    args: [-x]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.toml", 'model = "m"\n[mcp_servers.x]\ncommand = "b"\nargs = ["-x"]\n'),
+        ("config.yaml", GOOSE),
+        ("config.yml", CONTINUE),
+        ("mcp.json", "{mcpServers: {x: {command: 'b', url: '', args: ['-x']}}} // don't"),
+        ("mcp.json", '"mcpServers": {"x": {"command": "b", "args": ["-x"]}}'),
+    ],
+)
+def test_files_of_other_forms_are_read(tmp_path: Path, name: str, text: str):
+    (tmp_path / name).write_text(text)
+    config = load_config(tmp_path / name)
+    assert [(one.name, one.entry["command"], one.entry["args"]) for one in config.servers] == [("x", "b", ["-x"])]
+    assert config.odd == []
+
+
+def test_paths_of_windows_may_stand_as_they_are_typed(file: Path):
+    file.write_text(r'{"mcpServers": {"x": {"command": "C:\Users\new\node.exe", "args": ["C:\\x", "a\nb"]}}}')
+    (one,) = load_config(file).servers
+    assert (one.entry["command"], one.entry["args"]) == (r"C:\Users\new\node.exe", ["C:\\x", "a\nb"])
 
 
 @pytest.mark.parametrize(

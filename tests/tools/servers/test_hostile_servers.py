@@ -14,9 +14,10 @@ from state.errors import LostCallError, ServerError
 from tools.servers.answers import MAX_PARTS
 from tools.servers.bounds import MAX_DESCRIPTION
 from tools.servers.config import ServerConfig
-from tools.servers.connection import MAX_PROBLEM, configured
+from tools.servers.connection import MAX_PROBLEM
 from tools.servers.hub import McpHub
 from tools.servers.server_log import MAX_BYTES
+from tools.servers.starting import configured
 
 
 def hub_of(folder: Path, *behaviours: str, patience_s: float = 60.0, **more: object) -> McpHub:

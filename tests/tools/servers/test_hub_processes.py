@@ -11,8 +11,9 @@ from support.programs import descendants
 
 from state.errors import LostCallError, ServerError
 from tools.servers.config import ServerConfig
-from tools.servers.connection import Connection, configured
+from tools.servers.connection import Connection
 from tools.servers.hub import McpHub
+from tools.servers.starting import configured
 
 clock: FastMCP[None] = FastMCP("clock")
 

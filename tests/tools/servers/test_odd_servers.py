@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import odd_server
@@ -13,8 +14,8 @@ from support.odd_server import OddHttp
 
 from state.errors import LostCallError, ServerError
 from tools.servers.config import ServerConfig
-from tools.servers.connection import configured
 from tools.servers.hub import McpHub
+from tools.servers.starting import configured
 
 WAYS = ["stdio", "http", "events", "sse"]
 IN_TIME_S = 30.0
@@ -121,6 +122,8 @@ FORGOTTEN = [
     (200, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32001, "message": "Session not found"}}'),
     (200, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32600, "message": "Unbekannte Sitzung"}}'),
     (200, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "session expired"}}'),
+    (200, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32602, "message": "initialize first"}}'),
+    (401, "who are you?"),
 ]
 
 
@@ -147,11 +150,22 @@ async def test_a_forgotten_session_of_the_older_transport_too(tmp_path: Path, re
 
 async def test_a_session_that_is_refused_for_good_is_asked_for_once(tmp_path: Path):
     http = OddHttp()
+    http.refused = {"tools/call", "ping"}
     async with hub_to(http, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
         http.next = [(404, {}, "")] * 5
         with pytest.raises(ServerError, match="'odd' does not know its session any more"):
             await hub.call("odd.send_word", {})
     assert (http.ran, http.initialized) == ([], 2)
+
+
+@pytest.mark.parametrize("refusal", [(404, {}, "no item 7"), (400, {}, "the session of the board is over")])
+async def test_a_call_that_is_refused_in_a_session_that_answers_is_not_sent_again(tmp_path: Path, refusal: Any):
+    http = OddHttp()
+    async with hub_to(http, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
+        http.next = [refusal]
+        with pytest.raises(ServerError, match=f"'odd' answered HTTP {refusal[0]} .*: {refusal[2]}"):
+            await hub.call("odd.send_word", {})
+    assert (http.ran, http.initialized, http.next) == ([], 1, [])
 
 
 async def test_calls_beside_each_other_share_one_new_session(tmp_path: Path):

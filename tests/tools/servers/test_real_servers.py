@@ -15,8 +15,8 @@ from support.programs import descendants, require
 from state.errors import LostCallError
 from state.routing import Risk
 from tools.servers.config import load_config
-from tools.servers.connection import configured
 from tools.servers.hub import McpHub
+from tools.servers.starting import configured
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -7,8 +7,8 @@ import pytest
 from support.mcp_servers import echoing, over_http
 
 from tools.servers.config import ServerConfig
-from tools.servers.connection import configured
 from tools.servers.hub import McpHub
+from tools.servers.starting import configured
 
 
 @pytest.mark.parametrize(
