@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types
 from fastmcp.tools.base import ToolResult
-from pydantic import BaseModel, TypeAdapter
+from pydantic import AnyUrl, BaseModel, TypeAdapter, ValidationError
 
 from connectors.proxy.addresses import address_through
 from state.attachments import ResultAttachment
@@ -135,7 +135,9 @@ def by_meta_tool(packet: CognitionPacket, file_of: FileOf, most: int | None) -> 
 def _structured(call: ToolCall, text: str) -> dict[str, Any] | None:
     """Return the structured content of a tool's own answer; `text` is what a client is told."""
     if call.result is None or not call.result.wrapped_as:
-        return (call.result.structured or call.result.restated) if call.result else None
+        if call.result is None:
+            return None
+        return call.result.restated if call.result.structured is None else call.result.structured
     return {call.result.wrapped_as: text if call.status is ToolExecutionStatus.EXECUTED else call.result.error}
 
 
@@ -217,11 +219,22 @@ def _block(server: str, part: dict[str, Any], attached: ResultAttachment | None,
             block["resource"] = {**block["resource"], "blob": data, "mimeType": attached.mime_type}
         else:
             block |= {"data": data, "mimeType": attached.mime_type}
-    if block["type"] == "resource":
-        block["resource"] = {**block["resource"], "uri": address_through(server, block["resource"]["uri"])}
-    elif block["type"] == "resource_link":
-        block["uri"] = address_through(server, block["uri"])
+    if block["type"] in {"resource", "resource_link"}:
+        named = block.get("resource", block)
+        uri = address_through(server, named["uri"])
+        if not _is_address(uri):  # official clients would throw the whole answer away
+            named = {"type": "text", "text": named.get("text") or json.dumps(named, ensure_ascii=False)}
+            return mcp_types.TextContent.model_validate(named)
+        block = {**block, "resource": {**named, "uri": uri}} if "resource" in block else {**block, "uri": uri}
     return _BLOCK.validate_python(block, by_name=False)
+
+
+def _is_address(uri: str) -> bool:
+    try:
+        AnyUrl(uri)
+    except ValidationError:
+        return False
+    return True
 
 
 def _bytes_of(value: Any) -> int:

@@ -28,6 +28,7 @@ ANSWERS: dict[str, bytes] = {
     "batch": b'[{"jsonrpc": "2.0", "id": ID, %s}]' % TEXT,
     "bare_array": b'{"jsonrpc": "2.0", "id": ID, "result": [{"type": "text", "text": "fine"}]}',
     "bare_text": b'{"jsonrpc": "2.0", "id": ID, "result": "fine"}',
+    "bare_object": b'{"jsonrpc": "2.0", "id": ID, "result": {"apples": 3}}',
     "not_a_number": b'{"jsonrpc": "2.0", "id": ID, %s, "structuredContent": {"n": NaN}}}' % TEXT[:-1],
     "null_parts": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"fine","annotations":null}]}}',
     "logged": b'INFO calling ID\n{"level": "warn", "id": ID, "error": "odd"}\n{"jsonrpc": "2.0", "id": ID, %s}' % TEXT,

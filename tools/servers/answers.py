@@ -7,6 +7,8 @@ from typing import Any
 MAX_PARTS = 1_000
 """Parts of an answer that are read: each takes long to parse."""
 
+_FIELDS = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+
 Check = Callable[[dict[str, Any]], None]
 """Raises ValueError for a result that is against the protocol."""
 
@@ -19,11 +21,14 @@ def without_nulls(value: dict[str, Any]) -> dict[str, Any]:
 def readable_answer(answer: dict[str, Any], check: Check) -> dict[str, Any]:
     """Return the result of a call in the protocol's form, with no more parts than can be read.
 
-    A part of an unknown form becomes a text of its JSON; structured content that is no object becomes one.
+    A part of an unknown form becomes a text of its JSON; structured content that is no object becomes one, and so does
+    a result that has no content at all.
     """
     if "inputRequests" in answer or answer.get("resultType") not in {None, "complete"}:
         return answer
     kept = without_nulls(answer)
+    if "content" not in kept and (others := {key: kept[key] for key in kept.keys() - _FIELDS}):
+        kept.setdefault("structuredContent", others)
     parts = kept.get("content", [])
     parts = parts if isinstance(parts, list) else [parts]
     more = len(parts) - MAX_PARTS

@@ -58,7 +58,9 @@ def desk() -> FastMCP[None]:
         {"type": "resource_link", "uri": "https://example.com/c", "name": "c"},
         {"type": "resource", "resource": {"uri": "note://shelf/a", "mimeType": "text/plain", "text": "inside"}},
         {"type": "text", "text": "two"},
+        {"type": "resource", "resource": {"uri": "no address", "text": "three"}},
     ]
+    offer("get_nothing", [], structured_content={}, output_schema={"type": "object"})
     offer("get_parts", parts, meta={"shop.example/page": 2})
     server.resource("note://shelf/{name}", name="note")(lambda name: f"the note {name}")
     server.resource("memo:b", name="memo")(lambda: "the memo")
@@ -87,6 +89,8 @@ async def test_definitions_and_answers_arrive_as_they_were_sent(tmp_path: Path, 
 
         said = await _called(talk, "desk__get_number")
         assert (said.structured_content, [one.text for one in said.content]) == ({"n": 3}, ['{"n": 3}'])
+        said = await _called(talk, "desk__get_nothing")
+        assert (said.is_error, said.structured_content, said.content) == (False, {}, [])
         said = await _called(talk, "desk__get_words")
         assert (said.structured_content, [one.text for one in said.content]) == ({"n": 3}, ["three", '{"n": 3}'])
         said = await _called(talk, "desk__get_failure")
@@ -103,6 +107,7 @@ async def test_definitions_and_answers_arrive_as_they_were_sent(tmp_path: Path, 
                 "resource": {"uri": "note://desk/shelf/a", "mimeType": "text/plain", "text": "inside"},
             },
             {"type": "text", "text": "two"},
+            {"type": "text", "text": "three"},
         ]
         assert [part["uri"] for part in sent[2:5]] == ["note://desk/shelf/a", "memo:desk/b", "https://example.com/c"]
         assert (sent[2]["name"], sent[2]["description"], sent[2]["size"]) == ("a", "The note", 3)

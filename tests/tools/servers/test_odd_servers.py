@@ -61,6 +61,7 @@ async def test_odd_answers_are_read(tmp_path: Path, way: str):
             assert (name, result.success, result.output.partition("\n")[0]) == (name, True, "fine")
         for name in ("half_emoji", "half_bytes"):
             assert (await hub.call(f"odd.get_{name}", {})).output == "hi �"
+        assert (await hub.call("odd.get_bare_object", {})).output == '{"apples": 3}'
         assert (await hub.call("odd.get_odd_part", {})).output == 'fine\n{"type": "poem", "x": 1}'
 
 
