@@ -16,7 +16,7 @@ from state.context import RoutingContext
 from state.errors import SessionError
 from state.events import StageEvent, StageFinished
 from state.packet import CognitionPacket, TurnInput
-from state.request import check_reply, check_request
+from state.request import TurnRequest, check_reply, check_request
 from state.transitions import ToolExecutionStatus
 from tools.approval.questions import decides
 from tools.attached.parts import SEE_ATTACHED
@@ -109,6 +109,7 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
         if isinstance(turn, Say) and before.is_unfinished and await sessions.has_begun(before.packet):
             turn = Continue()
             yield GoingOn()
+        turn = _as_request(turn, before)
         if isinstance(turn, Reply) and before.question is not None:
             if not _is_meant(turn, before.question):
                 yield Asked({**before.question, "problem": NOT_SHOWN}, before.packet)
@@ -144,6 +145,17 @@ def _as_reply(turn: Turn, state: SessionState) -> Turn:
     if turn.files or turn.request.attachments:
         return turn
     return Reply(turn.text, turn.question_id) if decides(turn.text, state.question) else turn
+
+
+def _as_request(turn: Turn, state: SessionState) -> Turn:
+    """Return words that decide nothing, said to another question than the one that waits, as a request of their own."""
+    if not isinstance(turn, Reply) or state.question is None or _is_meant(turn, state.question):
+        return turn
+    if not isinstance(turn.value, str) or not turn.question_id or decides(turn.value, state.question):
+        return turn
+    header = state.packet.header
+    request = TurnRequest(origin=header.origin, person=header.person, way_out=header.way_out, is_new=True)
+    return Say(turn.value, request)
 
 
 def _is_meant(reply: Reply, question: dict[str, Any]) -> bool:

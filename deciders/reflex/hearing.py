@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from deciders.reflex.reading import VERBS, asks, is_small_talk, mentions_in, verbs_in, words_in
+from deciders.reflex.reading import VERBS, asks, is_small_talk, mentions_in, reserve_in, verbs_in, words_in
 from state.channels import is_command_word
 from state.origins import Role
 from state.packet import CognitionPacket
@@ -38,10 +38,17 @@ _OF_THE_CALL = frozenset(
 _HESITATES = frozenset(
     "hm hmm hmmm um uh maybe perhaps later soon wait moment second unsure dunno idk hold think".split()
 )
+_STATES = frozenset("is are was were am i'm it's has have had did i we he she they".split())
+"""Words by which something is told, rather than wanted."""
+_EITHER = frozenset("not or either except unless if neither nor".split())
 _BESIDE = AROUND | {"and", "also", "but", "first", "never", "mind", ",", ";"}
 _UNDECIDED = (
     "This decides nothing, so it waits, and has not run: answer yes or no, say what to change, or ask for something"
     " else."
+)
+_ALONE = (
+    "A value alone decides nothing, so this waits, and has not run: answer yes or no, or say what is to change, as in"
+    " `no, VALUE instead`."
 )
 _SOME_UNDECIDED = (
     "This does not say yes or no to each of these calls, so all wait, and none has run: "
@@ -142,30 +149,47 @@ def _about_calls(talk: _Talk, calls: list[ToolCall]) -> Heard:
             return Heard("request", said)
     if len(calls) > 1 and verdicts:
         return _neither(_SOME_UNDECIDED)
+    if lead is not None and reserve_in(said):
+        return _neither(_UNDECIDED)
     if len(calls) == 1 and _changes(talk, text, calls[0]):
-        return Heard("reply", said)
+        is_alone = len(said.split()) == 1 and not mentions_in(said).named
+        return _neither(_ALONE) if is_alone else Heard("reply", said)
     if lead is ApprovalOutcome.DENIED and len({*verdicts}) == 1 and _NO_THEN.match(said):
         return Heard("reply", {"type": "reject", "message": said})
-    hesitates = is_small_talk(said) or not {*query_terms(said)} - _HESITATES - {"sure"}
-    if talk.by_model and not hesitates and (not verdicts or LIMITS & {*tokens_of(said)}):
-        return Heard("reply", said)
+    if talk.by_model and not _hesitates(said) and (not verdicts or LIMITS & {*tokens_of(said)}):
+        return Heard("request" if _only_tells(said, calls) else "reply", said)
     if lead is None and len(said.split()) > 1 and talk.serves(said, *names, enough=SURE):
         return Heard("request", said)
     return _neither(_UNDECIDED if len(calls) == 1 else _SOME_UNDECIDED)
 
 
+def _hesitates(said: str) -> bool:
+    return is_small_talk(said) or not {*query_terms(said)} - _HESITATES - {"sure"}
+
+
+def _only_tells(said: str, calls: list[ToolCall]) -> bool:
+    """Whether words state something that is not about the calls that wait."""
+    theirs = {*query_terms(" ".join(f"{call.tool_name} {call.params}" for call in calls))}
+    return bool(_STATES & {*words_in(said)}) and not _POINTS.search(said) and not theirs & {*query_terms(said)}
+
+
 def _after_verdict(text: str) -> str:
     """Return words without the yes or no that they begin with, and what may stand beside it."""
     words = text.split()
-    while words and (first := tokens_of(words[0])) and all(verdict_of(one) or one in _BESIDE for one in first):
-        words.pop(0)
+    while begins := next((count for count in (2, 1) if _is_verdict(words[:count])), 0):
+        words = words[begins:]
     return " ".join(words)
+
+
+def _is_verdict(words: list[str]) -> bool:
+    first = tokens_of(" ".join(words))
+    return bool(first) and all(verdict_of(one) or one in _BESIDE for one in first)
 
 
 def _about_argument(talk: _Talk, spec: ToolSpec, parameter: str) -> Heard:
     """Return what words are where one argument of a call is asked for."""
     from deciders.reflex.fit import ENOUGH, QUERIES
-    from deciders.values.filling import answer, is_narrow
+    from deciders.values.filling import answer, is_bare, is_narrow
     from tools.text.words import words_of
 
     said = talk.said
@@ -179,9 +203,14 @@ def _about_argument(talk: _Talk, spec: ToolSpec, parameter: str) -> Heard:
         return _neither(f"{_described(spec)} {wanted}")
     if role_of((parameter,), schema, None) is Role.PAYLOAD or QUERIES & {*words_of(parameter)}:
         return Heard("reply", said)
+    if _hesitates(said) and not named.has_target:
+        return _neither(f"This is no answer. {wanted}")
     value = answer(spec, parameter, said, talk.now)
-    if len(said.split()) == 1:
-        return Heard("reply", said) if value is not None else _neither(f"That cannot be it. {wanted}")
+    if is_bare(said) and not talk.requests(talk.plain):
+        is_value = value is not None and not asks(said)
+        return Heard("reply", said) if is_value else _neither(f"That cannot be it. {wanted}")
+    if _EITHER & {*words_in(said)} and schema.get("type") != "boolean" and not talk.requests(talk.plain):
+        return Heard("request", said) if asks(said) else _neither(f"This does not say which it is. {wanted}")
     serves = talk.serves(talk.plain, spec.name, enough=ENOUGH)
     is_found = parameter in talk.values(spec, said)
     if is_narrow(spec, parameter):

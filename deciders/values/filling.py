@@ -1,6 +1,6 @@
 """Filling a tool's parameters from a request: values, where each was read, how probably, and what was left over."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -15,10 +15,12 @@ from deciders.values.mentions import Reading, Span, read
 from deciders.values.model import model
 from deciders.values.schema import Parameter, parameters_of, put
 from state.origins import Role
+from tools.approval.lexicon import AROUND
+from tools.approval.verdicts import tokens_of
 from tools.learned import DIGITS
 from tools.provenance.roles import role_of
 from tools.spec.tool_spec import ToolSpec
-from tools.text.words import query_terms, stem_of
+from tools.text.words import query_terms, stem_of, words_of
 
 State = Literal["filled", "missing", "default"]
 TOLD = frozenset("quoted code url email path number date time duration identifier name".split())
@@ -26,6 +28,7 @@ TOLD = frozenset("quoted code url email path number date time duration identifie
 
 VALUES = frozenset("quoted code url email path".split())
 """Those that stand for nothing but a value."""
+_BARE = VALUES | {"number", "date", "time", "duration"}
 MOST_VALUES = 20
 
 PATHS = frozenset(
@@ -224,11 +227,16 @@ def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None, *,
     parameter = next((one for one in parameters_of(spec) if one.path == (name,)), None)
     if parameter is None or (decides and parameter.type in {"string", "any"}):
         return None
+    bare = said.strip().rstrip(".!") if parameter.type != "string" else said.strip()
+    if parameter.type == "boolean":
+        if {*words_of(said)} == {*parameter.words}:
+            return True
+        said = " ".join(word for word in tokens_of(said) if word not in AROUND | {","}) or said
     reading = read(said)
     quoted = [span for span in reading.mentions if span.kind in {"quoted", "code"}]
-    bare = said.strip().rstrip(".!") if parameter.type != "string" else said.strip()
     if len(reading.tokens) == 1:
-        return _value(whole(reading.tokens[0].text, parameter, now))
+        number = next((f"{span.number:g}" for span in reading.mentions if span.number is not None), "")
+        return _value(whole(reading.tokens[0].text, parameter, now) or whole(number, parameter, now))
     role = role_of((name,), parameter.schema, None)
     only = _only_value(reading, "" if role is Role.DESTINATION else said) if role is not Role.PAYLOAD else None
     if only is not None and parameter.type in {"string", "any"}:
@@ -242,12 +250,18 @@ def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None, *,
     return full if best is None else best
 
 
-def _only_value(reading: Reading, said: str) -> Span | None:
+def is_bare(said: str) -> bool:
+    """Whether words are one value, and say nothing beside it: `b.txt`, `on 3 January`."""
+    reading = read(said)
+    return len(reading.tokens) == 1 or _only_value(reading, said, _BARE) is not None
+
+
+def _only_value(reading: Reading, said: str, kinds: Set[str] = VALUES - {"quoted", "code"}) -> Span | None:
     """Return the one address or path that words name, where they say nothing beside it: `to ann@example.com please`.
 
     Beside a destination, for which `said` is empty, they may say anything.
     """
-    values = [span for span in reading.mentions if span.kind in VALUES - {"quoted", "code"}]
+    values = [span for span in reading.mentions if span.kind in kinds]
     if len(values) != 1 or not said:
         return values[0] if len(values) == 1 else None
     rest = query_terms(f"{said[: values[0].start]} {said[values[0].end :]}")

@@ -13,6 +13,7 @@ from graph.settings import Settings
 from state.channels import COMMANDS
 from state.context import RoutingContext
 from state.packet import CognitionPacket
+from state.request import TurnRequest
 
 WRITES = RoutingContext(allow_write_tools=True)
 WRITE, READ, TEXT = 'Write "hello" to a.txt', "Read the file", "Write to a.txt"
@@ -46,7 +47,12 @@ async def said(sessions: Sessions, request: str, words: str, *, as_message: bool
     [
         *[
             (WRITE, words)
-            for words in ("Read plan.txt", "could you please read plan.txt?", "never mind, read plan.txt")
+            for words in (
+                "Read plan.txt",
+                "could you please read plan.txt?",
+                "never mind, read plan.txt",
+                "forget it, read plan.txt",
+            )
         ],
         (READ, "Count the words in plan.txt"),
     ],
@@ -68,6 +74,10 @@ async def test_a_new_request_is_done_and_the_question_stays(
         *[(WRITE, words, "ai.write: `Write text") for words in ("what does it do?", "why?", "are you sure?", "yes?")],
         *[(WRITE, words, "decides nothing") for words in ("hmm, not sure", "thanks", "yes, write everything")],
         (WRITE, "go ahead and also read plan.txt", "decides nothing"),
+        *[(WRITE, words, "decides nothing") for words in ("yes if plan.txt is empty", "ok, unless it is there")],
+        *[(WRITE, words, "A value alone decides nothing") for words in ("/etc/hosts", "b.txt")],
+        (READ, "wait", "no answer"),
+        (READ, "plan.txt or a.txt", "does not say which"),
         *[(WRITE, words, "There is no command") for words in ("/help", "/quit")],
         (READ, "/help", "There is no command"),
         (READ, "why do you need that?", "ai.read still waits for `path`"),
@@ -90,6 +100,22 @@ async def test_a_correction_is_asked_about_again(sessions: Sessions, words: str)
     asked = (await said(sessions, WRITE, words, as_message=False))[-1]
     assert isinstance(asked, Asked)
     assert called(asked.packet)[-1] == ("ai.write", "b.txt", "awaiting_approval")
+
+
+async def test_what_is_said_to_an_earlier_question_is_done_beside_the_one_that_waits(sessions: Sessions) -> None:
+    first = [event async for event in run_turn(sessions, Say(WRITE), "s", WRITES)][-1]
+    new = Say("Delete plan.txt", TurnRequest(is_new=True))
+    second = [event async for event in run_turn(sessions, new, "s", WRITES)][-1]
+    assert isinstance(first, Asked)
+    assert isinstance(second, Asked)
+    earlier = str(first.question["question_id"])
+    *_, aside, again = [event async for event in run_turn(sessions, Reply("Read plan.txt", earlier), "s", WRITES)]
+    assert isinstance(aside, Aside)
+    assert called(aside.packet) == [("ai.read", "plan.txt", "executed")]
+    assert isinstance(again, Asked)
+    (only,) = [event async for event in run_turn(sessions, Reply("yes", earlier), "s", WRITES)]
+    assert isinstance(only, Asked)
+    assert called(again.packet) == called(only.packet) == [("ai.delete", "plan.txt", "awaiting_approval")]
 
 
 @pytest.mark.parametrize("words", ["plan.txt", "./plan.txt please", "the one named plan.txt", "read plan.txt"])

@@ -12,10 +12,12 @@ YES = _WORDS["yes"] | {
     *("do it", "go for it", "run it", "just do it", "please do"),
     *("vas-y", "allez-y", "mach das", "mach es", "bien sûr"),
 }
-NO = _WORDS["no"] | {
-    *("do not", "never mind", "forget it", "forget that", "no thanks", "no thank you", "leave it", "no way", "not now"),
-    *("lass es", "lass das", "laisse tomber", "no gracias", "lascia stare", "déjalo"),
+RETRACTS = _WORDS["retract"] | {
+    *("never mind", "forget it", "forget that", "leave it", "not now"),
+    *("lass es", "lass das", "laisse tomber", "lascia stare", "déjalo"),
 }
+"""Of those that say no, what takes back what was said before it."""
+NO = _WORDS["no"] | RETRACTS | {"do not", "no thanks", "no thank you", "no way", "no gracias"}
 SKIP = _WORDS["skip"]
 SESSION = frozenset({"session", "this session", "for this session", "yes for this session", "yes session"})
 ALWAYS = frozenset({"always", "yes always", "always allow", "allow always"})
@@ -25,5 +27,5 @@ HEARD = _WORDS["heard"]
 THANKS = _WORDS["thanks"]
 AROUND = _WORDS["around"] | THANKS
 """Words that may stand beside such a word and say nothing more."""
-MERGED = frozenset(word for words in _WORDS.values() for word in words if " " in word)
+MERGED = frozenset(word for words in (*_WORDS.values(), NO) for word in words if word.count(" ") == 1)
 """Two words that are one."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.sections import ApprovalOutcome, Remember
-from tools.approval.lexicon import ALWAYS, AROUND, HEARD, MERGED, NEVER, NO, SESSION, SKIP, THANKS, YES
+from tools.approval.lexicon import ALWAYS, AROUND, HEARD, MERGED, NEVER, NO, RETRACTS, SESSION, SKIP, THANKS, YES
 from tools.text.words import stem_of, words_of
 
 SHORT = 80
@@ -26,11 +26,15 @@ _NONE = frozenset("neither none nothing keine keines keins aucun aucune ninguno 
 _REST = frozenset("rest other others else remaining andere anderen reste otro otros".split())
 _ONLY = frozenset("only just nur seulement solo".split())
 _EXCEPT = frozenset("except but excluding außer sauf excepto salvo".split())
+_NOT = frozenset({"not", "except", "excluding"})
+"""What takes a call out of a yes to all."""
 _ORDINALS = {name: at for at, name in enumerate("first second third fourth fifth sixth seventh eighth ninth".split())}
 _LINKS = frozenset(
     "to for the a an one ones call calls of them with in on at is number no. nr und et e zu zum zur für den dem der die"
     " das pour le la les para el los las per il".split()
 )
+_TO_THEM = frozenset("to of for them the und et e y".split())
+"""Those that name no call by themselves, and no number of calls."""
 _SPLITS = frozenset({",", ";", "and", "&", "/"})
 _ENDS = _SPLITS | ALL | _NONE | _REST | _EXCEPT
 """What ends the name of a call."""
@@ -153,6 +157,9 @@ def _names(token: str, names: frozenset[str]) -> bool:
     return token not in LIMITS and verdict_of(token) is None and (token in names or stem_of(token) in names)
 
 
+_YES_TO_ALL = [ApprovalOutcome.APPROVED]
+
+
 @dataclass(frozen=True)
 class _Which:
     """Calls that a part of a reply means."""
@@ -174,10 +181,13 @@ def _each(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[Approv
         return None
     verdicts = [part for part in parts if isinstance(part, ApprovalOutcome)]
     if len(verdicts) == len(parts):
+        taken_back = RETRACTS & {*tokens} and len({*verdicts}) > 1
+        some = {*tokens} & _LINKS - _TO_THEM
         in_order = verdicts if len(verdicts) == len(names) else [*{*verdicts}] * len(names)
-        return in_order if len(in_order) == len(names) else None
+        return in_order if len(in_order) == len(names) and not taken_back and not some else None
     if not verdicts:
-        return [ApprovalOutcome.APPROVED] * len(names) if parts == [_Which(every)] and tokens[-1] in ALL else None
+        is_all = parts == [_Which(every)] and {*tokens} <= ALL | _TO_THEM
+        return [ApprovalOutcome.APPROVED] * len(names) if is_all else None
     leads = isinstance(parts[0], ApprovalOutcome)
     if leads == isinstance(parts[-1], ApprovalOutcome):
         return None
@@ -232,7 +242,7 @@ def _parts(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list["Appr
         if bearers and counted in every:
             return None  # a number of one call, and a value of another
         counted = None if bearers else counted
-        ends = verdict is not None or counted is not None or word in _ENDS
+        ends = verdict is not None or counted is not None or word in (_ENDS | _NOT) - (ALL if bearers else frozenset())
         if ends and not end():
             return None
         if verdict:
@@ -244,13 +254,14 @@ def _parts(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list["Appr
             excepted = False
         elif word in _NONE:
             parts += [ApprovalOutcome.DENIED, _Which(every)]
-        elif word in ALL:
+        elif word in ALL and not bearers:
             parts += [] if tokens[at + 1 : at + 2] == ["else"] else [_Which(every)]
         elif word in _REST:
             parts.append(_Which(frozenset()))
-        elif word in _EXCEPT and parts and parts[-1] == _Which(every):
+        elif word in _EXCEPT | _NOT and (parts[-1:] == [_Which(every)] or (word in _NOT and parts == _YES_TO_ALL)):
+            parts += [_Which(every)] if parts == _YES_TO_ALL else []
             excepted = True
-        elif any(_names(word, one) for one in names):
+        elif bearers:
             named.add(word)
         elif word not in _SPLITS | _LINKS | AROUND and word != "but":
             return None

@@ -14,6 +14,7 @@ import pytest
 from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.mcp_servers import until
+from support.prompts import NO_TOOL, call, review
 from support.scripted_openai import ScriptedOpenAI
 from support.terminals import chatting
 
@@ -62,6 +63,23 @@ async def test_what_a_question_is_answered(cli: CommandLine, words: str, written
         await chat.say(words)
     new = {file.name: file.read_text() for file in cli.folder.iterdir()}
     assert {name: text for name, text in new.items() if name not in {"plan.txt", "todo.txt"}} == written
+
+
+async def test_a_remark_to_a_models_question_is_answered_and_the_question_stays(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI
+) -> None:
+    model = ("--lite", "openai:scripted", "--prime", "openai:scripted")
+    async with serving(cli, "--allow-writes", *model, OPENAI_BASE_URL=scripted_openai.base_url) as served:
+        chat = Chat(served.client())
+        scripted_openai.script(call("ai.write", path="new.txt", content="seven"), review(0.9))
+        assert "path = new.txt" in await chat.say("Seven goes into new.txt")
+        scripted_openai.script(NO_TOOL, "Enjoy the sun.", "Enjoy the sun.")
+        aside = await chat.say("My sister has a grey cat")
+        assert "Enjoy the sun." in aside
+        assert is_question(aside)
+        scripted_openai.script("Done.")
+        await chat.say("yes")
+    assert (cli.folder / "new.txt").read_text() == "seven"
 
 
 @pytest.mark.parametrize("stream", [False, True])

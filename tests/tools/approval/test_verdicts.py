@@ -24,7 +24,7 @@ def decided(text: str, calls: list[tuple[str, dict[str, object]]]) -> str:
     "text",
     "yes|Yes, please do that.|\U0001f44d"
     "|\U0001f44d\U0001f3fd|\u2705|ja bitte|oui, vas-y|S\u00ed!|\u662f|\u306f\u3044|\u0434\u0430"
-    "|yes, delete it|yes delete old.log|ok go ahead|va bene|yes\U0001f44d|yes yes".split("|"),
+    "|yes, delete it|yes delete old.log|ok go ahead|va bene|yes\U0001f44d|yes yes|da, v\u0103 rog".split("|"),
 )
 def test_yes(text: str) -> None:
     assert decided(text, ONE) == "y"
@@ -34,7 +34,8 @@ def test_yes(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     "no|NO!!!|\U0001f44e|nein, danke"
-    "|non merci|\u4e0d|\u3044\u3044\u3048|don't|don\u2019t delete it|never mind|no, never|\u274c|nej tak".split("|"),
+    "|non merci|\u4e0d|\u3044\u3044\u3048|don't|don\u2019t delete it|never mind|no, never|\u274c|nej tak"
+    "|do not do that|rather not".split("|"),
 )
 def test_no(text: str) -> None:
     assert decided(text, ONE) == "n"
@@ -71,6 +72,12 @@ def test_what_is_not_plain_decides_nothing(text: str) -> None:
             ("1 yes 1 no 2 no", ""),
             ("not 1", ""),
         ],
+        *[("yes but not the hall", "yn"), ("yes, not 2", "yn"), ("yes but not", ""), ("yes but not now", "")],
+        *[
+            (words, "")
+            for words in ("yes, never mind", "yes, cancel", "yes... no, stop", "yes, one of them", "all in one")
+        ],
+        *[("all of them", "yy"), ("yes to both of them", "yy"), ("no to them", "nn")],
         *[("yes 1 no", ""), ("yes, turn off everything", ""), ("no to the kitchen and the garden", ""), ("1 or 2", "")],
     ],
 )
@@ -87,6 +94,11 @@ def test_of_two(text: str, means: str) -> None:
 )
 def test_of_three(text: str, means: str) -> None:
     assert decided(text, THREE) == means
+
+
+@pytest.mark.parametrize(("text", "means"), [("yes to the plan, no to the todo", "yn"), ("s\u00ed a todo", "")])
+def test_a_name_comes_before_a_word_for_all(text: str, means: str) -> None:
+    assert decided(text, [("ai.delete", {"path": "plan.txt"}), ("ai.delete", {"path": "todo.txt"})]) == means
 
 
 def test_a_number_of_one_call_that_is_a_value_of_another_names_neither() -> None:
