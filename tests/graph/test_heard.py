@@ -47,12 +47,7 @@ async def said(sessions: Sessions, request: str, words: str, *, as_message: bool
     [
         *[
             (WRITE, words)
-            for words in (
-                "Read plan.txt",
-                "could you please read plan.txt?",
-                "never mind, read plan.txt",
-                "forget it, read plan.txt",
-            )
+            for words in ("Read plan.txt", "could you please read plan.txt?", "never mind, read plan.txt")
         ],
         (READ, "Count the words in plan.txt"),
     ],
