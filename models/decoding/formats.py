@@ -51,6 +51,7 @@ THOUGHTS = (
     Frame("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
     Frame("<|channel>", "<channel|>"),  # Gemma 4
     Frame("<longcat_think>", "</longcat_think>"),
+    Frame("<|begin_of_thought|>", "<|end_of_thought|>"),  # OpenThinker, Sky-T1
     Frame("<|thought_start|>", "<|thought_end|>"),  # MiniCPM 3
     Frame("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
 )
@@ -89,6 +90,8 @@ CALLS = (
     Frame("<|action_start|><|plugin|>", "<|action_end|>"),  # InternLM 2
     Frame("<|tools_prefix|>", "<|tools_suffix|>"),  # Apertus
     Frame("\u273fFUNCTION\u273f", "\u273fRESULT\u273f"),  # Qwen Agent
+    Frame("<tool_code>", "</tool_code>"),  # Gemini
+    Frame("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),  # LM Studio
     Frame("```tool_code\n", "```"),  # Gemma 3
     Frame("```tool_call\n", "```"),
 )
@@ -134,6 +137,7 @@ TOKENS = (
     *("<start_of_turn>", "<end_of_turn>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "</s>"),
     *("<response>", "</response>", "<answer>", "</answer>", "[e~[", "[|endofturn|]", "\u273fRETURN\u273f:"),
     *("<seed:eos>", "<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", MINIMAX, "<|end_of_msg|>"),
+    *("<|begin_of_solution|>", "<|end_of_solution|>"),
     *("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
 )
 """Marks of turns and of answers, which stand alone."""

@@ -57,8 +57,9 @@ _BEGINNINGS = frozenset(
 )
 _TOKEN_BEGINNING = re.compile(r"<[|\uff5c][^<\[|\uff5c>\n]{0,200}[|\uff5c]?|</?think:[\da-f]{0,16}")
 _NESTED = "<[]\u25c1\u273f"
-_BEFORE_MENTION = re.compile(r"\S.*[\s(\"'*\u201c]\Z")
-_AFTER_MENTION = re.compile(r"[ \t.,;:!?)\"'*\u201d]")
+_BEFORE_MENTION = re.compile(r"\S.*[\s(\"'*\u201c\u201e\u00ab\u300c]\Z")
+_WITHIN_SENTENCE = re.compile(r"[^\s.!?\u3002][ \t][(\"'*\u201c\u201e\u00ab\u300c]?\Z")
+_AFTER_MENTION = re.compile(r"[ \t.,;:!?)\"'*\u201c\u201d\u00bb\u300d]")
 """What stands around a mark in its line where a sentence mentions it, and hardly where a model lets it slip."""
 _LINE_CHARS = 200
 _LAST = ">]["
@@ -227,6 +228,7 @@ class MarkFilter:
 
     def _cut(self, mark: _Mark) -> Iterator[str | None]:
         yield from self._pass()
+        self._line = ""  # no sentence goes on behind what was cut
         self._begun.pop()
         self.found += 1
         self._begin(mark.end, is_json=mark.is_json)
@@ -237,11 +239,12 @@ class MarkFilter:
             yield None
 
     def _may_be_mentioned(self, mark: _Mark, tag: str) -> bool:
-        """Whether a sentence may mention a mark that begins or ends a block, as its line shows so far."""
-        if mark.end is None and not any(end.fullmatch(tag) for end in self._mentioned):
-            return False
+        """Whether a sentence may mention a mark, as its line shows so far: one of a block, or one that stands alone."""
         line = (self._line + "".join([*self._passed, *self._begun[:-1]])).rpartition("\n")[2]
-        return bool(_BEFORE_MENTION.search(line))
+        if tag in TOKENS:
+            return bool(_WITHIN_SENTENCE.search(line))
+        may_be = mark.end is not None or any(end.fullmatch(tag) for end in self._mentioned)
+        return may_be and bool(_BEFORE_MENTION.search(line))
 
     def _is_text(self, tag: str) -> bool:
         """Whether a tag is a word of the answer: it begins after others, or ends what such a one began."""

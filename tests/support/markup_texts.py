@@ -1,6 +1,8 @@
 """What models let slip, with what must be left of it and how many pieces go; and texts that must stay."""
 
 LEAKS = {
+    "It is so.<|im_end|> ": ("It is so.", 1),
+    "It is so. <|im_end|> ": ("It is so.", 1),
     # family: <tool_call> and its kin
     "A<tool_call>{'name': 'x'}</tool_call>B": ("AB", 1),
     "A<tool_call>\n{}\n</tool_call>\nB": ("A\nB", 1),
@@ -63,6 +65,9 @@ LEAKS = {
 }
 
 PLAIN = [
+    "The tokens <|user|> and <|assistant|> mark turns.",
+    "It ends with <|endoftext|> in that vocabulary.",
+    "He said \u201e<think>\u201c is its tag, and \u201e</think>\u201c the end.",
     *("", "Apples.", "a < b and c > d", "I think so. <b>Bold</b>", "<toolbox>", "x <| y |> z"),
     '{"name": "Ada", "age": 36}',
     '{"params": {}}',
