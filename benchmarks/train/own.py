@@ -10,9 +10,9 @@ and `_` says what it is.
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -22,6 +22,14 @@ from tools.servers.opening import builtin_servers
 from tools.spec.tool_spec import ToolSpec
 
 FOLDER = Path(__file__).with_name("own")
+ABSENT = 7
+"""One of so many requests names what is not there."""
+_NEW = frozenset(["ai.write", "ai.make_folder"])
+"""Built-in tools whose path need not be there."""
+_OF_FOLDERS = frozenset(["ai.list", "ai.find"])
+_OF_EITHER = frozenset(["ai.search", "ai.count", "ai.move", "ai.copy", "ai.delete"])
+_FOLDERS: list[TemporaryDirectory[str]] = []
+"""What requests name, kept as long as the process."""
 
 
 class Request(NamedTuple):
@@ -47,22 +55,42 @@ def catalogues(*, held_out: bool = False) -> Iterator[Own]:
     folder = FOLDER / "held_out" if held_out else FOLDER
     for path in sorted(folder.glob("*.json")):
         held = json.loads(path.read_text(encoding="utf-8"))
+        requests = tuple(Request(*one) for one in held["requests"])
         tools = (
-            _builtin()
+            _builtin(requests)
             if held["tools"] == "builtin"
             else {one["name"]: _spec(one, held["about"]) for one in held["tools"]}
         )
-        yield Own(path.stem, tools, tuple(Request(*one) for one in held["requests"]))
+        yield Own(path.stem, tools, requests)
 
 
-@cache
-def _builtin() -> dict[str, ToolSpec]:
-    """Return the tools that are built in, as a turn knows them."""
-    with TemporaryDirectory() as folder:
-        servers = builtin_servers(Path(folder), None, None, None, ())
-        for server in servers.values():
-            asyncio.run(server.connect(0))
-        return {spec.name: replace(spec, meant=None) for server in servers.values() for spec in server.specs}
+def _builtin(requests: Sequence[Request]) -> dict[str, ToolSpec]:
+    """Return the tools that are built in, as a turn knows them: in a folder with most of what the requests name."""
+    kept = TemporaryDirectory()
+    folder = Path(kept.name)
+    for number, request in enumerate(requests):
+        if request.tool not in _NEW and number % ABSENT:
+            _put_there(folder, request)
+    servers = builtin_servers(folder, None, None, None, ())
+    for server in servers.values():
+        asyncio.run(server.connect(0))
+    _FOLDERS.append(kept)
+    return {spec.name: replace(spec, meant=None) for server in servers.values() for spec in server.specs}
+
+
+def _put_there(folder: Path, request: Request) -> None:
+    """Make the file or folder that a request's path names, if it reads like one."""
+    path = request.arguments.get("path")
+    if not isinstance(path, str) or not re.fullmatch(r"[\w.][\w./-]*", path) or ".." in path:
+        return
+    place = folder / path
+    is_folder = request.tool in _OF_FOLDERS or (not place.suffix and request.tool in _OF_EITHER)
+    try:
+        (place if is_folder else place.parent).mkdir(parents=True, exist_ok=True)
+        if not is_folder and not place.exists():
+            place.touch()
+    except (FileExistsError, NotADirectoryError):
+        return  # another request says that a file is where this one has a folder
 
 
 def _spec(tool: Mapping[str, Any], about: str) -> ToolSpec:

@@ -12,7 +12,7 @@ from deciders.judge.judge import judge
 from deciders.reflex.practice import built_in, is_practised, practised
 from deciders.reflex.reading import access_of, asks, asks_advice, is_question, mentions_in, senses_of, verbs_in
 from deciders.reflex.serving import Signals, Sureness, log_odds, score, shares
-from deciders.values.filling import LIKELY, TOLD, Filling, fill_each, filled_by, takes_path
+from deciders.values.filling import LIKELY, TOLD, Filling, fill_each, filled_by, named_there, takes_path
 from deciders.values.mentions import EDGES, Span, read
 from deciders.values.tokens import tokens_of
 from state.routing import Risk
@@ -70,6 +70,8 @@ class Fit:
     """Names, dates and the like that no argument takes; none in a question, which is about them."""
     unexplained: float = 0.0
     """Share of the request's telling words that neither the tool knows nor an argument takes, where one might."""
+    words: float = 0.0
+    """Log of how many words the request has."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -92,7 +94,13 @@ class Fit:
             left=min(MOST, left),
             spare=min(MOST, self.spare),
             unexplained=self.unexplained,
+            words=self.words,
+            there=float(any(self._leads(name, value) for one in self.fillings for name, value in one.params.items())),
         )
+
+    def _leads(self, parameter: str, value: Any) -> bool:
+        knows = self.spec.knows
+        return knows is not None and isinstance(value, str) and knows(parameter, value) == 1
 
     @property
     def why(self) -> str:
@@ -223,8 +231,10 @@ def _seen(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near: fl
     """Return what is seen of a tool before it is judged and its arguments are looked for."""
     bare = without_name(text, spec)
     place, hit = ranked or (CANDIDATES, None)
-    paths, asked = mentions_in(bare).paths, access_of(text)
+    paths, asked = [one for one in mentions_in(bare).paths if "*" not in one], access_of(text)
     names_path = bool(paths) and not (_of_folders(spec) and all(map(_is_file, paths)))
+    there = {word: sure for one in spec.parameters for word, sure in named_there(spec, one, read(bare)).items()}
+    names_path = max(there.values(), default=0) > 0 or (names_path and any(there.get(one, 0) >= 0 for one in paths))
     verbs, senses, words = verbs_in(text), senses_of(verbs_in(text)), words_of(spec.upstream_name)
     verb = bool({*senses} & {*words, *senses_of(words)} or {*verbs} & {*words})
     terms = query_terms(bare)
@@ -257,7 +267,12 @@ def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
     )
     spare = 0 if is_question(text) else max(len(one.unused) for one in fillings)
     return replace(
-        fit, fillings=fillings, signals=signals, spare=spare, unexplained=_unexplained(fit.spec, text, fillings)
+        fit,
+        fillings=fillings,
+        signals=signals,
+        spare=spare,
+        unexplained=_unexplained(fit.spec, text, fillings),
+        words=math.log(1 + len(tokens_of(text))),
     )
 
 

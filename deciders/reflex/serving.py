@@ -75,6 +75,10 @@ class Sureness(NamedTuple):
     """Names, dates and the like besides that no argument takes; at most 3."""
     unexplained: float = 0.0
     """Share of the telling words that neither the tool knows nor an argument takes, where one might."""
+    words: float = 0.0
+    """Log of how many words the request has."""
+    there: float = 0.0
+    """A path among its arguments is there just as it is written; of built-in tools only."""
 
 
 class Fitted(NamedTuple):

@@ -1,6 +1,6 @@
 """Filling a tool's parameters from a request: values, where each was read, how probably, and what was left over."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deciders.values.assignment import Chosen, Ranked, assign, softmax
 from deciders.values.candidates import NONE, Candidate, candidates, keyed_in, whole
 from deciders.values.features import Scene
-from deciders.values.mentions import Reading, Span, read
+from deciders.values.mentions import EDGES, Reading, Span, read
 from deciders.values.model import model
 from deciders.values.schema import Parameter, parameters_of, put
 from state.origins import Role
@@ -39,6 +39,11 @@ PATHS = frozenset(
 KINDS = frozenset(stem_of(word) for word in "file folder directory dir path".split())
 FILES = 2.0
 """Log odds of a file's name for a path, and against it for what is none."""
+THERE = 3.0
+"""Log odds, beside those, of a name for a path where just such a file or folder is there; and against it where an
+optional path leads to nothing."""
+LOOKED_UP = 4
+"""Of the likeliest optional paths, how many are looked up."""
 LIKELY = 0.5
 """Probability from which an argument is likelier right than wrong."""
 OUTRIGHT = 2.0
@@ -92,6 +97,7 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
     keyed = keyed_in(text) if "=" in text else {}
     ranked = []
     scene = Scene(reading, spec, parameters)
+    nowhere = _nowhere(reading, parameters, spec)
     for index, parameter in enumerate(parameters):
         told = whole(keyed[parameter.name], parameter, now) if parameter.name in keyed else None
         if told is not None:
@@ -102,7 +108,8 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
         scores = model().scores(scene.rows(index, found)).round(DIGITS) + _outright(found)
         if takes_path(spec):
             is_path = bool({*parameter.words} & PATHS)
-            scores = scores + _of_paths(found, is_path=is_path)
+            scores = scores + _of_paths(found, nowhere, is_path=is_path)
+            scores = scores + _of_there(found, parameter, spec, named_there(spec, parameter.name, reading), scores)
             found = [_without_kind(one) for one in found] if is_path else found
         ranked.append(Ranked(parameter, found, softmax(scores)))
     values = [span for span in reading.mentions if span.kind in VALUES][:MOST_VALUES]
@@ -116,15 +123,57 @@ def _outright(found: Sequence[Candidate]) -> NDArray[np.float64]:
     )
 
 
-def _of_paths(found: Sequence[Candidate], *, is_path: bool) -> NDArray[np.float64]:
+def _of_paths(found: Sequence[Candidate], nowhere: frozenset[str], *, is_path: bool) -> NDArray[np.float64]:
     """Return what it counts that a file is named, and that the tool has a parameter for just that.
 
-    A word for any file or folder, such as "folder", is no part of a name.
+    A word for any file or folder, such as "folder", is no part of a name, and what leads nowhere is no path.
     """
     spans = [one.span for one in found]
-    files = np.array([span is not None and span.kind == "path" for span in spans], dtype=float)
-    kinds = np.array([is_path and span is not None and _names_kind(span.text) for span in spans], dtype=float)
-    return files * (FILES if is_path else -FILES) - kinds * FILES
+    lost = np.array([span is not None and span.text in nowhere for span in spans])
+    files = np.array([span is not None and span.kind == "path" for span in spans]) & ~lost
+    kinds = np.array([span is not None and _names_kind(span.text) for span in spans]) | lost
+    counted: NDArray[np.float64] = files * (FILES if is_path else -FILES) - kinds * (FILES * is_path)
+    return counted
+
+
+def _nowhere(reading: Reading, parameters: Sequence[Parameter], spec: ToolSpec) -> frozenset[str]:
+    """Return what reads like a path, and is a pattern, or leads nowhere where the tool needs no path. Blocking."""
+    finds, paths = spec.finds, [one for one in parameters if {*one.words} & PATHS and len(one.path) == 1]
+    said = {span.text for span in reading.mentions if span.kind == "path"}
+    lost = {text for text in said if "*" in text}
+    if finds and paths and not any(one.required for one in paths):
+        lost |= {text for text in said if not any(finds({one.name: text}) for one in paths)}
+    return frozenset(lost)
+
+
+def named_there(spec: ToolSpec, parameter: str, reading: Reading) -> dict[str, float]:
+    """Return the words of a request that name what is there for a built-in tool, and how surely. Blocking."""
+    if spec.knows is None:
+        return {}
+    words = {token.text for token in reading.tokens if token.text.lower() not in EDGES and not _names_kind(token.text)}
+    return {word: sure for word in sorted(words) if (sure := spec.knows(parameter, word))}
+
+
+def _of_there(
+    found: Sequence[Candidate],
+    parameter: Parameter,
+    spec: ToolSpec,
+    named: Mapping[str, float],
+    scores: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return what it counts that a word names what is there, and against the best that an optional path leads nowhere.
+
+    Blocking.
+    """
+    added = np.array([THERE * named.get(str(one.value), 0.0) for one in found])
+    finds = None if parameter.required or len(parameter.path) > 1 else spec.finds
+    for _ in range(LOOKED_UP if finds else 0):
+        best = int((scores + added).argmax())
+        value = found[best].value
+        if added[best] or not isinstance(value, str) or not finds or finds({parameter.name: value}):
+            break
+        added[best] = -THERE
+    return added
 
 
 def _names_kind(text: str) -> bool:

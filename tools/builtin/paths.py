@@ -45,14 +45,32 @@ class PathReader:
         return {**params, self.parameter: name}
 
     def finds(self, params: Mapping[str, Any]) -> bool:
-        """Whether the path in the arguments, read as it is meant, leads to something. Blocking."""
+        """Whether the path in the arguments, read as it is meant, leads to what is wanted. Blocking."""
         path = self.read(params).get(self.parameter)
         if not isinstance(path, str) or path.startswith(PREFIX):
             return True
         try:
-            return self.root.real(path, follow=self.follow).exists()
+            return self._is_wanted(self.root.real(path, follow=self.follow))
         except (ToolFailure, OSError):
             return False
+
+    def knows(self, word: str) -> float:
+        """Return how surely a word names what is there, of the kind that is wanted. Blocking.
+
+        1: just as it is written; a half: but for its ending and capitals, in the working folder itself; -1: what is
+        there under that name is of the other kind.
+        """
+        try:
+            real = self.root.real(word, follow=self.follow)
+            if real.exists():
+                return 1.0 if self._is_wanted(real) else -1.0
+            alike = [one for one in self.root.path.iterdir() if one.stem.casefold() == word.casefold()]
+        except (ToolFailure, OSError):
+            return 0.0
+        return 0.5 * any(map(self._is_wanted, alike))
+
+    def _is_wanted(self, real: Path) -> bool:
+        return real.is_file() if self.kind == "file" else real.is_dir() if self.kind == "folder" else real.exists()
 
     def _name(self, path: str, *, must_exist: bool) -> str:
         real = self.root.real(path, follow=self.follow)

@@ -76,10 +76,14 @@ class BuiltinTool:
             reaches_outside=self.open_world,
             meant=self._meant if self.paths else None,
             finds=self._finds if self.paths else None,
+            knows=self._knows if self.paths else None,
         )
 
     def _finds(self, params: dict[str, Any]) -> bool:
         return all(reader.finds(params) for reader in self.paths)
+
+    def _knows(self, parameter: str, word: str) -> float:
+        return next((reader.knows(word) for reader in self.paths if reader.parameter == parameter), 0.0)
 
     def _meant(self, params: dict[str, Any]) -> dict[str, Any]:
         for reader in self.paths:

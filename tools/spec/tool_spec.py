@@ -100,6 +100,8 @@ class ToolSpec:
     """Reads the arguments of a call as they are meant, such as a name as a path; of built-in tools. Blocking."""
     finds: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)
     """Whether the paths in the arguments of a call lead to something; of built-in tools. Blocking."""
+    knows: Callable[[str, str], float] | None = field(default=None, compare=False, repr=False)
+    """How surely, from -1 to 1, a word names what is there for a path parameter; of built-in tools. Blocking."""
 
     def __hash__(self) -> int:
         return hash(self.name)

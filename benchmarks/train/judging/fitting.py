@@ -34,7 +34,7 @@ BESIDE = 15
 """Tools beside the right one."""
 FURTHER = 60
 """Ranks from whose second half half of those are drawn: of the field, and not the same tool again."""
-OWN_COUNT = {"own builtin_mixed": 3, "own builtin_long": 3}
+OWN_COUNT = {"own builtin_mixed": 3, "own builtin_long": 3, "own builtin_typed": 3}
 """Sources that count more than the others."""
 DRAWN = 0.35
 """How hard the weights are drawn to their prior, in requests."""

@@ -1,13 +1,17 @@
 """How closely tools are looked at: the judge is asked of those it may bring to the front, and so are arguments."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from support.packets import FILES
 
 from deciders.reflex import fit
 from deciders.reflex.serving import load_fitted, score
+from tools.catalogue.catalogue import Catalogue
+from tools.servers.opening import builtin_servers
 from tools.spec.tool_spec import ToolSpec
 
 NOW = datetime(2026, 1, 15, 9, tzinfo=UTC)
@@ -58,3 +62,40 @@ def test_no_judgement_reaches_further_than_the_tools_that_are_judged():
     best, worst = (score(seen._replace(judged=odds)) for odds in (7.0, -7.0))
     assert best - worst == pytest.approx(14 * weight)
     assert best - worst < fit.REACH
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Catalogue:
+    """The built-in tools of a folder with a folder in it."""
+    (tmp_path / "src" / "2024").mkdir(parents=True)
+    (tmp_path / "src" / "util.py").touch()
+    (tmp_path / "config.json").touch()
+    servers = builtin_servers(tmp_path, None, None, None, ())
+    for server in servers.values():
+        asyncio.run(server.connect(0))
+    return Catalogue(spec for server in servers.values() for spec in server.specs)
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "params"),
+    [
+        ("ls src", "ai.list", {"path": "src"}),
+        ("List the files in src", "ai.list", {"path": "src"}),
+        ("list src/2024", "ai.list", {"path": "src/2024"}),
+        ("show me everything in this folder", "ai.list", {}),
+        ("open the config", "ai.read", {"path": "config"}),
+        ("Search for TODO in src", "ai.search", {"query": "TODO", "path": "src"}),
+        ("please search the whole folder for 'password'", "ai.search", {"query": "password"}),
+        ("locate util.py", "ai.find", {"name": "util.py"}),
+        ("find all *.py files", "ai.find", {"name": "*.py"}),
+        ("find *.py in src", "ai.find", {"name": "*.py", "path": "src"}),
+    ],
+)
+def test_what_is_there_shows_which_words_are_paths(folder: Catalogue, text: str, tool: str, params: dict[str, str]):
+    found = fit.fits_of(text, folder, NOW)[0]
+    assert (found.spec.name, found.fillings[0].params) == (tool, params)
+
+
+def test_what_is_not_there_is_a_path_where_one_is_needed(folder: Catalogue):
+    found = fit.fits_of("Read gone.txt", folder, NOW)[0]
+    assert (found.spec.name, found.fillings[0].params) == ("ai.read", {"path": "gone.txt"})
