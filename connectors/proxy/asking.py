@@ -104,12 +104,16 @@ def _schema(packet: CognitionPacket) -> dict[str, Any]:
 def waits(packet: CognitionPacket) -> str:
     """Return what is said of a call that waits, as its client cannot ask: why, and how it can be allowed."""
     call, session = packet.routing.calls[0], packet.header.session_id
-    return (
-        f"{call.tool_name} was NOT run: {call.review_reasoning}, and this client offers no elicitation, so that nobody "
-        f"could be asked. Whoever runs the proxy sees the question with `packetgate answer --session {session}`, and "
-        f"allows it with `packetgate answer --session {session} yes`; then call it again, with the same arguments, for "
-        "its result. To allow all such calls, add to packetgate.toml\n"
+    doubt = f"the same call was made before: {call.doubt}" if call.started_at else ""
+    always = (
+        " To allow all such calls, add to packetgate.toml\n"
         f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'
+    )
+    return (
+        f"{call.tool_name} was NOT run: {doubt or call.review_reasoning}, and this client offers no elicitation, so "
+        "that nobody could be asked. Whoever runs the proxy sees the question with `packetgate answer --session "
+        f"{session}`, and allows it with `packetgate answer --session {session} yes`; then call it again, with the "
+        f"same arguments, for its result.{'' if doubt else always}"
     )
 
 

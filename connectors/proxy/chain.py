@@ -7,10 +7,12 @@ session's earlier calls are where other values may come from.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.store.base import BaseStore
+from pydantic import JsonValue
 
 from connectors.proxy.listing import entry_of
 from connectors.proxy.sessions import CHANNEL, ProxySession
@@ -29,17 +31,21 @@ from state.sections import PacketState, Status
 from state.transitions import ToolExecutionStatus
 from tools.approval.answering import CHANGED, TAKEN, decision_of, taken
 from tools.approval.decisions import expired
+from tools.approval.waiting import asking_about
 from tools.catalogue.catalogue import Catalogue
 from tools.catalogue.toolbox import AllowedTools
 from tools.checks.checking import CheckedCall, objected, repair
 from tools.checks.wrappers import meant_tool
-from tools.execution.journal import Entry, HeldJournal, Journal
+from tools.execution.call_log import MARKED
+from tools.execution.journal import ENDED, STARTED, Entry, HeldJournal, Journal
+from tools.execution.permission import call_digest
 from tools.provenance.evidence import evidence_of
 from tools.provenance.judging import origins_of
 from tools.risk.call import rated
 from tools.risk.vouching import way_to_vouch
 from tools.servers.hub import McpHub
 from tools.spec.listed_names import SEPARATOR, may_be_of
+from tools.spec.tool_spec import digest_of
 
 CHOSEN = "chosen by the client, whose reasons are not known here"
 
@@ -65,6 +71,8 @@ class Chain:
     storage: Storage
     _proposed: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
     """By packet, what is still to be written down of calls that are about to run."""
+    _running: set[str] = field(default_factory=set)
+    """Packets whose calls run in this process."""
 
     @property
     def store(self) -> BaseStore | None:
@@ -111,6 +119,11 @@ class Chain:
         told = (*trail("open_packet", CognitionPacket(), proposal), *trail("review_selection", packet, judged))
         entries = tuple(entry for entry in told if entry.event != REVIEWED)  # it was not
         packet = packet.merged(judged)
+        call = packet.routing.calls[0]
+        if call.status is ToolExecutionStatus.APPROVED and (began := await self._cut_off(call, packet, catalogue)):
+            doubted = call.in_doubt(began)
+            packet = packet.merged({"tool_routing": packet.routing.with_calls((doubted,))})
+            packet = packet.merged(await asking_about((doubted,), packet, catalogue, toolbox, self.journal))
         if packet.routing.calls[0].status is ToolExecutionStatus.APPROVED:
             self._proposed[packet.header.packet_id] = entries  # they are written with its start, which follows
         else:
@@ -149,11 +162,28 @@ class Chain:
         runtime = self._runtime(packet, can_ask=False)
         only_reads = not packet.governance.approvals and all(one.risk is Risk.READ for one in packet.routing.calls)
         held = self._proposed.pop(packet.header.packet_id, ())
-        journal = HeldJournal(self.late if only_reads else self.journal, *held)
-        update = await execute_tool(packet, runtime, toolbox=toolbox, journal=journal)
+        marked = _marked(packet, await toolbox.catalogue())
+        journal = HeldJournal(self.late if only_reads else self.journal, *held, *marked)
+        self._running.add(packet.header.packet_id)
+        try:
+            update = await execute_tool(packet, runtime, toolbox=toolbox, journal=journal)
+        finally:
+            self._running.discard(packet.header.packet_id)
         await journal.flush()
         ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
         return ended, tuple(trail("execute_tool", packet, update))
+
+    async def _cut_off(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
+        """Return when the same change for the same client was started by a process that never told its end."""
+        if call.risk is Risk.READ:
+            return None
+        marks = await self.journal.of_call("", _mark(call, packet, catalogue))
+        run = marks[-1].entry.detail if marks else {}
+        if not run or run["packet"] in self._running:
+            return None
+        rows = await self.journal.of_call(str(run["packet"]), str(run["call"]))
+        started = [row.at for row in rows if row.entry.event == STARTED]
+        return started[-1] if started and not any(row.entry.event == ENDED for row in rows) else None
 
     def down(self, name: str, settings: RoutingContext) -> str:
         """Return why the server of a tool is not there; empty where it is, or is none that its client may use."""
@@ -168,6 +198,21 @@ class Chain:
         thread = packet.header.session_id if can_ask else None
         asking = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=thread)
         return Runtime(context=packet.governance.settings, store=self.store, execution_info=asking)
+
+
+def _mark(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> str:
+    """Return under what a change is found again: a digest of the client, the tool's definition and the arguments."""
+    return digest_of([CHANNEL, packet.header.person, call_digest(call, catalogue[call.tool_name])])
+
+
+def _marked(packet: CognitionPacket, catalogue: Catalogue) -> tuple[Entry, ...]:
+    """Return what leads from a change that is about to run to its run."""
+    call, header = packet.routing.calls[0], packet.header
+    runs = call.status is ToolExecutionStatus.APPROVED and packet.governance.settings.allows(call.risk)
+    if call.risk is Risk.READ or not runs or call.tool_name not in catalogue:
+        return ()
+    run: dict[str, JsonValue] = {"packet": header.packet_id, "call": call.call_id}
+    return (Entry(MARKED, header.session_id, call_id=_mark(call, packet, catalogue), detail=run),)
 
 
 def _proposal(

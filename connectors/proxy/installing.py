@@ -130,7 +130,7 @@ def install(client: str, place: Place, settings: Settings) -> list[str]:
     now = ours.changed("mcpServers", {**_object(ours, "mcpServers"), **new}) if new else None
     entry = entry_for(client, settings, has_servers=now is not None)
     installed = theirs.changed(place.key, {**staying, ENTRY: entry})
-    saves = theirs.data is not None and ENTRY not in _object(theirs, place.key)
+    saves = theirs.data is not None and not _is_ours(_object(theirs, place.key).get(ENTRY))
     try:
         if theirs.data is not None and saves:
             write(place.back_up, theirs.data)
@@ -192,6 +192,14 @@ def _servers(client: str, file: SettingsFile, key: str) -> tuple[dict[str, Any],
             staying[name] = entry
             lines.append(f"{file.path}: {name!r} stays {client}'s own: {error}")
     return taken, staying, lines
+
+
+def _is_ours(entry: Any) -> bool:
+    """Whether an entry was put there by an installation."""
+    try:
+        return {"proxy", "--client"} <= {*read_entry(entry).fields.get("args", ())}
+    except UnusableEntryError:
+        return False
 
 
 def _is_same(one: Any, other: Any) -> bool:

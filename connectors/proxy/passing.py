@@ -162,14 +162,28 @@ class Passing(Middleware):
         return result.model_copy(update={"instructions": more})
 
     async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Have later changes announced."""
+        """Wait a moment for servers that start, and have later changes announced."""
+        return await self._listed(context, call_next)
+
+    async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Likewise."""
+        return await self._listed(context, call_next)
+
+    async def on_list_resource_templates(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Likewise."""
+        return await self._listed(context, call_next)
+
+    async def _listed(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        self._gateway.chain.hub.tend()
+        await self._gateway.chain.hub.started(self._gateway.patience_s)
         await self._gateway.announcer.has_shown(get_context())
         return await call_next(context)
 
-    async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Have later changes announced."""
-        await self._gateway.announcer.has_shown(get_context())
-        return await call_next(context)
+    async def _settle(self, is_meant: Callable[[str], bool]) -> None:
+        """Wait for the servers that a request may be about."""
+        hub = self._gateway.chain.hub
+        hub.tend()
+        await hub.settled(*filter(is_meant, hub.names))
 
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Of a tool that is unknown because its server is not there, say so."""
@@ -184,6 +198,8 @@ class Passing(Middleware):
         self, context: MiddlewareContext[Any], call_next: CallNext[Any, ResourceResult]
     ) -> ResourceResult:
         """Take secrets out of a resource; the session knows its text as something that a server gave."""
+        uri = str(context.message.uri)
+        await self._settle(lambda server: ResourceNamespace(server)._reverse_uri(uri) is not None)
         result = await call_next(context)
         if not isinstance(result, ResourceResult):
             return result
@@ -194,13 +210,15 @@ class Passing(Middleware):
             for one in result.contents
         ]
         texts = [one.content for one in contents if isinstance(one.content, str)]
-        self._heard(context, str(context.message.uri), texts)
+        self._heard(context, uri, texts)
         return ResourceResult(contents, meta=result.meta)
 
     async def on_get_prompt(
         self, context: MiddlewareContext[Any], call_next: CallNext[Any, PromptResult]
     ) -> PromptResult:
         """Likewise of a prompt."""
+        name = context.message.name
+        await self._settle(lambda server: may_be_of(server, name))
         result = await call_next(context)
         if not isinstance(result, PromptResult):
             return result
@@ -208,7 +226,7 @@ class Passing(Middleware):
             if isinstance(message.content, mcp_types.TextContent):
                 message.content.text = redacted(message.content.text)
         texts = [one.content.text for one in result.messages if isinstance(one.content, mcp_types.TextContent)]
-        self._heard(context, context.message.name, texts)
+        self._heard(context, name, texts)
         return result
 
     def _heard(self, context: MiddlewareContext[Any], source: str, texts: Sequence[str]) -> None:

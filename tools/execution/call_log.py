@@ -16,7 +16,7 @@ from tools.spec.tool_spec import ToolSpec, digest_of
 from tools.text.words import words_in
 
 MARKED = "read_marked"
-"""The event that leads from what a read is, by its mark, to the newest run of it."""
+"""The event that leads from what a call is, by its mark, to the newest run of it."""
 ANEW = frozenset("afresh again anew fresh recheck refresh reload repeat reread rerun retry".split())
 """Words that want nothing from the cache; one too many here makes a turn slower, never wrong."""
 

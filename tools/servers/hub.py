@@ -143,9 +143,13 @@ class McpHub:
                 self._known_shown = known
             return self._shown
 
-    async def settled(self, name: str) -> None:
-        """Wait until a server has started, or has listed its changed tools; no longer than a turn waits."""
-        await self._wait(frozenset({name}), again=True)
+    async def settled(self, *names: str) -> None:
+        """Wait until servers have started, or have listed their changed tools; no longer than a turn waits."""
+        await self._wait(frozenset(names), again=True)
+
+    async def started(self, patience_s: float) -> None:
+        """Wait, once for each start, for all servers that start."""
+        await self._wait(patience_s=patience_s)
 
     async def introduced(self, patience_s: float) -> None:
         """Wait, once for each start, for servers that start and of which no tools are known."""

@@ -94,6 +94,7 @@ NPX = {"command": "npx", "args": ["-y", "x"]}
 ODD: list[tuple[str, str, str, list[str], list[str]]] = [
     ("cursor", ".cursor/mcp.json", "", [], []),
     ("cursor", ".cursor/mcp.json", '{"mcpServers": null}', [], []),
+    ("cursor", ".cursor/mcp.json", json.dumps({"mcpServers": {"packetgate": {"command": "own"}, "a": NPX}}), ["a"], []),
     (
         "cursor",
         ".cursor/mcp.json",

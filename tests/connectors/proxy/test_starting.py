@@ -2,10 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.mcp_servers import StdioServer, until
+from fastmcp import FastMCP
+from support.mcp_servers import StdioServer, in_process, until
 from support.proxied_servers import each_client, other, others_answer, proxied
 from support.proxies import META, Era, Make, heard_of, talking
 
@@ -72,6 +76,32 @@ async def test_its_stored_tools_are_listed_and_a_call_waits_for_it(slow: Slow, m
         slow.server.let_start()
         assert (await call).text == str(slow.server.pids[-1])
         assert gateway.chain.hub.known.keys() >= {"slow.get_pid", "other.echo"}
+
+
+@each_client
+async def test_a_prompt_and_a_resource_wait_for_their_server(tmp_path: Path, make: Make, era: Era) -> None:
+    begun, may_start = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def starting(_: Any) -> AsyncIterator[None]:
+        begun.set()
+        await may_start.wait()
+        yield
+
+    server: FastMCP[None] = FastMCP("shelf", lifespan=starting)
+    server.prompt(lambda: "say hello", name="greet")
+    server.resource("note://a", name="a")(lambda: "the note")
+    async with (
+        proxied(tmp_path, in_process(server), patience_s=0.2) as (_, url),
+        talking(url, make, era) as talk,
+    ):
+        asked = asyncio.gather(talk.client.get_prompt("shelf__greet"), talk.client.read_resource("note://shelf/a"))
+        await begun.wait()
+        assert not asked.done()
+        may_start.set()
+        prompt, contents = await asked
+        assert prompt.messages[0].content.text == "say hello"
+        assert "the note" in str(contents)
 
 
 async def test_a_server_that_has_started_is_announced(slow: Slow, make: Make) -> None:

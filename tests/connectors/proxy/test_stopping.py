@@ -97,3 +97,60 @@ async def test_over_http(cli: CommandLine, config: Path, how: signal.Signals) ->
     process.send_signal(how)
     assert await process.wait() == 0
     await all_are_recorded(cli, int(said.text))
+
+
+BELL = f"""
+import asyncio, pathlib, sys
+sys.path.insert(0, {str(SCRIPT.parent)!r})
+from plain_server import PlainServer
+
+server, log = PlainServer("bell"), pathlib.Path(sys.argv[1])
+
+@server.tool
+async def ring(day: str) -> str:
+    "Ring the bell once."
+    with log.open("a") as file:
+        file.write(f"rung {{day}}\\n")
+    await asyncio.sleep(0 if log.with_name("quick").exists() else 3600)
+    return "it rang"
+
+server.run()
+"""
+RULE = '[[policy.rules]]\neffect = "allow"\ntool = "bell.*"\n'
+
+
+async def test_a_change_that_a_kill_cut_off_is_asked_about_when_its_client_wants_it_again(cli: CommandLine) -> None:
+    log, config = cli.folder / "log", cli.folder / "mcp.json"
+    entry = {"command": sys.executable, "args": ["-c", BELL, str(log)]}
+    config.write_text(json.dumps({"mcpServers": {"bell": entry}}))
+    (cli.folder / "packetgate.toml").write_text(RULE)
+    wanted = {"name": "call_changing_tool", "arguments": {"name": "bell.ring", "arguments": {"day": "monday"}}}
+    other = {"name": "call_changing_tool", "arguments": {"name": "bell.ring", "arguments": {"day": "sunday"}}}
+
+    killed = await start(cli, config, "--allow-writes")
+    await told(killed, 0, "initialize", HELLO)
+    ringing = asyncio.create_task(told(killed, 1, "tools/call", wanted))
+    await until(lambda: log.exists() and log.read_text() == "rung monday\n")
+    killed.kill()
+    await killed.wait()
+    with pytest.raises(AssertionError):
+        await ringing
+
+    (cli.folder / "quick").touch()
+    process = await start(cli, config, "--allow-writes")
+    await told(process, 0, "initialize", HELLO)
+    assert not (await told(process, 1, "tools/call", other))["isError"]
+    again = await told(process, 2, "tools/call", wanted)
+    assert "was NOT run: the same call was made before: it was started at" in again["content"][0]["text"]
+    assert log.read_text() == "rung monday\nrung sunday\n"
+    session = again["content"][0]["text"].partition("--session ")[2].partition("`")[0]
+    answer = ("answer", "--session", session, "--mcp-config", str(config))
+    shown = await asyncio.to_thread(cli.run, *answer)
+    assert "nobody knows whether it finished: run it again?" in " ".join(shown.out.split())
+    said = await asyncio.to_thread(cli.run, *answer, "yes")
+    assert said.status == 0, said.err
+    answered = await told(process, 3, "tools/call", wanted)
+    assert answered["content"][0]["text"] == "it rang"
+    assert log.read_text() == "rung monday\nrung sunday\nrung monday\n"
+    process.terminate()
+    await process.wait()
