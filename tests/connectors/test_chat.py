@@ -1,9 +1,14 @@
 """`packetgate chat` at a real terminal: how messages are written, and what slash commands do."""
 
+import json
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from support import plain_server
 from support.command_line import CommandLine
+from support.mcp_servers import until
 from support.terminals import KEYS, PASTE, chatting, ended, leave
 
 from state.packet import read_packet
@@ -171,5 +176,52 @@ def test_a_question_left_unanswered_is_put_again(cli: CommandLine, key: str) -> 
         child.expect(r"\[y\]es")
         child.sendline("y")
         child.expect("Created notes.txt")
+        child.expect("you> ")
+        assert leave(child) == 0
+
+
+HARBOUR = f"""
+import pathlib, sys, time
+sys.path[0] = {str(Path(plain_server.__file__).parent)!r}
+from plain_server import PlainServer
+name, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+(folder / f"{{name}}.started").touch()
+while name == "slow" and not (folder / "may_start").exists():
+    time.sleep(0.01)
+server = PlainServer(name)
+@server.reading
+async def harbour_depth(harbour):
+    "Get the depth of a harbour."
+    return f"The {{name}} depth of {{harbour}} is nine metres."
+server.run()
+"""
+
+
+async def test_servers_start_while_the_user_types_and_a_slow_one_delays_no_answer(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    (program := tmp_path / "harbour.py").write_text(HARBOUR)
+    server = {"command": sys.executable, "trusted": True}
+    servers = {name: {**server, "args": [str(program), name, str(tmp_path)]} for name in ("ready", "slow")}
+    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    with chatting(cli) as child:
+        await until(lambda: {one.stem for one in tmp_path.glob("*.started")} == {"ready", "slow"}, 60)
+        child.sendline("Get the depth of the harbour Brest")
+        child.expect("starting .*slow")
+        child.expect("The ready depth of .*Brest is nine metres")
+        (tmp_path / "may_start").touch()
+        child.expect("you> ")
+        assert leave(child) == 0
+
+
+def test_rest_shows_all_that_a_tool_returned(cli: CommandLine) -> None:
+    lines = [f"line {number} of the log" for number in range(1, 1_001)]
+    (cli.folder / "log.txt").write_text("\n".join(lines))
+    with chatting(cli, PAGER="cat") as child:
+        child.sendline("Read log.txt")
+        child.expect("/rest")
+        child.expect("you> ")
+        child.sendline("/rest")
+        child.expect("line 1000 of the log")
         child.expect("you> ")
         assert leave(child) == 0
