@@ -34,6 +34,8 @@ ClientName = Literal[
 NAMES: tuple[ClientName, ...] = get_args(ClientName)
 ENTRY = "packetgate"
 BACK_UP = ".before-packetgate"
+START_S = 60
+"""How long a client may wait for the proxy to start, where its own limit is a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ def place_of(client: str, home: Path | None = None, system: str = sys.platform) 
     opencode = plain / "opencode"
     goose = roaming / "Block" / "goose" / "config" if system == "win32" else plain / "goose"
     zed = roaming / "Zed" if system == "win32" else plain / "zed"
-    cline = code / "globalStorage" / "saoudrizwan.claude-dev" / "settings"
+    cline = Path("settings", "cline_mcp_settings.json")
+    in_editor = code / "globalStorage" / "saoudrizwan.claude-dev" / cline
     places: Mapping[str, Place] = {
         "claude-desktop": Place(shared / "Claude" / "claude_desktop_config.json"),
         "claude-code": Place(home / ".claude.json"),
@@ -75,7 +78,7 @@ def place_of(client: str, home: Path | None = None, system: str = sys.platform) 
         "opencode": Place(_first_of(opencode / "opencode.json", opencode / "opencode.jsonc"), key="mcp"),
         "goose": Place(goose / "config.yaml", key="extensions"),
         "zed": Place(zed / "settings.json", key="context_servers"),
-        "cline": Place(cline / "cline_mcp_settings.json"),
+        "cline": Place(_first_of(in_editor, home / ".cline" / "data" / cline)),
     }
     if client not in places:
         raise ConfigError(
@@ -99,13 +102,16 @@ def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> 
         env["PACKETGATE_CONFIG"] = str(preferences.absolute())
     match client:
         case "opencode":
-            return {"type": "local", "command": [command, *args], "environment": env, "enabled": True}
+            form = {"type": "local", "command": [command, *args], "environment": env, "enabled": True}
+            return {**form, "timeout": START_S * 1000}
         case "goose":
-            about = {"name": ENTRY, "type": "stdio", "enabled": True, "timeout": 300}
+            about = {"name": ENTRY, "type": "stdio", "enabled": True, "timeout": 5 * START_S}
             return {**about, "cmd": command, "args": args, "envs": env}
         case "zed":
             return {"source": "custom", "command": command, "args": args, "env": env}
-    return {"command": command, "args": args, "env": env}
+    waits = {"cline": "timeout", "codex": "startup_timeout_sec"}
+    more = {waits[client]: START_S} if client in waits else {}
+    return {"command": command, "args": args, "env": env, **more}
 
 
 def install(client: str, place: Place, settings: Settings) -> list[str]:
@@ -224,6 +230,7 @@ def _config(settings: Settings) -> Path:
 
 
 def _first_of(*paths: Path) -> Path:
+    """Return the first file that is there; the first of all where none is."""
     return next((path for path in paths if path.exists()), paths[0])
 
 

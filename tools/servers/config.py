@@ -22,6 +22,8 @@ from tools.text.documents import form_of
 BUILT_IN_NAMES = ("ai", "embedding")
 """Servers of our own; no other has their names beside them."""
 MAX_REMARK = 300
+MAX_DEPTH = 4
+"""Of settings that servers are looked for in."""
 
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _HOLDERS = frozenset({"mcpservers", "servers", "contextservers"})
@@ -168,7 +170,15 @@ def _places(document: Mapping[str, Any], folder: Path) -> list[Any] | None:
         holders = [{"server": document}]
     elif not holders and any(map(looks_like_a_server, document.values())):
         holders = [{name: value for name, value in document.items() if looks_like_a_server(value)}]
-    return holders or None
+    return holders or [*_deeper(document)] or None
+
+
+def _deeper(document: Mapping[str, Any], depth: int = 0) -> Iterator[Any]:
+    """Yield where servers are within other settings: of an editor's workspace, of a container."""
+    for key, value in document.items():
+        if isinstance(value, dict) and key != "projects" and depth < MAX_DEPTH:
+            yield from _holders(value)
+            yield from _deeper(value, depth + 1)
 
 
 def _holders(document: Mapping[str, Any]) -> Iterator[Any]:

@@ -260,7 +260,7 @@ class _Reading:
     def _enabled(self) -> bool:
         """Whether the server may start; what is said of that and not understood keeps it from it."""
         enabled = True
-        for field, starts in (("disabled", _FALSE), ("enabled", _TRUE), ("isactive", _TRUE)):
+        for field, starts in (("disabled", _FALSE), ("enabled", _TRUE), ("isactive", _TRUE), ("active", _TRUE)):
             given = self._get(field)
             if given is None:
                 continue

@@ -7,7 +7,8 @@ from typing import Any
 from tools.text import yaml
 
 _STRING = r'"(?:[^"\\]|\\.)*+"'
-_COMMENT = re.compile(rf"{_STRING}|'(?:[^'\\\n]|\\.)*+'|//[^\n]*+|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(rf"{_STRING}|'(?:[^'\\\n]|\\.)*+'|//[^\n]*+|/\*.*?\*/|[\u00a0\u200b\ufeff]", re.DOTALL)
+"""Also blanks that come with a text copied from a page."""
 _COMMA = re.compile(rf"{_STRING}|[\[{{,]\s*+,|,(?=\s*+[\]}}])", re.DOTALL)
 """A comma that follows nothing is an error, and is left alone."""
 _NO_ESCAPE = re.compile(r"(?:[^\\]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+\\")

@@ -157,6 +157,13 @@ ODD: list[tuple[str, str, str, list[str], list[str]]] = [
         ["a"],
         [],
     ),
+    (
+        "cline",
+        ".cline/data/settings/cline_mcp_settings.json",
+        json.dumps({"mcpServers": {"a": {"transport": {"type": "stdio", **NPX}}}}),
+        ["a"],
+        [],
+    ),
 ]
 
 

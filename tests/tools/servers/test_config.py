@@ -151,6 +151,8 @@ B = {"command": "b", "args": ["-x"]}
             {"x": {"name": "x", **B}},
         ),
         ({"mcpServers": {"//": "a note", "x": B}}, {"x": B}),
+        ({"customizations": {"vscode": {"mcp": {"servers": {"x": B}}}}}, {"x": B}),
+        ({"folders": [], "settings": {"mcp": {"servers": {"x": B}}}}, {"x": B}),
     ],
 )
 def test_the_forms_of_other_clients_are_read_without_a_word(file: Path, document: Any, servers: dict[str, Any]):
@@ -179,7 +181,7 @@ mcpServers:
         ("config.toml", 'model = "m"\n[mcp_servers.x]\ncommand = "b"\nargs = ["-x"]\n'),
         ("config.yaml", GOOSE),
         ("config.yml", CONTINUE),
-        ("mcp.json", "{mcpServers: {x: {command: 'b', url: '', args: ['-x']}}} // don't"),
+        ("mcp.json", "{\u00a0mcpServers: {x: {command: 'b', url: '', args: ['-x']}}} // don't"),
         ("mcp.json", '"mcpServers": {"x": {"command": "b", "args": ["-x"]}}'),
     ],
 )
@@ -223,7 +225,14 @@ def test_an_entry_that_can_be_read_otherwise_is(file: Path, entry: Any, read: di
 
 @pytest.mark.parametrize(
     "entry",
-    [{"disabled": True}, {"disabled": "true"}, {"enabled": False}, {"isActive": False}, {"disabled": "perhaps"}],
+    [
+        {"disabled": True},
+        {"disabled": "true"},
+        {"enabled": False},
+        {"isActive": False},
+        {"active": 0},
+        {"disabled": "perhaps"},
+    ],
 )
 def test_what_is_switched_off_does_not_start(file: Path, entry: dict[str, Any]):
     file.write_text(json.dumps({"mcpServers": {"good": A, "x": {**A, **entry}}}))
