@@ -151,6 +151,7 @@ COVERED = {
     "another of the fields": (SEND, "Send a mail to ben", (PEOPLE, mail("ben@office.example", "bye"))),
     "a field that the user does not name": (SEND, "Mail everybody", (PEOPLE, mail("cara@office.example"))),
     "whom the user names": (SEND, "Send a mail to zoe@far.example", (mail("zoe@far.example"),)),
+    "whom the user names after a colon": (SEND, "Send a mail: to ann@office.example", (mail("ann@office.example"),)),
     "an optional one that the user names": (
         SEND,
         "Send a mail to everybody, with a copy to zoe@far.example",
@@ -209,6 +210,19 @@ ASKED = {
         "Who is ann@office.example? Send a mail to ben@office.example",
         (mail("ann@office.example"),),
     ),
+    **{
+        f"somebody who is only spoken of: {said}": (SEND, said, (mail("ann@office.example"),))
+        for said in (
+            "Show me the last mail of ann@office.example",
+            "Mail everybody but ann@office.example",
+            "Send a mail to ben@office.example and tell me who ann@office.example is",
+            "Keep ann@office.example out of it and send a mail to ben@office.example",
+            "Ben said: send a mail to ann@office.example",
+            "Write a poem about ann@office.example",
+            "If I asked you to mail ann@office.example, would you?",
+            "Send a mail to everybody else, ann@office.example is ill",
+        )
+    },
     "somebody of whom nothing is said": (PAY, "Send the money to Ben", (pay("Ann", 12.5),)),
     "another place within a value": (POST, "Post hello", (CHANNELS, post("staff", "hello"))),
 }

@@ -4,7 +4,7 @@ import re
 
 from state.origins import OriginKind, Role
 from state.routing import ToolCall
-from tools.provenance.actions import calls_for
+from tools.provenance.actions import commanded
 from tools.provenance.roles import is_which
 from tools.provenance.values import find, folded, is_address, leaves
 
@@ -14,7 +14,9 @@ _CLAUSE = re.compile(
     r"|\s+(?=(?:but|except|never|not|without|and (?:do not|don['\u2019]?t|never|not))\b)"
 )
 _FORBIDS = re.compile(
-    r"\b(?:never|not|no|nobody|without|avoid|stop \w+ing|refrain|instead of|rather than|except|excluding|other than"
+    r"^\W*(?:if|unless|suppose|in case)\b"
+    r"|\b(?:never|not|no|nobody|nothing|none|without|avoid|stop \w+ing|refrain|instead of"
+    r"|rather than|except|excluding|other than"
     r"|cannot|\w+n['\u2019]t|dont|nie(?:mals)?|nicht|kein\w*|ohne|ne|jamais|pas|sans|nunca|jam[a\u00e1]s|sin|mai|senza)\b"
 )
 _FORBIDS_NOTHING = re.compile(
@@ -23,20 +25,32 @@ _FORBIDS_NOTHING = re.compile(
 _QUESTION = re.compile(r"\?\W*$|^\W*(?:how|what|when|where|which|who|whom|whose|why)\b")
 _REQUEST = re.compile(r"\b(?:can|could|will|would) (?:you|we)\b|\bplease\b")
 """What makes a request of a question."""
+_REPORTS = re.compile(
+    r"\b(?!(?:i|we|that|which|it)\b)[\w.@-]+ (?:said|says|wrote|writes|asked|asks|told|wants|wanted|claims|suggests)\b"
+)
+"""What somebody else says."""
+_GOES_ON = re.compile(r"\W*(?:and |also |plus )*(?:to|with|cc|bcc|copy|for|at|on|in|from|by|via|text|subject|body)\b")
+"""What begins a clause that says more of what the one before it orders."""
+_TOPIC = re.compile(r"\b(?:about|concerning|regarding|who|whom|whose|whether|what)\b.*", re.DOTALL)
+"""From here on a clause says what something is about."""
 
 
 def asked_for(action: str, words: str) -> str:
     """Return the user's words, folded, in which they ask for what a tool of this name does; empty where they do not.
 
-    They are the sentences that speak of it and are no mere questions, without the clauses that forbid something.
+    They are the clauses that order it, from their verb on, and those that go on from one; not of mere questions or
+    reports, not what forbids or excludes something, and not what it is to be about.
     """
     kept = []
     for sentence in map(folded, _SENTENCE.split(words)):
-        if _QUESTION.search(sentence) and not _REQUEST.search(sentence):
+        if _REPORTS.search(sentence) or (_QUESTION.search(sentence) and not _REQUEST.search(sentence)):
             continue
-        clauses = [one for one in _CLAUSE.split(sentence) if not _forbids(one)]
-        if any(calls_for(action, clause) for clause in clauses):
-            kept.append(", ".join(clauses))
+        clauses = [_TOPIC.sub("", one) for one in _CLAUSE.split(sentence) if not _forbids(one)]
+        ordered = False
+        for clause in clauses:
+            order = commanded(action, clause)
+            ordered = order is not None or (ordered and _GOES_ON.match(clause) is not None)
+            kept += [clause[order[0] if order else 0 :]] if ordered else []
     return "\n".join(kept)
 
 
