@@ -67,9 +67,9 @@ class _Translation:
             part = match[0]
             following = self._text(at + 1)
             if in_class and (
-                (part in _OPENS and following in {":", ".", "="}) or (part in {"&", "~"} and following == part)
+                (part in _OPENS and following in {":", ".", "="}) or (part in {"&", "~", "-"} and following == part)
             ):
-                return None  # a named class of POSIX, an intersection of sets, or just letters
+                return None  # a named class of POSIX, an operation on sets, or just letters
             out.append(self._in_class(at, match) if in_class else self._outside(match))
             in_class = part not in _CLOSES if in_class else part in _OPENS
         return "".join(out)

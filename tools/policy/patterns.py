@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
-from email.utils import getaddresses
 from pathlib import Path
 from posixpath import normpath
 from typing import Any
@@ -27,6 +26,10 @@ _DECODINGS = 3
 """How often an encoded value is decoded: programs do it more than once by mistake, not without end."""
 _FILE = re.compile(r"file:(?://localhost(?=/)|(?=/))/*")
 _MAX_PATH = 4096
+_BETWEEN = re.compile(r"""[\s,;|<>()\[\]{}"'`]+""")
+"""What stands between the paths and addresses of a text that has several."""
+_PLACED = re.compile(r"[/\\@]")
+_MAILBOX = re.compile(r"(?:mailto:)?([^@\s]+@[^@?\s]+?)\.?(?:\?.*)?", re.DOTALL)
 
 
 def exactly(value: Any) -> str:
@@ -87,10 +90,13 @@ def _climbs(text: str) -> bool:
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield a value as patterns see it, and every element of it."""
-    yield text_of(value)
+    """Yield a value as patterns see it, every element and name in it, and the paths and addresses within a text."""
+    text = text_of(value)
+    yield text
+    if isinstance(value, str) and len(text) <= _MAX_PATH:
+        yield from (part for part in _BETWEEN.split(text) if part != text and _PLACED.search(part))
     if depth < _MAX_DEPTH and isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
+        for inner in (*value, *value.values()) if isinstance(value, dict) else value:
             yield from _texts(inner, depth + 1)
 
 
@@ -102,7 +108,8 @@ def _forms(text: str) -> set[str]:
         resolved.add(_plain(_followed(text.strip().replace("\\", "/"))))
     here = f"{_plain(str(Path.cwd()))}/"
     inside = {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
-    return decoded | resolved | inside | _mailboxes(text)
+    mailboxes = {found[1] for form in decoded if (found := _MAILBOX.fullmatch(form))}
+    return decoded | resolved | inside | mailboxes
 
 
 def _followed(path: str) -> str:
@@ -113,12 +120,6 @@ def _followed(path: str) -> str:
         return path
 
 
-def _mailboxes(text: str) -> set[str]:
-    """Return the addresses of mail in a text that may have several, with names."""
-    found = getaddresses([text]) if "@" in text and len(text) <= _MAX_PATH else ()
-    return {_plain(address).rstrip(".") for _, address in found if address}
-
-
 def _at_home(text: str) -> str:
     return f"{_plain(str(Path.home()))}{text[1:]}" if text == "~" or text.startswith("~/") else text
 
@@ -126,7 +127,7 @@ def _at_home(text: str) -> str:
 def _plain(text: str) -> str:
     """Return a text without case, without compatibility forms and without characters that nobody sees."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(char for char in folded if unicodedata.category(char) != "Cf")
+    return "".join(char for char in folded if char.isspace() or unicodedata.category(char) not in ("Cc", "Cf"))
 
 
 def _decoded(text: str) -> list[str]:

@@ -41,6 +41,8 @@ _ABOUT_ANSWER = frozenset(
     " separate show skip split stream truncate use vote".split()
 )
 """Verbs that, as a switch or a mode, say how an answer looks."""
+_ORDERS = frozenset("allow enable follow merge vote".split())
+"""Those of them that change something where they are the action."""
 _SETS = frozenset(
     "add append assign clear delete drop erase insert move purge remove rename replace replacement set unset update"
     " upsert wipe write".split()
@@ -141,9 +143,8 @@ class _Reading(NamedTuple):
             _ONE_OPTION.fullmatch(plain) and kind_of(first) in _SURELY_CHANGES
         ):
             return True
-        if words & _ACTIONS or words & _MODES:
-            return kind_of(first) in _CHANGES and first not in _ABOUT_ANSWER
-        return False
+        harmless = _ABOUT_ANSWER - _ORDERS if words & _ACTIONS else _ABOUT_ANSWER
+        return bool(words & {*_ACTIONS, *_MODES}) and kind_of(first) in _CHANGES and first not in harmless
 
 
 def _of_name(name: str, words: list[str], value: Any, *, is_sent: bool) -> Iterator[Reason]:

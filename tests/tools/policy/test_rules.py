@@ -149,6 +149,13 @@ SITE, FOLDER = {"url": "https://evil.example/**"}, {"paths": "private/**"}
         ({"to": "*@evil.example"}, "Ann <a@good.example>, Eve <Eve@EVIL.example.>", True),
         ({"to": "*@evil.example"}, "a@good.example", False),
         ({"count": "7"}, 7.0, True),
+        ({"to": "eve@evil.example"}, "mailto:eve@evil.example?subject=x", True),
+        (SITE, "\0https://evil.example/x", True),
+        (SITE, "see <https://evil.example/x>, please", True),
+        (FOLDER, "a.txt\n'private/b.txt'", True),
+        (FOLDER, {"private/b.txt": "text"}, True),
+        (FOLDER, "a private matter", False),
+        ({"text": "drop*"}, "please drop it", False),
     ],
 )
 def test_one_that_denies_reads_addresses_paths_and_lists_as_a_system_does(arguments: Any, value: Any, holds: bool):

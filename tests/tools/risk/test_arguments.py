@@ -47,6 +47,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "a second command": {"flags": "-o yaml; rm -rf /"},
     "a command within a path": {"path": "$(touch /tmp/x)"},
     "code": {"expression": "__import__('os').system('id')"},
+    "an action that merges": {"operation": "MERGE", "number": 3},
     "an option that deletes, by any name": {"extra": "-delete"},
     "a file that is opened to write": {"mode": "w+"},
     "a request by its name": {"requests": [{"deleteRange": {"from": 1, "to": 9}}]},
