@@ -23,6 +23,7 @@ ANSWERS: dict[str, bytes] = {
     "half_bytes": b'{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "hi \xf0\x9f"}]}}',
     "no_version": b'{"id": ID, %s}' % TEXT,
     "null_error": b'{"jsonrpc": "2.0", "id": ID, "error": null, %s}' % TEXT,
+    "zero_error": b'{"jsonrpc": "2.0", "id": ID, "error": {"code": 0, "message": ""}, %s}' % TEXT,
     "null_flag": b'{"jsonrpc": "2.0", "id": ID, %s, "isError": null, "structuredContent": null}}' % TEXT[:-1],
     "text_id": b'{"jsonrpc": "2.0", "id": "ID", %s}' % TEXT,
     "batch": b'[{"jsonrpc": "2.0", "id": ID, %s}]' % TEXT,
@@ -32,6 +33,7 @@ ANSWERS: dict[str, bytes] = {
     "not_a_number": b'{"jsonrpc": "2.0", "id": ID, %s, "structuredContent": {"n": NaN}}}' % TEXT[:-1],
     "null_parts": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"fine","annotations":null}]}}',
     "logged": b'INFO calling ID\n{"level": "warn", "id": ID, "error": "odd"}\n{"jsonrpc": "2.0", "id": ID, %s}' % TEXT,
+    "foreign": b'{"jsonrpc": "2.0", "id": 99999, "result": {"content": []}}\n{"jsonrpc": "2.0", "id": ID, %s}' % TEXT,
     "prefixed": b'done: {"jsonrpc": "2.0", "id": ID, %s}' % TEXT,
     "stock": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[],"structuredContent":{"apples":3,"pears":12}}}',
     "price": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"cannot say"}],"isError":true,'

@@ -215,6 +215,7 @@ class _LenientEvents(httpx2.AsyncByteStream):
         self._asked = asked
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        foreign: list[JSONRPCMessage] = []
         async for event in httpx2.EventSource(self._source, max_event_size=MAX_MESSAGE_BYTES):
             about = [f"id: {event.id}"] if event.id else []
             about += [f"retry: {event.retry}"] if event.retry is not None else []
@@ -225,10 +226,19 @@ class _LenientEvents(httpx2.AsyncByteStream):
                 for one in messages:
                     if isinstance(one, JSONRPCError):
                         one.error = restamped(one.error, self._source.status_code)
-                datas = [_dumped(one) for one in messages] or [""]
+                foreign += [one for one in messages if self._is_foreign(one)]
+                datas = [_dumped(one) for one in messages if one not in foreign] or [""]
             for data in datas:
                 lines = [f"event: {event.event}", *about, *(f"data: {line}" for line in data.split("\n"))]
                 yield ("\n".join(lines) + "\n\n").encode(errors="replace")
+        for one in foreign[:1]:  # nothing else answered, or the SDK has read its answer and stopped
+            yield f"data: {_dumped(one)}\n\n".encode()
+
+    def _is_foreign(self, message: JSONRPCMessage) -> bool:
+        """Whether a message answers another request than the one of this stream, by its id."""
+        if self._asked is None or not isinstance(message, JSONRPCResponse | JSONRPCError):
+            return False
+        return str(message.id) != str(self._asked)
 
     async def aclose(self) -> None:
         await self._source.aclose()

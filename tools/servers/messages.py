@@ -86,7 +86,8 @@ def read_messages(raw: bytes, only: RequestId | None = None) -> list[JSONRPCMess
         except ValidationError:
             pass
         else:
-            return _own(message, only)
+            if not isinstance(message, JSONRPCError) or message.error.message:
+                return _own(message, only)
     return [message for value in _values(text) for message in _message(value, only)]
 
 
@@ -171,7 +172,7 @@ def _message(value: Any, only: RequestId | None) -> list[JSONRPCMessage]:
         return []
     if why:
         return [failed(request, why, Failure("unreadable", addressed=given is not None), code=PARSE_ERROR)]
-    if value.get("error") is not None:
+    if value.get("error") is not None and not (_is_empty(value["error"]) and "result" in value):
         error = _stamped(_error(value["error"]), Failure("answer", addressed=given is not None))
         return [JSONRPCError(jsonrpc="2.0", id=request, error=error)]
     if "result" not in value:
@@ -182,6 +183,11 @@ def _message(value: Any, only: RequestId | None) -> list[JSONRPCMessage]:
 
 def _is_message(value: Any) -> bool:
     return isinstance(value, dict) and bool(value) and ("jsonrpc" in value or value.keys() <= _KEYS)
+
+
+def _is_empty(error: Any) -> bool:
+    """Whether an error says nothing: some servers write one beside each result, with code 0."""
+    return error in ("", False) or (isinstance(error, dict) and not any(error.values()))
 
 
 def _sent(value: dict[str, Any]) -> dict[str, Any]:

@@ -52,8 +52,8 @@ async def hub_by(way: str, folder: Path, **entry: object) -> AsyncIterator[McpHu
 @pytest.mark.parametrize("way", WAYS)
 async def test_odd_answers_are_read(tmp_path: Path, way: str):
     fine = [
-        "plain", "no_version", "null_error", "null_flag", "text_id", "batch", "bare_array", "bare_text",
-        "not_a_number", "null_parts", "logged", "prefixed", "odd_part",
+        "plain", "no_version", "null_error", "zero_error", "null_flag", "text_id", "batch", "bare_array", "bare_text",
+        "not_a_number", "null_parts", "logged", "foreign", "prefixed", "odd_part",
     ]  # fmt: skip
     async with hub_by(way, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
         for name in fine:
