@@ -11,7 +11,7 @@ from tools.text.verbs import EXECUTE_VERBS, WRITE_VERBS
 SMALL_TALK = frozenset(
     "afternoon alright awesome bye cheers cool day evening fine good goodbye great greetings hallo hello hey hi howdy"
     " how how's is it going are you morning nice night okay ok please sorry sure thank thanks there welcome well"
-    " what's up whats yes no yo you're a an and the for very much so to all everyone me my i am im i'm doing"
+    " what's up whats yes no yo you're a an and the for very much lot so to all everyone me my i am im i'm doing"
     " today again".split()
 )
 

@@ -9,7 +9,7 @@ _WORDS = {
 }
 
 YES = _WORDS["yes"] | {
-    *("do it", "go for it", "run it", "just do it", "please do"),
+    *("do it", "go for it", "run it", "just do it", "please do", "please do it"),
     *("vas-y", "allez-y", "mach das", "mach es", "bien sûr"),
 }
 RETRACTS = _WORDS["retract"] | {

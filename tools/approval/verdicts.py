@@ -30,7 +30,7 @@ _NOT = frozenset({"not", "except", "excluding"})
 """What takes a call out of a yes to all."""
 _ORDINALS = {name: at for at, name in enumerate("first second third fourth fifth sixth seventh eighth ninth".split())}
 _LINKS = frozenset(
-    "to for the a an one ones call calls of them with in on at is number no. nr und et e zu zum zur für den dem der die"
+    "to for the call calls of them with in on at is number no. nr und et e zu zum zur für den dem der die"
     " das pour le la les para el los las per il".split()
 )
 _TO_THEM = frozenset("to of for them the und et e y".split())
@@ -157,9 +157,6 @@ def _names(token: str, names: frozenset[str]) -> bool:
     return token not in LIMITS and verdict_of(token) is None and (token in names or stem_of(token) in names)
 
 
-_YES_TO_ALL = [ApprovalOutcome.APPROVED]
-
-
 @dataclass(frozen=True)
 class _Which:
     """Calls that a part of a reply means."""
@@ -219,9 +216,10 @@ def _only(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[Approv
 def _parts(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list["ApprovalOutcome | _Which"] | None:
     """Return a reply as verdicts and the calls that they are for; None where a word of it is not understood."""
     every = frozenset(range(len(names)))
+    yes_to_all = ([ApprovalOutcome.APPROVED], [_Which(every)], [ApprovalOutcome.APPROVED, _Which(every)])
     parts: list[ApprovalOutcome | _Which] = []
     named: set[str] = set()
-    excepted = False
+    excepted = ends_name = False
 
     def end() -> bool:
         nonlocal excepted
@@ -255,16 +253,17 @@ def _parts(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list["Appr
         elif word in _NONE:
             parts += [ApprovalOutcome.DENIED, _Which(every)]
         elif word in ALL and not bearers:
-            parts += [] if tokens[at + 1 : at + 2] == ["else"] else [_Which(every)]
+            parts += [] if _REST & {*tokens[at + 1 : at + 2]} else [_Which(every)]
         elif word in _REST:
             parts.append(_Which(frozenset()))
-        elif word in _EXCEPT | _NOT and (parts[-1:] == [_Which(every)] or (word in _NOT and parts == _YES_TO_ALL)):
-            parts += [_Which(every)] if parts == _YES_TO_ALL else []
+        elif (word in _EXCEPT and parts[-1:] == [_Which(every)]) or (word in _NOT and parts in yes_to_all):
+            parts += [_Which(every)] if parts == yes_to_all[0] else []
             excepted = True
         elif bearers:
             named.add(word)
-        elif word not in _SPLITS | _LINKS | AROUND and word != "but":
+        elif not (word in _SPLITS | _LINKS | AROUND or word == "but" or (word == "one" and ends_name)):
             return None
+        ends_name = counted is not None or bool(bearers) or word in _REST
     return parts if end() and not excepted else None
 
 
