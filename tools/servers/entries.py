@@ -35,6 +35,8 @@ _TIMEOUTS = {
     **dict.fromkeys(("timeoutseconds", "timeoutsecs", "timeoutsec", "tooltimeoutsec"), 1000),
 }
 """Milliseconds of a unit of each field."""
+_READ = frozenset({name for alias in _ALIASES.values() for name in alias} | {*_TIMEOUTS, "trusted"})
+"""Fields that are read into the one form; all others stay as they are."""
 _OF_SECONDS = frozenset({"autoapprove", "alwaysallow", "cmd", "envs"})
 """Fields of Cline, Roo Code and goose, which count in seconds."""
 _OFFERED = ("includetools", "enabledtools", "allowedtools", "availabletools", "tools")
@@ -94,24 +96,19 @@ class _Reading:
         if wanted := asked_for(raw):
             raise UnusableEntryError(f"an editor asks for ${{{wanted}}}: write ${{NAME}} and set that variable")
         self._raw = _unfolded({key: value for key, value in raw.items() if value is not None and value != ""})
+        self._named = {_plain(key): value for key, value in reversed(self._raw.items())}
+        """By plain name; of several fields with one, the first."""
         self._mended: list[str] = []
 
     def entry(self) -> Entry:
-        others = {key: value for key, value in self._raw.items() if not self._is_read(key)}
+        others = {key: value for key, value in self._raw.items() if _plain(key) not in _READ}
         enabled = self._enabled()
         fields = {**self._started_or_reached(), "timeout": self._timeout(), "trusted": self._trusted()}
         kept = {key: value for key, value in fields.items() if value is not None and value not in ([], {})}
         return Entry({**others, **kept}, enabled, self._names(_OFFERED), self._names(_HIDDEN), tuple(self._mended))
 
-    def _is_read(self, key: str) -> bool:
-        names = {name for alias in _ALIASES.values() for name in alias} | {*_TIMEOUTS, "trusted"}
-        return _plain(key) in names
-
     def _get(self, field: str) -> Any:
-        named: dict[str, Any] = {}
-        for key, value in self._raw.items():
-            named.setdefault(_plain(key), value)
-        return next((named[alias] for alias in _ALIASES.get(field, (field,)) if alias in named), None)
+        return next((self._named[alias] for alias in _ALIASES.get(field, (field,)) if alias in self._named), None)
 
     def _started_or_reached(self) -> dict[str, Any]:
         command, url = self._command(), self._get("url")
@@ -239,7 +236,7 @@ class _Reading:
             self._mended.append(f"timeout {_shown(given)} is no time: the usual one holds")
             return None
         ms = number * _UNITS[unit] * _TIMEOUTS[field]
-        in_seconds = any(_plain(key) in _OF_SECONDS for key in self._raw) and ms <= MOST_S
+        in_seconds = not _OF_SECONDS.isdisjoint(self._named) and ms <= MOST_S
         if field == "timeout" and not unit and (ms < LEAST_MS or in_seconds):
             self._mended.append(f"timeout {_shown(given)} is read as {number:g} seconds")
             ms *= 1000
