@@ -15,6 +15,7 @@ from connectors.serve.background_words import (
     ASKED_BEFORE,
     BLOCK,
     CALL_FORM,
+    ELSEWHERE,
     EXAMPLE,
     FENCE,
     FIELD,
@@ -114,6 +115,8 @@ def _is_for_tasks(system: str, *, quotes_all: bool) -> bool:
     sentences = [one for one in SENTENCE_END.split(_without_blocks(system)[:HEAD_CHARS]) if one.strip()][
         :HEAD_SENTENCES
     ]
+    if ELSEWHERE.search(" ".join(sentences)):
+        return False
     wanted = [*sentences, " ".join(sentences)] if JSON_WORD.search(system) else sentences
     is_task = any(TASK.search(one) and ABOUT.search(one) for one in wanted)
     return (is_task and (quotes_all or FORM.search(system) is not None)) or ONLY_THING.search(system) is not None
@@ -192,8 +195,9 @@ def _quoted(words: str) -> tuple[str, str] | None:
     if blocks:
         return _without_blocks(words), "\n".join(found[2].strip() for found in blocks)
     for found in FENCE.finditer(words):
-        if _is_conversation(found[2]):
-            return f"{words[: found.start()]}\n{words[found.end() :]}", found[2].strip()
+        around = f"{words[: found.start()]}\n{words[found.end() :]}"
+        if _is_conversation(found[2]) or ASKED_BEFORE.search(around):
+            return around, found[2].strip()
     if words.lstrip().startswith(("[", "{")) and JSON_ROLE.search(words):
         return "", words
     if _is_conversation(words):

@@ -17,10 +17,15 @@ THING = (
     "categor(?:y|ies)", "topics?", "themes?", "follow[- ]?ups?", "suggestions?", "summar(?:y|ies)", "recap", "queries",
     "descriptions?", "emojis?", "continuations?", "completions?", "standalone questions?", "translat(?:ion|ed text)",
     "relevant context", "key (?:facts|points|takeaways|information)", "prompt for continuing", "questions?",
-    "languages?", "memories", "passages?", r"(?:enhanced|improved|better|rewritten) (?:version|prompt)",
+    "memories", "passages?", r"(?:enhanced|improved|better|rewritten) (?:version|prompt)",
     r"(?:next|suggested|related|relevant|possible|search|likely|useful|short|quick) "
-    r"(?:questions?|messages?|prompts?|quer\w+|repl\w+)",
+    r"(?:questions?|messages?|prompts?|quer\w+|replies)",
 )  # fmt: skip
+NARROW = (
+    "titles?", "names?", "tags?", "labels?", "topics?", "emojis?", "categor(?:y|ies)", "translat(?:ion|ed text)",
+    "completions?", "standalone questions?",
+)  # fmt: skip
+"""What is too narrow for any result of a tool."""
 THING_ELSEWHERE = (
     "titel", "überschrift", "schlagw", "zusammenfass", "titre", "étiquette", "mots-clés", "résum", "t[íi]tulo",
     "etiqueta", "resum", "titolo", "riassu", "tytuł", "заголов", "назван", "тег", "резюм", "标题", "標題", "题目",
@@ -29,10 +34,10 @@ THING_ELSEWHERE = (
 )  # fmt: skip
 REWORK = (
     "summari[sz]", "condens", "recap", "auto-?complet", "categori[sz]", "classif", "re?phras", "renam", "translat",
-    "synthesi[sz]",
+    "synthesi[sz]", "compact", "compress",
 )  # fmt: skip
 TALK = ("chats?", "conversations?", "dialog(?:ue)?s?", "discussions?", "threads?", "exchange", "session")
-ASKED = (r"(?:previous|above|following|first|user'?s?) (?:query|request|prompt|question)",)
+ASKED = (r"(?:previous|above|following|first|initial|original|latest|user'?s?) (?:query|request|prompt|question)",)
 TALK_ELSEWHERE = (
     "unterhaltung", "gespräch", "verlauf", "échange", "conversación", "charla", "conversa", "conversazione",
     "对话", "對話", "这句话", "会话", "會話", "聊天", "会話", "対話", "チャット", "대화",
@@ -82,6 +87,7 @@ TASK = _compiled(
     rf"\b(?:{any_of(THING)}|titling|tagging|summari[sz]\w+) (?:generator|writer|maker|creator|assistant|expert|ai)\b",
     r"\bsummari[sz]er\b",
     rf"\b{any_of(REWORK)}\w*(?: \w+){{0,4}} (?:this|the|our|your|a|an|in|as|into|above|below|following|users?)\b",
+    r"\b(?:identify|detect|determine) the language\b",
     r"\b(?:continue|complete) (?:the|this|my) (?:\w+ ){0,3}(?:text|message|prompt|code|sentence|line|input)",
     rf"\b(?:title|summary|tags|topic)s?\b[^.\n]{{0,40}}(?:of|for|that|to) [^.\n]{{0,30}}\b{any_of(TALK, ASKED)}\b",
     rf"(?m:^)\W*(?:\d\W+)?an? (?:[\w-]+ ){{0,3}}{any_of(THING)}\b",
@@ -90,7 +96,7 @@ TASK = _compiled(
     any_of(THING_ELSEWHERE),
 )
 ONLY_THING = _compiled(
-    rf"\bonly\b\W+(?:{any_of(MAKE)}\w*\W+)?(?:with\W+)?(?:the|an?|one|this|its)\W+(?:[\w-]+\W+){{0,3}}?{any_of(THING)}\b"
+    rf"\bonly\b\W+(?:{any_of(MAKE)}\w*\W+)?(?:with\W+)?(?:the|an?|one|this|its)\W+(?:[\w-]+\W+){{0,3}}?{any_of(NARROW)}\b"
 )
 """An answer that is a title or the like and nothing more: no result of a tool fits in."""
 ABOUT = _compiled(
@@ -128,6 +134,8 @@ FIELD = re.compile(
 )
 """A line that quotes one message under a name."""
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+|[\N{IDEOGRAPHIC FULL STOP}]")
+ELSEWHERE = re.compile(r"\b(?:files?|documents?|folders?|repositor(?:y|ies)|tools?)\b", re.IGNORECASE)
+"""What lies outside the conversation, as a system prompt of an assistant names it."""
 JSON = re.compile(r"\{\s*\"\w[\w ]*\"\s*:")
 JSON_WORD = re.compile(r"\bjson\b", re.IGNORECASE)
 CALL_FORM = re.compile(r"\"tool_calls\"\s*:\s*\[")

@@ -141,6 +141,15 @@ MESSAGES = {
     "rules alone": asked(
         ("system", "You are a file agent. Output ONLY JSON. No explanations."), ("user", "Read plan.txt")
     ),
+    "a role to play": asked(
+        ("system", "Write Bo's next reply in a chat between Bo and Ann. Write 1 reply only."), ("user", "Read a.txt")
+    ),
+    "a persona for one kind of answer": asked(
+        ("system", "You make quizzes of the user's files. Output only the questions."), ("user", "Take a.txt")
+    ),
+    "a persona for files": asked(
+        ("system", "You write commit messages and summaries for the repository. Only English."), ("user", "Read a.txt")
+    ),
     "a template to fill in": one("Write this into letter.txt:\n\nDear Ann,\n\nRegards:"),
     "a log and a question": one("User: hello\nAssistant: hi\n\nHow many files are in the folder?"),
     "a question": one("What is the title of chapter 2?"),
