@@ -13,7 +13,7 @@ from deciders.reflex.practice import built_in, is_practised, practised
 from deciders.reflex.reading import access_of, asks, asks_advice, is_question, mentions_in, senses_of, verbs_in
 from deciders.reflex.serving import Signals, Sureness, log_odds, score, shares
 from deciders.values.filling import LIKELY, TOLD, Filling, fill_each, filled_by, named_there, takes_path
-from deciders.values.mentions import EDGES, Span, read
+from deciders.values.mentions import EDGES, Span, read, sense_of
 from deciders.values.tokens import tokens_of
 from state.routing import Risk
 from state.sections import Access
@@ -52,6 +52,8 @@ QUERIES = frozenset("query question search topic".split())
 """Words of the names of parameters that take what is looked for."""
 FOLDERS, FILES = ({stem_of(word) for word in words.split()} for words in ("dir directory folder tree", "file"))
 """Stems of words in the names of tools that are for folders, and for files."""
+_GENERAL = frozenset(stem_of(word) for word in "path name file folder query text id".split())
+"""Stems in the names of parameters that any request may have."""
 _VALUES = frozenset({"quoted", "code", "url", "email", "path", "number"})
 """Kinds of mentions that stand for nothing else than a value; numbers only in digits."""
 
@@ -70,6 +72,8 @@ class Fit:
     """Names, dates and the like that no argument takes; none in a question, which is about them."""
     unexplained: float = 0.0
     """Share of the request's telling words that neither the tool knows nor an argument takes, where one might."""
+    named: float = 0.0
+    """How many optional arguments the request has a word for, and the calls leave out; at most 3."""
     words: float = 0.0
     """Log of how many words the request has."""
 
@@ -94,6 +98,7 @@ class Fit:
             left=min(MOST, left),
             spare=min(MOST, self.spare),
             unexplained=self.unexplained,
+            named=self.named,
             words=self.words,
             there=float(any(self._leads(name, value) for one in self.fillings for name, value in one.params.items())),
         )
@@ -272,8 +277,16 @@ def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
         signals=signals,
         spare=spare,
         unexplained=_unexplained(fit.spec, text, fillings),
+        named=min(MOST, _left_out(fit.spec, text, fillings)),
         words=math.log(1 + len(tokens_of(text))),
     )
+
+
+def _left_out(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> int:
+    """Return how many optional arguments the request has a word for, and none of the calls has."""
+    said = frozenset().union(*read(without_name(text, spec)).stems)
+    left = {*spec.parameters} - {name for one in fillings for name in one.params}
+    return sum(bool(said & {sense_of(stem_of(word)) for word in words_of(name)} - _GENERAL) for name in left)
 
 
 def _unexplained(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> float:

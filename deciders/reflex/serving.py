@@ -75,6 +75,8 @@ class Sureness(NamedTuple):
     """Names, dates and the like besides that no argument takes; at most 3."""
     unexplained: float = 0.0
     """Share of the telling words that neither the tool knows nor an argument takes, where one might."""
+    named: float = 0.0
+    """Optional arguments that the request has a word for, and that it is left out of; at most 3."""
     words: float = 0.0
     """Log of how many words the request has."""
     there: float = 0.0

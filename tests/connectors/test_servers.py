@@ -124,7 +124,7 @@ PLAIN = [
     Plain("How big is plan.txt?", {"ai.count"}, "bytes"),
     Plain("Where is util.py?", {"ai.find"}, "src/util.py"),
     Plain("Find all *.py files", {"ai.find"}, "src/util.py"),
-    Plain("Find all python files", {"ai.find"}),
+    Plain("Find all python files", {"ai.find"}, "src/util.py"),
     Plain('Write "hello" to hello.txt', {"files.write_file"}),
     Plain("Create a folder called drafts", {"files.create_directory"}),
 ]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from state.routing import Risk
+from tools.builtin.kinds import KindReader
 from tools.builtin.paths import PathReader
 from tools.spec.descriptions import brief_of
 from tools.spec.tool_spec import ToolSpec
@@ -39,8 +40,8 @@ class BuiltinTool:
     """Whether it can itself be asked for the rest of what it reads."""
     preview: str = ""
     """The tool, by its canonical name, that reads what this one would replace; its own name: its dry run tells it."""
-    paths: tuple[PathReader, ...] = ()
-    """Reads the paths in a call as they are meant."""
+    paths: tuple[PathReader | KindReader, ...] = ()
+    """Reads the paths in a call, and words for kinds of files, as they are meant."""
 
     @property
     def name(self) -> str:

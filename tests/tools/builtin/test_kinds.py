@@ -1,0 +1,28 @@
+"""Files found by the word that people have for their kind."""
+
+import pytest
+
+from tools.builtin.kinds import KindReader, suffixes_of
+
+
+@pytest.mark.parametrize(
+    ("word", "suffixes"),
+    [
+        ("python", ("py", "pyi")),
+        ("Photos", suffixes_of("image")),
+        ("csv", ("csv",)),
+        ("*.yaml", ("yaml", "yml")),
+        ("report", ()),
+        ("", ()),
+    ],
+)
+def test_a_word_for_a_kind_says_how_names_end(word: str, suffixes: tuple[str, ...]):
+    assert suffixes_of(word) == suffixes
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("python", "{*python*,*.py,*.pyi}"), ("csv", "csv"), ("*.py", "*.py"), ("report", "report"), ("a.py", "a.py")],
+)
+def test_a_kind_is_read_as_its_endings_or_a_part_of_a_name(name: str, meant: str):
+    assert KindReader("name").read({"name": name, "sort": "size"}) == {"name": meant, "sort": "size"}
