@@ -37,6 +37,12 @@ def suffixes_of(kind: str) -> tuple[str, ...]:
     return ()
 
 
+def pattern_of(name: str) -> str:
+    """Return the pattern for names that hold a word, or that end as names of that kind do."""
+    suffixes = suffixes_of(name) if name.isalpha() else ()
+    return name if {*suffixes} <= {name.casefold()} else f"{{*{name}*,{','.join(f'*.{one}' for one in suffixes)}}}"
+
+
 @dataclass(frozen=True)
 class KindReader:
     """Reads a kind of files in one parameter of a tool, which takes names or parts of them."""
@@ -44,12 +50,8 @@ class KindReader:
     parameter: str
 
     def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments, with the endings that a kind has beside the word itself: any part of a name fits."""
-        said = params.get(self.parameter)
-        suffixes = suffixes_of(said) if isinstance(said, str) and said.isalpha() else ()
-        if not isinstance(said, str) or {*suffixes} <= {said.casefold()}:
-            return dict(params)
-        return {**params, self.parameter: f"{{*{said}*,{','.join(f'*.{one}' for one in suffixes)}}}"}
+        """Return the arguments as they are: a kind is read by the tool."""
+        return dict(params)
 
     def finds(self, params: Mapping[str, Any]) -> bool:
         """Whether something may be found: any name can."""

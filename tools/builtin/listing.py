@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from state.printing import byte_size, counted
 from tools.builtin.failures import ToolFailure, os_failures
+from tools.builtin.kinds import pattern_of
 from tools.builtin.naming import meant_by
 from tools.builtin.paths import missing
 from tools.builtin.root import Root
@@ -137,7 +138,7 @@ def find_files(root: Root, name: str, path: str, limits: Limits, view: View) -> 
             raise missing(root, real, "folder")
         if not real.is_dir():
             raise ToolFailure(f"{root.name(real)} is a file, not a folder: leave `path` out, or name a folder")
-        found = _found(root, real, left_out, name, deep=True, hidden=view.hidden)
+        found = _found(root, real, left_out, pattern_of(name), deep=True, hidden=view.hidden)
         if not found:
             nearly = meant_by(root, name, "any")
             below = [one for one in nearly.names if (root.path / one).is_relative_to(real)]

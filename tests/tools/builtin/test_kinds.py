@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.builtin.kinds import KindReader, suffixes_of
+from tools.builtin.kinds import pattern_of, suffixes_of
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ def test_a_word_for_a_kind_says_how_names_end(word: str, suffixes: tuple[str, ..
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
+    ("name", "pattern"),
     [("python", "{*python*,*.py,*.pyi}"), ("csv", "csv"), ("*.py", "*.py"), ("report", "report"), ("a.py", "a.py")],
 )
-def test_a_kind_is_read_as_its_endings_or_a_part_of_a_name(name: str, meant: str):
-    assert KindReader("name").read({"name": name, "sort": "size"}) == {"name": meant, "sort": "size"}
+def test_a_kind_is_found_by_its_endings_or_as_a_part_of_a_name(name: str, pattern: str):
+    assert pattern_of(name) == pattern
