@@ -169,7 +169,7 @@ async def _kept(sessions: Sessions, session: str, packet_id: str) -> CognitionPa
     async with aclosing(sessions.history(session)) as states:
         async for state in states:
             found = SessionState.of(state).packet
-            if found.header.packet_id == packet_id:
+            if found.header.packet_id == packet_id and found.governance.question is None:
                 return found
     return None
 

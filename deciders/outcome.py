@@ -104,7 +104,7 @@ def _call(
         left_out = f"a call was left out: {told}" if told else ""
         return routing.called(fresh, most, left_out, complete=None if left_out else selection.complete)
     if valid:
-        return routing.ended("the same call was already made, or turned down, this turn, so it is not made again")
+        return routing.ended("the same call was already made, asked about or turned down, so it is not made again")
     return routing.ended(told or "selection named no call")
 
 

@@ -9,10 +9,11 @@ from state.context import RoutingContext
 from state.errors import RequestError
 from state.packet import CognitionPacket, PacketUpdate
 from state.request import TurnRequest
-from state.sections import PacketState, Question, Reflection, Status
+from state.sections import ApprovalOutcome, PacketState, Question, Reflection, Status
 from state.transitions import ToolExecutionStatus
 from tools.approval.answering import CHANGED, TAKEN, check_names, decision_of, taken
 from tools.approval.decisions import expired, reopened
+from tools.approval.parking import parked
 from tools.approval.questions import payload, words_of
 from tools.approval.waiting import asking
 from tools.catalogue.toolbox import Toolbox
@@ -55,7 +56,15 @@ async def ask_user(
         if not typed:
             interrupt(payload(packet, question, TAKEN))
         return _anew(packet, {}, question.again(TAKEN))
-    return _told(packet, decision.update, "the user answered" if packet.routing.question else "the user decided")
+    update = _told(packet, decision.update, "the user answered" if packet.routing.question else "the user decided")
+    return {**update, "parked": parked(packet)} if _is_corrected(packet, update) else update
+
+
+def _is_corrected(packet: CognitionPacket, update: PacketUpdate) -> bool:
+    """Whether something was said instead of a yes or no: the calls wait on where nothing is chosen in their place."""
+    routing, governance = update.get("tool_routing") or packet.routing, update.get("governance") or packet.governance
+    outcomes = {one.outcome for one in governance.approvals[len(packet.governance.approvals) :]}
+    return routing.outcome == "pending" and outcomes == {ApprovalOutcome.ANSWERED}
 
 
 def _request(packet: CognitionPacket, words: str, *, is_message: bool) -> PacketUpdate:

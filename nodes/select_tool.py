@@ -10,6 +10,7 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolRouting
 from state.sections import Reflection
+from tools.approval.parking import replaced
 from tools.approval.waiting import asking, nobody_to_ask
 from tools.catalogue.toolbox import Toolbox
 
@@ -36,6 +37,7 @@ async def select_tool(
         ),
         "tool_routing": routing,
         **asking(packet, asks=routing.outcome == "clarify"),
+        **(replaced(packet) if routing.outcome in ("call", "clarify") else {}),
         "metrics": packet.metrics.spent(STAGE, selection.usage).failed(*selection.errors(STAGE)),
         "reasoning": packet.reasoning.noted(selection.reflection(STAGE, _summary(routing, selection.only_validated))),
     }

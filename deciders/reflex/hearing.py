@@ -38,10 +38,6 @@ _OF_THE_CALL = frozenset(
 _HESITATES = frozenset(
     "hm hmm hmmm um uh maybe perhaps later soon wait moment second unsure dunno idk hold think".split()
 )
-_STATES = frozenset("is are was were am has have had did".split())
-_SPEAKERS = frozenset("i we he she they you my our his her their i'm we're he's she's they're i've".split())
-_WANTS = frozenset("want wants need needs meant mean prefer would i'd we'd should must wanted thought".split())
-"""Words by which something is told, by whom or whose it is, and those by which it is wanted."""
 _EITHER = frozenset("not or either except unless if neither nor".split())
 _BESIDE = AROUND | {"and", "also", "but", "first", "never", "mind", ",", ";"}
 _UNDECIDED = (
@@ -153,8 +149,6 @@ def _about_calls(talk: _Talk, calls: list[ToolCall]) -> Heard:
         return _neither(_SOME_UNDECIDED)
     if lead is not None and reserve_in(said):
         return _neither(_UNDECIDED)
-    if talk.by_model and lead is None and _only_tells(said, calls):
-        return Heard("request", said)
     if len(calls) == 1 and _changes(talk, text, calls[0]):
         is_alone = len(said.split()) == 1 and not mentions_in(said).named
         return _neither(_ALONE) if is_alone else Heard("reply", said)
@@ -169,14 +163,6 @@ def _about_calls(talk: _Talk, calls: list[ToolCall]) -> Heard:
 
 def _hesitates(said: str) -> bool:
     return is_small_talk(said) or not {*query_terms(said)} - _HESITATES - {"sure"}
-
-
-def _only_tells(said: str, calls: list[ToolCall]) -> bool:
-    """Whether words state something that is not about the calls that wait."""
-    words, theirs = words_in(said), {*query_terms(" ".join(f"{call.tool_name} {call.params}" for call in calls))}
-    if not words or _WANTS & {*words} or theirs & {*query_terms(said)}:
-        return False
-    return words[0] in _SPEAKERS or (bool(_STATES & {*words}) and not _POINTS.search(said))
 
 
 def _after_verdict(text: str) -> str:

@@ -4,6 +4,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from support.graphs import session
+from support.notebook import Notebook
+from support.scripted_deciders import ScriptedResponder, ScriptedReviewer, approving, call, none, scripted
 
 from connectors.opening import open_sessions
 from connectors.sessions import Sessions
@@ -129,3 +132,33 @@ async def test_a_text_that_is_asked_for_may_say_anything(sessions: Sessions, wor
 
 def test_what_is_typed_in_a_chat_is_nobodys_answer_elsewhere() -> None:
     assert {one.name for one in TYPED} <= COMMANDS
+
+
+REMARKS = ["tell me a joke", "lol", "my dog is called Rex"]
+
+
+@pytest.mark.parametrize("words", REMARKS)
+async def test_a_remark_that_a_model_makes_no_call_of_leaves_the_call_waiting(notebook: Notebook, words: str) -> None:
+    write = call("notebook.write_note", name="a", text="hello")
+    answering = scripted(write, none(), responder=ScriptedResponder("Ha."), reviewer=ScriptedReviewer(approving(0.9)))
+    async with session(answering, notebook, allow_write_tools=True) as opened:
+        await opened.ask("Write hello to note a")
+        *_, aside, asked = await opened.events(Reply(words))
+        assert isinstance(aside, Aside)
+        assert aside.packet.response.candidate == "Ha."
+        assert isinstance(asked, Asked)
+        assert asked.question["problem"] == "This still waits, and has not run."
+        assert notebook.calls == []
+        done = await opened.reply("yes")
+    assert notebook.calls == [("write_note", {"name": "a", "text": "hello", "mode": "replace"})]
+    assert done.content.clarifications == ()
+
+
+async def test_a_call_that_a_model_makes_of_a_remark_takes_the_place_of_the_one_that_waited(notebook: Notebook) -> None:
+    first, second = (call("notebook.write_note", name="a", text=text) for text in ("hello", "goodbye"))
+    async with session(scripted(first, second, none()), notebook, allow_write_tools=True) as opened:
+        await opened.ask("Write hello to note a")
+        asked = await opened.ask_again("make it sound sadder")
+        assert asked.packet.parked == ()
+        await opened.reply("yes")
+    assert notebook.calls == [("write_note", {"name": "a", "text": "goodbye", "mode": "replace"})]

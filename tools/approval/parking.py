@@ -16,6 +16,11 @@ def parked(packet: CognitionPacket) -> tuple[Parked, ...]:
     return (*packet.parked, Parked(**sections))
 
 
+def replaced(packet: CognitionPacket) -> PacketUpdate:
+    """Return what it changes that a call is chosen in the place of those of this turn that were put aside."""
+    return {"parked": packet.parked[:-1]} if _waits_itself(packet) else {}
+
+
 def put_back(packet: CognitionPacket) -> PacketUpdate:
     """Return the sections of the packet that was put aside last, its question put anew; the session's stay."""
     last = packet.parked[-1]
@@ -27,11 +32,16 @@ def put_back(packet: CognitionPacket) -> PacketUpdate:
         "intent": last.intent,
         "context": last.context.of_session(packet.context),
         "content": last.content,
-        "reasoning": last.reasoning,
+        "reasoning": packet.reasoning if _waits_itself(packet) else last.reasoning,
         "response": last.response,
         "governance": governance,
-        "metrics": last.metrics,
+        "metrics": packet.metrics if _waits_itself(packet) else last.metrics,
         "tool_routing": last.tool_routing,
         "status": Status(state=PacketState.AWAITING_USER, next_steps=("ask_user",)),
         "parked": packet.parked[:-1],
     }
+
+
+def _waits_itself(packet: CognitionPacket) -> bool:
+    """Whether what was put aside last is of this turn."""
+    return bool(packet.parked) and packet.parked[-1].header.packet_id == packet.header.packet_id
