@@ -153,14 +153,13 @@ class _File:
     def load(self) -> "LlamaCppChat":
         from models.llama.engine import LlamaEngine
         from models.llama.model import LlamaCppChat
-        from models.llama.trial import check_runs
+        from models.llama.trial import tried
 
         with self._lock:
             if self._chat is None:
                 check_installed()
                 check_gguf(self._path)
-                check_runs(self._path)
-                self._chat = LlamaCppChat(LlamaEngine(self._path, self._loading))
+                self._chat = LlamaCppChat(LlamaEngine(self._path, tried(self._path) | self._loading))
             return self._chat
 
 

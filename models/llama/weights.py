@@ -35,6 +35,7 @@ class LlamaWeights:
             llama_cpp.llama_backend_init()
             params = llama_cpp.llama_model_default_params()
             params.n_gpu_layers = ALL_LAYERS if layers < 0 else layers
+            params.use_extra_bufts = bool(options.get("repack", 1))
             self.handle: Any = llama_cpp.llama_model_load_from_file(os.fsencode(path), params)
             if not self.handle:
                 raise MemoryError

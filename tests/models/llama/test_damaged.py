@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from models.llama import trial
 from models.pool import ModelPool
 from state.errors import ModelError
 
@@ -85,3 +86,21 @@ def test_a_file_is_tried_once(tiny_gguf: Path, tmp_path: Path, monkeypatch: pyte
     assert len(passed) == 1
     monkeypatch.setattr("subprocess.run", None)
     asyncio.run(ModelPool(f"llamacpp:{tiny_gguf}").get("lite"))
+
+
+def test_a_file_that_breaks_only_repacked_is_loaded_as_it_is(
+    tiny_gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As on a virtual machine that shows matrix units and cannot use them: there, each quantised file ended it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    run, asked = subprocess.run, list[str]()
+
+    def breaking(command: list[str], **given: object) -> object:
+        asked.append(command[-1])
+        return subprocess.CompletedProcess(command, -11, b"", b"") if command[-1] == "{}" else run(command, **given)  # type: ignore[call-overload]
+
+    monkeypatch.setattr("subprocess.run", breaking)
+    assert trial.tried(str(tiny_gguf)) == {"repack": 0}
+    assert asked == ["{}", '{"repack": 0}']
+    monkeypatch.setattr("subprocess.run", None)
+    assert trial.tried(str(tiny_gguf)) == {"repack": 0}
