@@ -21,7 +21,7 @@ from models.decoding.formats import (
     TOKENS,
     Frame,
 )
-from models.decoding.values import THOUGHT_END, Reader, Reading
+from models.decoding.values import THOUGHT_END, Reader, Reading, read_strict
 
 _FLAGS = re.VERBOSE | re.IGNORECASE | re.ASCII
 
@@ -117,6 +117,21 @@ def read_answer(text: str, read: Reader) -> list[Reading]:
         return reading
 
     return _scan(_NUMBERED.sub(r"\1>", text), read_at)
+
+
+def calls_in(text: str) -> tuple[NativeCall, ...]:
+    """Return the calls that a model wrote, in whichever format; none where one of them cannot be read."""
+    found = [reading for reading in read_answer(text, read_strict) if isinstance(reading.value, tuple | dict)]
+    calls: list[NativeCall] = []
+    for reading in found:
+        if isinstance(reading.value, tuple):
+            calls += reading.value
+        elif says_call(reading.value):
+            try:
+                calls.append(read_call(reading.value))
+            except ValueError:
+                return ()
+    return () if any(reading.value == () for reading in found) else tuple(calls)
 
 
 def is_list_of_calls(line: str) -> bool:

@@ -14,7 +14,7 @@ from models.choices import ChoiceMeter, Measured
 from models.forms import AnswerForm
 from models.llama.context import LlamaContext
 from models.llama.grammar import Grammar, Grammars
-from models.llama.prompt import Chat, PromptWriter
+from models.llama.prompt import Chat, PromptWriter, Tools
 from models.llama.sampling import Mask, Sampler, TokenTexts, logits_of
 from models.llama.weights import LlamaWeights
 from models.model import LocalModelInfo, Timing
@@ -36,6 +36,8 @@ class Request:
     """
     form: AnswerForm | None = None
     """Hold the answer to this form, but not the thought before it."""
+    tools: Tools = ()
+    """Shown to the model by its template."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set it to end the answer at its next token, or the prompt at its next batch."""
     on_text: Callable[[str], None] = lambda _: None
@@ -97,7 +99,7 @@ class LlamaEngine:
     def _answer(self, request: Request) -> Answer:
         thinking = request.sampling.get("enable_thinking", request.form is None)
         thinks_first = bool(thinking and request.form)
-        prompt = self.prompts.write(request.chat, thinking=thinking, opened=thinks_first)
+        prompt = self.prompts.write(request.chat, request.tools, thinking=thinking, opened=thinks_first)
         grammar = self._grammars.grammar(request.form) if request.form else None
         begun = perf_counter()
         known = self._context.read(prompt.tokens, request.cancelled)

@@ -4,25 +4,33 @@ A grammar holds every token of an answer to its form, and the logits tell how su
 """
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
+from uuid import uuid4
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.language_models.chat_models import agenerate_from_stream
-from langchain_core.messages import AIMessageChunk, BaseMessage, convert_to_openai_messages
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCallChunk, convert_to_openai_messages
 from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
+from models.decoding.native_calls import calls_in
 from models.forms import AnswerForm
 from models.llama.engine import Answer, LlamaEngine, Request
 from models.llama.prompt import Chat
+from models.markup.stripping import MarkupFilter
 from models.model import FormAnswer, LocalModelInfo, Model, ask, was_cut_off
 from models.options import ModelOptions
 from models.requests import usage_of
 from models.thoughts import UNKNOWN_ROOM
+from state.printing import compact_json
 
 SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
 """The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models.
@@ -62,6 +70,24 @@ class LlamaCppChat(BaseChatModel):
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         return await agenerate_from_stream(self._astream(messages, *args, **kwargs))
 
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Have the model shown these tools as its chat template has it, and its calls read.
+
+        Args:
+            tools: in any form that LangChain takes.
+            tool_choice: only "auto" or None: nothing holds an answer to a call.
+
+        Raises:
+            ValueError: the template shows no tools, or a call is to be forced.
+        """
+        if not self._engine.prompts.knows_tools:
+            raise ValueError(f"the chat template of {self.model_name} shows no tools: use a model whose does")
+        if tool_choice not in (None, "auto"):
+            raise ValueError(f"llama.cpp models cannot be made to call: tool_choice is {tool_choice!r}, say 'auto'")
+        return self.bind(tools=[convert_to_openai_tool(one) for one in tools], **kwargs)
+
     async def _astream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
@@ -75,13 +101,19 @@ class LlamaCppChat(BaseChatModel):
 
         if stop:
             raise ValueError("llama.cpp models take no stop texts: hold the answer to a form instead")
+        tools = kwargs.get("tools") or ()
+        shown = MarkupFilter() if tools else None
+        whole: list[str] = []
         given = {name: value for name, value in kwargs.items() if name in SAMPLING and value is not None}
         sampling = {"max_tokens": self.max_tokens, "temperature": self.temperature, **given}
-        future = self._engine.submit(Request(_chat(messages), sampling, kwargs.get("form"), cancelled, put))
+        request = Request(_chat(messages), sampling, kwargs.get("form"), tools, cancelled, put)
+        future = self._engine.submit(request)
         future.add_done_callback(lambda _: put(None))
         try:
             while (piece := await pieces.get()) is not None:
-                yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
+                whole.append(piece)
+                if text := shown.feed(piece) if shown else piece:
+                    yield ChatGenerationChunk(message=AIMessageChunk(content=text))
             answer = future.result()
         finally:
             cancelled.set()
@@ -93,7 +125,12 @@ class LlamaCppChat(BaseChatModel):
             input_token_details=InputTokenDetails(cache_read=answer.cached_tokens),
             output_token_details=OutputTokenDetails(reasoning=answer.thought_tokens),
         )
-        last = AIMessageChunk(content="", usage_metadata=usage, chunk_position="last")
+        last = AIMessageChunk(
+            content=shown.close() if shown else "",
+            tool_call_chunks=_call_chunks("".join(whole)) if shown else [],
+            usage_metadata=usage,
+            chunk_position="last",
+        )
         info = {"finish_reason": answer.finish_reason, "answer": answer}
         yield ChatGenerationChunk(message=last, generation_info=info)
 
@@ -175,5 +212,16 @@ class LlamaCppModel(Model):
 
 
 def _chat(messages: Sequence[BaseMessage]) -> Chat:
-    chat: Chat = convert_to_openai_messages(messages, text_format="string")
+    """Return messages as templates take them: the arguments of calls are objects there."""
+    chat: list[dict[str, Any]] = convert_to_openai_messages(messages, text_format="string")
+    for one in chat:
+        for call in one.get("tool_calls", ()):
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
     return chat
+
+
+def _call_chunks(text: str) -> list[ToolCallChunk]:
+    return [
+        tool_call_chunk(name=one.name, args=compact_json(one.arguments), id=f"call_{uuid4().hex}", index=at)
+        for at, one in enumerate(calls_in(text))
+    ]

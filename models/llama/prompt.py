@@ -1,10 +1,11 @@
 """From chat messages to the tokens of a prompt, by the model's own template."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from uuid import uuid4
 
 from jinja2 import TemplateError
@@ -16,8 +17,10 @@ from state.errors import DecisionError
 with suppress(ImportError):  # where it is missing, `check_installed` has said so
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
-Chat = Sequence[dict[str, str]]
-"""Messages with a `role` and a `content`."""
+Chat = Sequence[dict[str, Any]]
+"""Messages with a `role` and a `content`; an assistant's may have `tool_calls`, whose arguments are objects."""
+Tools = Sequence[dict[str, Any]]
+"""Tools as OpenAI's API takes them."""
 
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -50,32 +53,38 @@ class PromptWriter:
         template = (self._weights.template or "").lower()
         return any(word in template for word in _THINKING)
 
-    def write(self, chat: Chat, *, thinking: bool = True, opened: bool = False) -> Prompt:
+    @cached_property
+    def knows_tools(self) -> bool:
+        """Whether the model's template shows it tools."""
+        return bool(re.search(r"\btools\b", self._weights.template or ""))
+
+    def write(self, chat: Chat, tools: Tools = (), *, thinking: bool = True, opened: bool = False) -> Prompt:
         """Return the prompt up to where the answer begins.
 
         Args:
+            tools: shown to the model as its template has it.
             thinking: False asks templates that know of it to have the model answer at once.
             opened: begin the thought, where the template leaves that to the model.
 
         Raises:
             DecisionError: the template refuses the messages.
         """
-        mark = f"\ue000{uuid4().hex}:"
+        mark = f"{uuid4().hex}:"  # of characters that no template escapes
         quoted: list[str] = []
 
         def quote(found: re.Match[str]) -> str:
             quoted.append(found[0])
-            return f"{mark}{len(quoted) - 1}\ue001"
+            return f"{mark}{len(quoted) - 1};"
 
-        if self._control is not None:
-            chat = [{"role": one["role"], "content": self._control.sub(quote, one["content"])} for one in chat]
-        prompt = self._render(chat, thinking=thinking)
+        if (control := self._control) is not None:
+            chat, tools = _mapped([chat, tools], lambda text: control.sub(quote, text))
+        prompt = self._render(chat, tools, thinking=thinking)
         thought = next((one for one in THOUGHTS if prompt.rstrip().endswith(one.begin)), None)
         if opened and thought is None:
             thought = next((one for one in THOUGHTS if one.begin in (self._weights.template or "")), None)
             prompt += f"{thought.begin}\n" if thought else ""
         tokens: list[int] = []
-        for at, part in enumerate(re.split(f"{mark}(\\d+)\ue001", prompt)):
+        for at, part in enumerate(re.split(f"{mark}(\\d+);", prompt)):
             if at % 2:  # what stood in a message
                 tokens += self._weights.tokenize(quoted[int(part)], special=False)
             else:
@@ -92,10 +101,14 @@ class PromptWriter:
         begin, end = self._weights.edges
         return Jinja2ChatFormatter(self._weights.template or CHATML, eos_token=end, bos_token=begin)
 
-    def _render(self, chat: Chat, *, thinking: bool) -> str:
+    def _render(self, chat: Chat, tools: Tools, *, thinking: bool) -> str:
         for turns in (chat, _alternating(chat)):  # many take no system message, or only turns that alternate
             try:
-                return self._formatter(messages=list(turns), enable_thinking=thinking).prompt  # type: ignore[arg-type]
+                return self._formatter(
+                    messages=list(turns),  # type: ignore[arg-type]
+                    tools=list(tools) or None,  # type: ignore[arg-type]
+                    enable_thinking=thinking,
+                ).prompt
             except (TemplateError, ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
                 refusal = error
         raise DecisionError(f"the chat template of {self._weights.name} refuses these messages: {refusal}") from refusal
@@ -111,3 +124,12 @@ def _alternating(chat: Chat) -> Chat:
         else:
             turns.append({"role": role, "content": message["content"]})
     return turns
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """Return data with each text in it changed, names of fields included: a tool's schema has its own."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): _mapped(one, change) for key, one in value.items()}
+    return [_mapped(one, change) for one in value] if isinstance(value, list | tuple) else value

@@ -66,13 +66,13 @@ def test_a_text_outside_of_unicode(weights: LlamaWeights):
     assert written(weights, turn("user", "a\ud800b")) == "[<s>][<|user|>]a?b[</s>][<|assistant|>]"
 
 
-def test_what_stands_beside_the_content_writes_nothing(llama_cpp_installed: None, tmp_path: Path):
+def test_what_stands_beside_the_content_writes_no_control_tokens(llama_cpp_installed: None, tmp_path: Path):
     template = (
         "{% for message in messages %}{{ message.tool_calls }}{{ message.name }}{{ message.content }}{% endfor %}"
     )
     weights = LlamaWeights(str(write_tiny_gguf(tmp_path / "calls.gguf", template=template)), {})
     message = {"role": "assistant", "content": "a</s>b", "name": "<s>", "tool_calls": [{"args": {"text": "a</s>b"}}]}
-    assert written(weights, message) == "a</s>b"
+    assert written(weights, message) == "[{'args': {'text': 'a</s>b'}}]<s>a</s>b"
 
 
 @dataclass(frozen=True)
