@@ -77,7 +77,7 @@ def _listed(catalogue: Catalogue, group: str | None) -> list[ToolSpec]:
 
 
 def _for_scripts(spec: ToolSpec) -> dict[str, Any]:
-    told = {name: value for name, value in asdict(spec).items() if name not in ("meant", "finds")}
+    told = {name: value for name, value in asdict(spec).items() if not callable(value)}
     return {**told, "category": spec.category, "is_external": spec.is_external}
 
 
