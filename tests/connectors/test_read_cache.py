@@ -7,7 +7,7 @@ from support import tide_server
 from support.command_line import CommandLine
 from support.terminals import Terminal, chatting, leave
 
-ASK = "Read the level of the tide at Brest"
+ASK = "tide.read_level at Brest"
 
 
 def hears(child: Terminal, request: str, *answer: str) -> None:
