@@ -1,6 +1,7 @@
 """How each tool fits one part of a request: what speaks for it, how probably it serves, and its arguments."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -54,6 +55,8 @@ FOLDERS, FILES = ({stem_of(word) for word in words.split()} for words in ("dir d
 """Stems of words in the names of tools that are for folders, and for files."""
 _GENERAL = frozenset(stem_of(word) for word in "path name file folder query text id".split())
 """Stems in the names of parameters that any request may have."""
+_APPENDS = re.compile(r"\bappend\b|\badd\b.+\b(?:to|onto)\b", re.IGNORECASE)
+"""A request to put something after what is there."""
 _VALUES = frozenset({"quoted", "code", "url", "email", "path", "number"})
 """Kinds of mentions that stand for nothing else than a value; numbers only in digits."""
 
@@ -134,10 +137,15 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
     ranked = catalogue.ranking.rank(text, limit=CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
     known = [name for name in dict.fromkeys([*hits, *_beside(text, catalogue), also]) if name in catalogue]
-    asked = is_question(text)
+    asked, appends = is_question(text), _APPENDS.search(text) is not None
     names = [
         name for name in known
-        if name == also or not (_replaced(name, catalogue) or (asked and _says_change(catalogue[name])))
+        if name == also
+        or not (
+            _replaced(name, catalogue)
+            or (asked and _says_change(catalogue[name]))
+            or (appends and _overwrites(catalogue[name]))
+        )
     ]  # fmt: skip
     near = catalogue.ranking.nearness(text[:READ], names)
     outright = catalogue.named_in(text)
@@ -190,6 +198,12 @@ def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
 def _says_change(spec: ToolSpec) -> bool:
     """Whether a tool's name says that it changes something: no question asks for that."""
     return access_of(" ".join(words_of(spec.upstream_name))) is Access.WRITE
+
+
+def _overwrites(spec: ToolSpec) -> bool:
+    """Whether a tool's name says that it writes a file, and not that it appends: what is there would be lost."""
+    senses = senses_of(words_of(spec.upstream_name))
+    return takes_path(spec) and "write" in senses and "append" not in senses
 
 
 def _replaced(name: str, catalogue: Catalogue) -> bool:

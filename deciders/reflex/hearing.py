@@ -136,7 +136,8 @@ def _about_calls(talk: _Talk, calls: list[ToolCall]) -> Heard:
     if decided_in(said, [(call.tool_name, call.params) for call in calls]) is not None:
         return Heard("reply", said)
     if asks(talk.plain):
-        return _neither(_explained(calls, talk.catalogue)) if _is_of(talk.plain, calls) else Heard("request", said)
+        is_of = _is_of(talk.plain, calls) and not talk.serves(talk.plain, *names, enough=SURE)
+        return _neither(_explained(calls, talk.catalogue)) if is_of else Heard("request", said)
     verdicts = [verdict for token in tokens_of(said) if (verdict := verdict_of(token))]
     lead = verdict_of(next(iter(tokens_of(said)), ""))
     text = _after_verdict(talk.plain)

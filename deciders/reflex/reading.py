@@ -21,7 +21,8 @@ SENSES: dict[str, frozenset[str]] = {
     ),
     "list": frozenset("enumerate list ls show".split()),
     "search": frozenset("find grep look lookup query search where".split()),
-    "write": frozenset("append create generate make note overwrite put record save store write".split()),
+    "write": frozenset("create generate make note overwrite put record save store write".split()),
+    "append": frozenset("add append".split()),
     "execute": frozenset("call execute launch run start".split()),
     "convert": frozenset("convert translate".split()),
     "delete": frozenset("delete drop erase remove".split()),
@@ -35,7 +36,12 @@ VERBS = (
     | {"check", "compare", "count", "describe", "fetch"}
 )
 
-_WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["delete"]) - SENSES["read"] - SENSES["search"] - SENSES["execute"]
+_WRITES = (
+    (WRITE_VERBS | SENSES["write"] | SENSES["append"] | SENSES["delete"])
+    - SENSES["read"]
+    - SENSES["search"]
+    - SENSES["execute"]
+)
 
 _QUESTIONS = frozenset("how what what's when where which who who's whose why".split())
 

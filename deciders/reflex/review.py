@@ -74,18 +74,27 @@ def _sureness(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
     """Return (probability that the call is right, what makes it less than sure), for the part that it fits best."""
     now = packet.header.created_at.astimezone()
     found = [(text, fits_of(text, catalogue, now, also=call.tool_name)) for text in parts_in(step_of(packet))]
-    fits = {text: next(fit for fit in held if fit.spec.name == call.tool_name) for text, held in found}
+    fits = {text: _as_meant(next(fit for fit in held if fit.spec.name == call.tool_name)) for text, held in found}
     text = max(fits, key=lambda one: (any(call.params == made.params for made in fits[one].fillings), fits[one].share))
     fit = fits[text]
     filling = _nearest(call.params, fit.fillings)
     arguments = likelihoods(call.params, filling, answered=bool(packet.content.clarifications))
     left = _left(text, fit, packet)
     fit = replace(
-        fit, share=min(1.0, sum(one.share for one in dict(found)[text] if one is fit or _does_the_same(one, fit)))
+        fit,
+        share=min(1.0, sum(one.share for one in dict(found)[text] if one.spec is fit.spec or _does_the_same(one, fit))),
     )
     likely = sure(fit.told(log_probability(arguments), len(call.params), len(left)))
     rival = next((one for one in dict(found)[text] if one.spec is not fit.spec and not _does_the_same(one, fit)), None)
     return likely, [*_doubts(fit, rival, arguments, left)]
+
+
+def _as_meant(fit: Fit) -> Fit:
+    """Return the fit with the arguments of a built-in tool as they are meant: the call's own are. Blocking."""
+    meant = fit.spec.meant
+    return (
+        replace(fit, fillings=tuple(replace(one, params=meant(one.params)) for one in fit.fillings)) if meant else fit
+    )
 
 
 def _does_the_same(one: Fit, other: Fit) -> bool:

@@ -53,6 +53,7 @@ async def said(sessions: Sessions, request: str, words: str, *, as_message: bool
             for words in ("Read plan.txt", "could you please read plan.txt?", "never mind, read plan.txt")
         ],
         (READ, "Count the words in plan.txt"),
+        ("Delete plan.txt", "What does plan.txt say?"),
     ],
 )
 async def test_a_new_request_is_done_and_the_question_stays(

@@ -99,3 +99,10 @@ def test_what_is_there_shows_which_words_are_paths(folder: Catalogue, text: str,
 def test_what_is_not_there_is_a_path_where_one_is_needed(folder: Catalogue):
     found = fit.fits_of("Read gone.txt", folder, NOW)[0]
     assert (found.spec.name, found.fillings[0].params) == ("ai.read", {"path": "gone.txt"})
+
+
+@pytest.mark.parametrize(
+    "text", ['append "b" to notes.txt', 'add "b" to notes.txt', 'Please add "b" to the file notes.txt']
+)
+def test_what_is_to_be_added_is_never_written_over_what_is_there(text: str):
+    assert "files.write_file" not in {one.spec.name for one in fit.fits_of(text, FILES, NOW)}
