@@ -7,6 +7,7 @@ from support.command_line import CommandLine
 from support.scripted_openai import ScriptedOpenAI
 
 from state.packet import read_packet
+from state.routing import Risk
 from state.transitions import ToolExecutionStatus
 
 CALL = {"tool": "ai.read", "params": {"path": "plan.txt"}}
@@ -48,7 +49,8 @@ def test_the_worst_model_there_is_stays_safe(cli: CommandLine, tiny_gguf: Path) 
     done = cli.run("ask", "--json", "--allow-writes", "--lite", f"llamacpp:{tiny_gguf}", 'Write "x" to y.txt')
     assert done.status in {0, 3}, done.err
     packet = read_packet(done.out)
-    assert packet.routing.execution_status is not ToolExecutionStatus.EXECUTED
+    ran = [call for call in packet.routing.all_calls if call.status is ToolExecutionStatus.EXECUTED]
+    assert all(call.risk is Risk.READ for call in ran), "a review of chance may let a read run, and no more"
     assert sorted(path.name for path in cli.folder.iterdir()) == before
     assert any(entry.is_fallback for entry in packet.reasoning.reflection_log)
 
