@@ -29,8 +29,10 @@ PATIENCE_S = 600.0
 """Longest trial, in seconds: it reads the whole file once, which the load after it then finds in memory."""
 HEAD = 1 << 26
 """Bytes of a file that hold all but weights, which can be wrong but not abort."""
-WAYS: tuple[dict[str, int], ...] = ({}, {"repack": 0})
-"""What a file is tried with: as it is, and without the kernels that want its weights in another order."""
+WAYS: Mapping[str, dict[str, int]] = {"": {}, ".repack-0": {"repack": 0}}
+"""What a file is tried with: as it is, and without the kernels that want its weights in another order.
+
+By the ending of the mark that it went well."""
 EVERY_BYTE = "".join(map(chr, (*range(0x800), *range(0x800, 0xD800, 0x40), *range(0xE000, 0x110000, 0x40))))
 """A text with all the bytes that texts have, mostly in characters that few vocabularies know as a whole."""
 _REASON = re.compile(rb"GGML_ASSERT.*|what\(\):\s*(.*)|\w+(?:Error|Exception): .*")
@@ -48,27 +50,21 @@ def tried(path: str) -> dict[str, int]:
         ModelError: llama.cpp breaks on it.
     """
     mark = user_cache_path("packetgate", appauthor=False) / "gguf" / _digest(path)
-    for options in WAYS:
-        if (passed := mark.with_suffix(_suffix(options))).exists():
-            return options
-    broken: list[subprocess.CompletedProcess[bytes]] = []
-    for options in WAYS:
+    marks = {mark.with_suffix(suffix): options for suffix, options in WAYS.items()}
+    if passed := next((one for one in marks if one.exists()), None):
+        return marks[passed]
+    why = ""
+    for passed, options in marks.items():
         done = _run(path, options)
         if done.returncode == 0:
-            passed = mark.with_suffix(_suffix(options))
             with suppress(OSError):  # then it is tried again the next time
                 passed.parent.mkdir(parents=True, exist_ok=True)
                 passed.touch()
             return options
-        broken.append(done)
+        why = why or _reason(done)
     raise ModelError(
-        f"llama.cpp breaks on {path} ({_reason(broken[0])}): the file is damaged, or unfit for it; "
-        "download it again, or another one"
+        f"llama.cpp breaks on {path} ({why}): the file is damaged, or unfit for it; download it again, or another one"
     )
-
-
-def _suffix(options: Mapping[str, int]) -> str:
-    return "".join(f".{name}-{value}" for name, value in options.items())
 
 
 def _run(path: str, options: Mapping[str, int]) -> "subprocess.CompletedProcess[bytes]":

@@ -11,7 +11,6 @@ from tools.builtin.changes import changing_tools
 from tools.builtin.corpus import Corpus
 from tools.builtin.counting import count as count_in
 from tools.builtin.executing import execute as run_command
-from tools.builtin.kinds import KindReader
 from tools.builtin.lexical import LexicalIndex
 from tools.builtin.listing import Limits, Order, View, find_files, list_folder
 from tools.builtin.parameters import DryRun, ExistingFile, FileOrFolder, Folder, WhichFiles
@@ -126,7 +125,7 @@ def _finding_tools(root: Root) -> tuple[BuiltinTool, ...]:
 
     return (
         BuiltinTool(list_, Risk.READ, named="list", paths=(PathReader(root, kind="any"),)),
-        BuiltinTool(find, Risk.READ, paths=(PathReader(root, kind="folder"), KindReader("name"))),
+        BuiltinTool(find, Risk.READ, paths=(PathReader(root, kind="folder"),), takes_kind="name"),
     )
 
 

@@ -1,9 +1,5 @@
 """Kinds of files by the words that people have for them: `python` for names that end in `.py`."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 _SUFFIXES = {
     "archive": "zip tar gz tgz bz2 xz 7z rar",
     "audio": "mp3 wav flac ogg opus m4a aac aiff",
@@ -41,22 +37,3 @@ def pattern_of(name: str) -> str:
     """Return the pattern for names that hold a word, or that end as names of that kind do."""
     suffixes = suffixes_of(name) if name.isalpha() else ()
     return name if {*suffixes} <= {name.casefold()} else f"{{*{name}*,{','.join(f'*.{one}' for one in suffixes)}}}"
-
-
-@dataclass(frozen=True)
-class KindReader:
-    """Reads a kind of files in one parameter of a tool, which takes names or parts of them."""
-
-    parameter: str
-
-    def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments as they are: a kind is read by the tool."""
-        return dict(params)
-
-    def finds(self, params: Mapping[str, Any]) -> bool:
-        """Whether something may be found: any name can."""
-        return True
-
-    def knows(self, word: str) -> float:
-        """Return 1 for a word that is for a kind of files."""
-        return float(bool(suffixes_of(word)))

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -64,7 +65,8 @@ class PathReader:
             real = self.root.real(word, follow=self.follow)
             if real.exists():
                 return 1.0 if self._is_wanted(real) else -1.0
-            alike = [one for one in self.root.path.iterdir() if one.stem.casefold() == word.casefold()]
+            folder = self.root.path
+            alike = _by_stem(folder, folder.stat().st_mtime_ns).get(word.casefold(), ())
         except (ToolFailure, OSError):
             return 0.0
         return 0.5 * any(map(self._is_wanted, alike))
@@ -83,6 +85,15 @@ class PathReader:
         if self.parameter == DESTINATION:  # where a bare name, or a slash at the end, has a meaning of its own
             name = f"{name if '/' in name else f'./{name}'}{'/' * path.endswith('/')}"
         return name
+
+
+@lru_cache(maxsize=4)
+def _by_stem(folder: Path, changed_at: int) -> dict[str, list[Path]]:
+    """Return what lies in a folder by its names without their endings; listed anew when the folder has changed."""
+    found: dict[str, list[Path]] = {}
+    for one in folder.iterdir():
+        found.setdefault(one.stem.casefold(), []).append(one)
+    return found
 
 
 def missing(root: Root, real: Path, kind: Kind) -> ToolFailure:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from state.routing import Risk
-from tools.builtin.kinds import KindReader
+from tools.builtin.kinds import suffixes_of
 from tools.builtin.paths import PathReader
 from tools.spec.descriptions import brief_of
 from tools.spec.tool_spec import ToolSpec
@@ -40,8 +40,10 @@ class BuiltinTool:
     """Whether it can itself be asked for the rest of what it reads."""
     preview: str = ""
     """The tool, by its canonical name, that reads what this one would replace; its own name: its dry run tells it."""
-    paths: tuple[PathReader | KindReader, ...] = ()
-    """Reads the paths in a call, and words for kinds of files, as they are meant."""
+    paths: tuple[PathReader, ...] = ()
+    """Reads the paths in a call as they are meant."""
+    takes_kind: str = ""
+    """The parameter that takes a word for a kind of files, such as `images`."""
 
     @property
     def name(self) -> str:
@@ -84,6 +86,8 @@ class BuiltinTool:
         return all(reader.finds(params) for reader in self.paths)
 
     def _knows(self, parameter: str, word: str) -> float:
+        if parameter == self.takes_kind:
+            return float(bool(suffixes_of(word)))
         return next((reader.knows(word) for reader in self.paths if reader.parameter == parameter), 0.0)
 
     def _meant(self, params: dict[str, Any]) -> dict[str, Any]:
