@@ -55,7 +55,9 @@ async def test_stream(tiny: LlamaCppChat):
     chunks = [chunk async for chunk in tiny.astream("Hello", max_tokens=12, seed=1)]
     assert len(chunks) > 3
     assert "".join(chunk.text for chunk in chunks) == whole.text
-    assert [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata] == [whole.usage_metadata]
+    (usage,) = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
+    # How much of the prompt was kept from before depends on which request ran last.
+    assert usage | {"input_token_details": None} == whole.usage_metadata | {"input_token_details": None}
 
 
 async def test_concurrent_requests_do_not_interleave(tiny: LlamaCppChat):

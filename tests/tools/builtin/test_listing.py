@@ -3,7 +3,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-NOW = datetime.now()
+
+def day(ago: int) -> datetime:
+    """Return this time `ago` days before today: asked when a test runs, as midnight may pass in a run."""
+    return datetime.now() - timedelta(days=ago)
 
 
 @pytest.fixture
@@ -13,7 +16,7 @@ def files(folder):
     sizes = {"README.md": 10, "notes.txt": 2_000, "docs/plan.md": 300, "docs/old/plan-2024.md": 5}
     for days, (name, size) in enumerate(sizes.items()):
         (folder / name).write_text("x" * size)
-        changed = (NOW - timedelta(days=days)).timestamp()
+        changed = day(days).timestamp()
         os.utime(folder / name, (changed, changed))
     (folder / "node_modules" / "x" / "index.js").touch()
     (folder / ".hidden").touch()
@@ -35,7 +38,7 @@ async def test_a_folder_is_listed_with_sizes_and_dates(succeed, files):
     answer = await succeed("ai.list")
 
     assert answer.splitlines()[0] == "3 files and 2 folders in the working folder:"
-    assert f"notes.txt  (2,000 bytes, changed {NOW - timedelta(days=1):%Y-%m-%d %H:%M})" in answer
+    assert f"notes.txt  (2,000 bytes, changed {day(1):%Y-%m-%d %H:%M})" in answer
     assert "docs/  (folder" in answer
     assert "link.md  (link" in answer
     assert ".hidden" not in answer
@@ -76,8 +79,8 @@ async def test_what_a_folder_holds(entries, files, arguments, found):
         ({"smaller_than": 10}, ["docs/old/plan-2024.md"]),
         ({"sort": "largest", "max_results": 1}, ["notes.txt"]),
         ({"changed_within_days": 2, "name": "*.t*"}, ["notes.txt"]),
-        ({"changed_before": f"{NOW - timedelta(days=1):%Y-%m-%d}"}, ["docs/plan.md", "docs/old/plan-2024.md"]),
-        ({"changed_after": f"{NOW:%Y-%m-%d}"}, ["README.md"]),
+        ({"changed_before": 1}, ["docs/plan.md", "docs/old/plan-2024.md"]),
+        ({"changed_after": 0}, ["README.md"]),
         ({"sort": "oldest", "max_results": 1}, ["docs/old/plan-2024.md"]),
         ({"name": "index.js"}, []),
         ({"name": "index.js", "path": "node_modules"}, ["node_modules/x/index.js"]),
@@ -85,6 +88,9 @@ async def test_what_a_folder_holds(entries, files, arguments, found):
     ids=str,
 )
 async def test_files_are_found(entries, files, arguments, found):
+    dates = {key: f"{day(arguments[key]):%Y-%m-%d}" for key in ("changed_before", "changed_after") if key in arguments}
+    arguments = arguments | dates
+
     assert await entries("ai.find", **arguments) == found
 
 
