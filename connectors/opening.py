@@ -32,9 +32,10 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
     from graph.kept import kept_in
     from graph.leases import open_leases
 
-    async with open_graph_and_servers(settings, models) as (graph, hub), open_leases(settings) as leases:
+    async with open_graph_and_servers(settings, models) as opened, open_leases(settings) as leases:
         with _running():
-            yield Sessions(graph, leases, journal_in(settings), kept_in(settings), hub)
+            kept, with_models = kept_in(settings), opened.with_models
+            yield Sessions(opened.graph, leases, journal_in(settings), kept, opened.hub, with_models=with_models)
 
 
 @contextmanager

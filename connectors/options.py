@@ -17,7 +17,9 @@ OldSession = Annotated[str | None, typer.Option("--session", "-s", help="Name of
 McpConfig = Annotated[
     Path | None, typer.Option("--mcp-config", help="mcp.json; by default ./mcp.json if there is one.")
 ]
-Lite = Annotated[str | None, typer.Option(help="Model for intent and selection: reflex, openai:NAME, llamacpp:FILE.")]
+Lite = Annotated[
+    str | None, typer.Option(help="Model for intent and selection: ollama:NAME, openai:NAME, llamacpp:FILE, ...")
+]
 Prime = Annotated[str | None, typer.Option(help="Model for review and answer, likewise; decisions:NAME only reviews.")]
 Url = Annotated[
     str | None, typer.Option(help="A running LangGraph-API server whose turns these are, instead of this process's.")

@@ -1,7 +1,8 @@
 """Conversations and the graph behind them: in this process, or on a running LangGraph-API server."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+import gc
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,8 +19,10 @@ from graph.building import LAST
 from graph.journal.table import DatabaseJournal
 from graph.leases import Leases, NoLeases
 from graph.records.recording import forget_records
+from models.options import ROLES
+from models.pool import ModelPool
 from state.context import RoutingContext
-from state.errors import PacketError
+from state.errors import PacketError, RequestError
 from state.events import StageEvent, read_event
 from state.packet import CognitionPacket, TurnInput
 from state.routing import ToolRouting
@@ -100,15 +103,19 @@ class Sessions:
         journal: DatabaseJournal | None = None,
         kept: KeptResults | None = None,
         servers: McpHub | None = None,
+        *,
+        with_models: Callable[[ModelPool], PregelProtocol[Any, Any, Any, Any]] | None = None,
     ) -> None:
         """`leases` keep turns of other processes apart, `journal` is where the graph writes down what it does,
-        pictures that users attach are `kept`, and the tools are of these `servers`.
+        pictures that users attach are `kept`, the tools are of these `servers`, and `with_models` makes the same graph
+        with other models.
         """
         self.graph = graph
         self._leases = leases or NoLeases()
         self._journal = journal
         self._kept = kept
         self._servers = servers
+        self._with_models = with_models
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def start_servers(self) -> None:
@@ -120,6 +127,21 @@ class Sessions:
     def starting(self) -> tuple[str, ...]:
         """The servers of this process that are starting now."""
         return self._servers.starting if self._servers is not None else ()
+
+    async def use_models(self, models: ModelPool) -> None:
+        """Load other models, and have them decide from the next turn on; the old ones are released.
+
+        Raises:
+            ModelError: one cannot be used; the old ones stay.
+            RequestError: the turns are not this process's.
+        """
+        if self._with_models is None:
+            raise RequestError("the models are the server's: change them there")
+        await models.check()
+        for role in ROLES:
+            await models.get(role)
+        self.graph = self._with_models(models)
+        gc.collect()  # an old GGUF may hold most of the memory
 
     def queue(self, session: str) -> asyncio.Lock:
         """Return the lock under which the turns of this process wait for each other, in the order they came."""

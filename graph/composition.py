@@ -1,9 +1,9 @@
 """The composition root: models, tools and deciders put together from settings."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -38,6 +38,15 @@ if TYPE_CHECKING:
     from models.model import Model
 
 Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
+
+
+@dataclass(frozen=True)
+class OpenGraph:
+    """A graph, the servers of its tools, and what makes another graph over the same servers and sessions."""
+
+    graph: Graph
+    hub: McpHub
+    with_models: Callable[[ModelPool], Graph]
 
 
 def deciders_for(models: ModelPool, kept: KeptResults | None = None) -> Deciders:
@@ -124,14 +133,12 @@ async def open_tools(settings: Settings, *, only_configured: bool = False) -> As
 @asynccontextmanager
 async def open_graph(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Graph]:
     """Open the graph alone, as `open_graph_and_servers`."""
-    async with open_graph_and_servers(settings, models) as (graph, _):
-        yield graph
+    async with open_graph_and_servers(settings, models) as opened:
+        yield opened.graph
 
 
 @asynccontextmanager
-async def open_graph_and_servers(
-    settings: Settings, models: ModelPool | None = None
-) -> AsyncIterator[tuple[Graph, McpHub]]:
+async def open_graph_and_servers(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[OpenGraph]:
     """Open the graph with its servers, its checkpointer and its store; on leaving, everything is closed.
 
     `models`: those of the settings, where somebody has them already.
@@ -151,6 +158,10 @@ async def open_graph_and_servers(
             await prune(store, settings.usage_days, root=LEARNED)
         if settings.prompt_days:
             await prune_prompts(store, settings.prompt_days)
-        deciders = deciders_for(models, kept_in(settings))
-        graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, journal_in(settings))
-        yield graph.compile(checkpointer=checkpointer, store=store, name="packetgate"), hub
+
+        def made(models: ModelPool) -> Graph:
+            deciders = deciders_for(models, kept_in(settings))
+            graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, journal_in(settings))
+            return graph.compile(checkpointer=checkpointer, store=store, name="packetgate")
+
+        yield OpenGraph(made(models), hub, made)

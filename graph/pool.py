@@ -1,8 +1,9 @@
 """The models that the settings name, with the options that `packetgate.toml` gives them."""
 
 from graph.settings import Settings
-from models.options import file_options
+from models.options import MODEL, ROLES, file_options, named_models
 from models.pool import ModelPool
+from state.given import Given
 from tools.catalogue.preferences import read_file
 
 
@@ -15,4 +16,27 @@ def model_pool(settings: Settings) -> ModelPool:
     """
     path = settings.preferences_path
     models = {} if path is None else read_file(path).get("models", {})
-    return ModelPool(settings.lite, settings.prime, file_options(models, str(path)))
+    options, named = file_options(models, str(path)), named_models(models)
+    for role, name in named.items():
+        if getattr(settings, role) != name:
+            options.pop(role, None)  # they are of the model that is named beside them
+        for other in ROLES:
+            if other != role and getattr(settings, other) == "reflex":  # it plays both
+                options[other] = options.get(role, {}) | options.get(other, {})
+    return ModelPool(settings.lite, settings.prime, options)
+
+
+def model_names(settings: Settings) -> dict[str, Given]:
+    """Return the model that each role is given, and where.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    path = settings.preferences_path
+    named = {} if path is None else named_models(read_file(path).get("models", {}))
+    found: dict[str, Given] = {}
+    for role in ROLES:
+        name = getattr(settings, role)
+        where = f"--{role} or PACKETGATE_{role.upper()}" if role in settings.model_fields_set else "default"
+        found[role] = Given(name, f"{path}: models.{role}.{MODEL}" if named.get(role) == name else where)
+    return found

@@ -1,11 +1,18 @@
-"""Settings of a process, from the environment and the command line. Secrets are read where they are used."""
+"""Settings of a process: the command line, over the environment, over the models that `packetgate.toml` names.
+
+Secrets are read where they are used.
+"""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from platformdirs import user_data_path
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from models.options import named_models
+from state.errors import ConfigError
+from tools.catalogue.preferences import read_file
 
 DEFAULT_CONFIG = Path("mcp.json")
 DEFAULT_PREFERENCES = Path("packetgate.toml")
@@ -50,6 +57,17 @@ class Settings(BaseSettings):
     )
     assistant: str = Field(default="packetgate", description="Whose turns they are there: a graph's name, or an id.")
     patience_s: float = Field(default=20.0, gt=0, description="Longest wait for servers that are starting, in seconds.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_named_models(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Take a role's model from `packetgate.toml` where nothing else names one."""
+        path = Path(given.get("config") or DEFAULT_PREFERENCES)
+        try:
+            named = named_models(read_file(path).get("models", {})) if path.is_file() else {}
+        except ConfigError:
+            named = {}  # whoever reads the rest of the file tells it
+        return {role: name for role, name in named.items() if role in ("lite", "prime")} | given
 
     @property
     def config_path(self) -> Path | None:

@@ -22,7 +22,7 @@ def open_embeddings(name: str, setting: str = "PACKETGATE_EMBEDDINGS") -> "Embed
         raise ModelError(f"{setting}: {name!r} is no embedding model: use openai:NAME")
     from langchain_openai import OpenAIEmbeddings
 
-    endpoint = endpoint_of("embeddings")
+    endpoint = endpoint_of("embeddings", server=spec.server)
     return OpenAIEmbeddings(
         model=spec.name,
         openai_api_base=endpoint.base_url,

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from models.servers import OPENAI, SERVERS, base_url_of
 from state.errors import ConfigError, ModelError
 
 Role = Literal["lite", "prime"]
@@ -25,6 +26,8 @@ class Endpoint:
     timeout: float
     key_variable: str = "OPENAI_API_KEY"
     """The environment variable that the key is from, or would be."""
+    server: str = OPENAI
+    """The name in `SERVERS` whose own address this is; OpenAI's for any other address."""
 
     @property
     def is_openai(self) -> bool:
@@ -35,8 +38,10 @@ class Endpoint:
         """Return what is sent as the key: servers of one's own may take any.
 
         Raises:
-            ModelError: OpenAI itself is meant and there is no key.
+            ModelError: a provider is meant and there is no key.
         """
+        if self.server != OPENAI and SERVERS[self.server].key_variable and not self.api_key:
+            raise ModelError(f"{self.server}:{model} needs an API key: set {self.key_variable}")
         if self.is_openai and not self.api_key:
             raise ModelError(
                 f"openai:{model} needs an API key: set {self.key_variable}, "
@@ -45,29 +50,33 @@ class Endpoint:
         return SecretStr(self.api_key or "none")
 
 
-def endpoint_of(role: Role | Literal["embeddings"], timeout: float | None = None) -> Endpoint:
-    """Read a role's endpoint from the environment; the role's own variables win over OPENAI_*.
+def endpoint_of(role: Role | Literal["embeddings"], timeout: float | None = None, server: str = OPENAI) -> Endpoint:
+    """Read a role's endpoint from the environment; the role's own variables win over the server's.
 
     Args:
         timeout: in place of the environment's.
+        server: the name before the model's. Only OpenAI's takes notice of OPENAI_*.
 
     Raises:
         ModelError: the base URL is not one.
         ConfigError: the time-out is not a positive number of seconds.
     """
-    base_url = _read(role, "BASE_URL") or OPENAI_URL
+    own_url = _value(f"PACKETGATE_{role.upper()}_BASE_URL")
+    server = OPENAI if own_url else server
+    base_url = own_url or (_value("OPENAI_BASE_URL") or OPENAI_URL if server == OPENAI else base_url_of(server))
     try:
         parts = urlsplit(base_url)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         usable = False
     if not usable:
+        other = "OLLAMA_HOST" if server == "ollama" else "OPENAI_BASE_URL"
         raise ModelError(
             f"the base URL of the {role} model, {shown(base_url)!r}, is no http or https address: "
-            f"set PACKETGATE_{role.upper()}_BASE_URL or OPENAI_BASE_URL to one, such as http://localhost:11434/v1"
+            f"set PACKETGATE_{role.upper()}_BASE_URL or {other} to one, such as http://localhost:11434/v1"
         )
-    variable = _key_variable(role)
-    return Endpoint(base_url, os.environ.get(variable, "").strip() or None, timeout or _timeout(), variable)
+    variable = _key_variable(role, server)
+    return Endpoint(base_url, _value(variable), timeout or _timeout(), variable, server)
 
 
 def shown(base_url: str) -> str:
@@ -76,16 +85,16 @@ def shown(base_url: str) -> str:
     return scheme + separator + rest.rpartition("@")[2]
 
 
-def _key_variable(role: str) -> str:
-    """A server of the role's own never gets the key meant for another: it has its own key, or none."""
+def _key_variable(role: str, server: str) -> str:
+    """A server of the role's own, or of this machine, never gets the key meant for another: its own key, or none."""
     own = f"PACKETGATE_{role.upper()}_API_KEY"
-    has_own = any(os.environ.get(one, "").strip() for one in (own, f"PACKETGATE_{role.upper()}_BASE_URL"))
-    return own if has_own else "OPENAI_API_KEY"
+    if _value(own) or _value(f"PACKETGATE_{role.upper()}_BASE_URL"):
+        return own
+    return "OPENAI_API_KEY" if server == OPENAI else SERVERS[server].key_variable or own
 
 
-def _read(role: str, name: str) -> str | None:
-    variables = (f"PACKETGATE_{role.upper()}_{name}", f"OPENAI_{name}")
-    return next(filter(None, (os.environ.get(one, "").strip() for one in variables)), None)
+def _value(variable: str) -> str | None:
+    return os.environ.get(variable, "").strip() or None
 
 
 def _timeout() -> float:

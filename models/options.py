@@ -1,4 +1,7 @@
-"""How a role's model is asked: by its URI's query, over `PACKETGATE_<ROLE>_...`, over `[models.<role>]` of the file."""
+"""How a role's model is asked: by its URI's query, over `PACKETGATE_<ROLE>_...`, over `[models.<role>]` of the file.
+
+The table may also name the model. Its options are then that model's: another one that is given in its place has none.
+"""
 
 import os
 import re
@@ -15,6 +18,8 @@ from state.given import Given, checked, read_text
 from state.redaction import is_secret_name, learn
 
 ROLES: tuple[Role, ...] = get_args(Role)
+MODEL = "model"
+"""The key of a role's table that names its model."""
 ELSEWHERE = ("BASE_URL", "API_KEY")
 """Variables of a role that are no options: where its model is reached, and its key."""
 
@@ -85,7 +90,7 @@ def given_options(role: Role, spec: ModelSpec, tables: Mapping[str, Given]) -> d
     """
     if spec.provider == "reflex":
         return {}
-    named, prefix = f"{spec.provider}:{spec.name}", f"PACKETGATE_{role.upper()}_"
+    named, prefix = f"{spec.prefix}:{spec.name}", f"PACKETGATE_{role.upper()}_"
     texts = {
         name.removeprefix(prefix).lower(): (text, name)
         for name, text in os.environ.items()
@@ -114,10 +119,10 @@ def options_of(given: Mapping[str, Given]) -> ModelOptions:
 
 
 def file_options(models: Any, path: str) -> dict[str, dict[str, Given]]:
-    """Read the file's table `models`, by role.
+    """Read the options of the file's table `models`, by role.
 
     Raises:
-        ConfigError: as `given_options`.
+        ConfigError: as `given_options`, or a model's name is no text.
     """
     if not isinstance(models, dict) or not all(isinstance(table, dict) for table in models.values()):
         raise ConfigError(f"{path}: models: it must hold tables: [models.lite] and [models.prime]")
@@ -126,9 +131,20 @@ def file_options(models: Any, path: str) -> dict[str, dict[str, Given]]:
         _check_name(role, ROLES, f"{path}: models.{role}", "there are", what="role")
         for name, value in table.items():
             where = f"{path}: models.{role}.{name}"
+            if name == MODEL and isinstance(value, str):
+                continue
+            if name == MODEL:
+                raise ConfigError(f'{where}: it takes a model\'s name, such as "ollama:qwen3:4b"')
             _check_name(name, tuple(ModelOptions.model_fields), where, "there are")
             found.setdefault(role, {})[name] = checked(ModelOptions, name, value, where)
     return found
+
+
+def named_models(models: Any) -> dict[str, str]:
+    """Return the models that the file's table `models` names, by role; what cannot be read, `file_options` tells."""
+    tables = models.items() if isinstance(models, dict) else ()
+    found = {role: table.get(MODEL) for role, table in tables if isinstance(table, dict)}
+    return {role: name for role, name in found.items() if isinstance(name, str)}
 
 
 def variables() -> frozenset[str]:

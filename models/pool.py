@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from models.endpoint import Role, endpoint_of, shown
 from models.llama.loading import check_gguf, check_installed
 from models.options import ModelOptions, given_options, options_of
+from models.servers import LOCAL
 from models.spec import REFLEX, ModelSpec, parse_model
 from state.errors import ModelError
 from state.given import Given
@@ -171,7 +172,7 @@ class _Part:
     ) -> None:
         self.spec, self.options, self._file = spec, options, file
         self._places = {name: one.where for name, one in given.items()}
-        self.endpoint = endpoint_of(role, options.timeout) if spec.provider == "openai" else None
+        self.endpoint = endpoint_of(role, options.timeout, spec.server) if spec.provider == "openai" else None
         self._lock = threading.Lock()  # loading happens in threads, for any number of event loops
         self._model: Model | None = None
 
@@ -188,7 +189,11 @@ class _Part:
             return self._model
 
     async def check(self) -> None:
-        if self.endpoint:
+        if self.endpoint and self.endpoint.server in LOCAL:
+            from models.served import check_served
+
+            await check_served(self.spec.name, self.endpoint)
+        elif self.endpoint:
             model: Any = await asyncio.to_thread(self.load)
             from models.openai.connect import check_endpoint
 

@@ -1,18 +1,28 @@
-"""How a model is named: `reflex`, `openai:NAME?option=value`, `llamacpp:PATH?option=value`, or `decisions:NAME`."""
+"""How a model is named: `reflex`, `openai:NAME?option=value`, `ollama:NAME`, `llamacpp:PATH`, or `decisions:NAME`."""
 
+import re
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qsl
 
+from models.servers import OPENAI, SERVERS
 from state.errors import ModelError
 
 Provider = Literal["reflex", "openai", "llamacpp", "decisions"]
 
 FORMS = (
-    "`reflex`, `openai:NAME`, `llamacpp:/path/model.gguf`, or, as prime, `decisions:NAME`; "
-    "options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
+    "`reflex`, `ollama:NAME`, `lmstudio:NAME`, `openai:NAME`, `llamacpp:/path/model.gguf`, or, as prime, "
+    "`decisions:NAME`; options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
 )
+PREFIXES: tuple[str, ...] = (OPENAI, *SERVERS, "llamacpp", "decisions")
+"""What may stand before a name."""
+
+_ALIKE = 0.9
+"""How much a word must be like a prefix to be taken for a slip."""
+_NO_LETTER = re.compile(r"[^a-z0-9]+")
+_PLAIN_NAME = re.compile(r"[\w.@+-]+(/[\w.@+-]+)*(:[\w.-]+)?")
 
 
 @dataclass(frozen=True)
@@ -22,6 +32,13 @@ class ModelSpec:
     provider: Provider
     name: str = ""
     options: dict[str, str] = field(default_factory=dict)
+    server: str = OPENAI
+    """Of an `openai` model: which server it is asked at, a key of `SERVERS`, or OpenAI's name."""
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the name."""
+        return self.server if self.provider == "openai" else self.provider
 
 
 REFLEX = ModelSpec("reflex")
@@ -31,18 +48,58 @@ def parse_model(text: str) -> ModelSpec:
     """Parse a model string.
 
     Raises:
-        ModelError: it has none of the known forms.
+        ModelError: it has none of the known forms; the message says what to write instead.
     """
-    provider, _, rest = text.strip().partition(":")
-    if provider == "reflex" and not rest:
+    prefix, _, rest = text.strip().partition(":")
+    if prefix == "reflex" and not rest:
         return REFLEX
     name, _, query = rest.partition("?")
     name = name.strip()
-    if name and provider in {"openai", "decisions"}:
-        return ModelSpec("openai" if provider == "openai" else "decisions", name, _options(text, query))
-    if name and provider == "llamacpp":
+    if name and (prefix == OPENAI or prefix in SERVERS):
+        return ModelSpec("openai", name, _options(text, query), prefix)
+    if name and prefix == "decisions":
+        return ModelSpec("decisions", name, _options(text, query))
+    if name and prefix == "llamacpp":
         return ModelSpec("llamacpp", str(Path(name).expanduser()), _options(text, query))
-    raise ModelError(f"{text!r} names no model: use {FORMS}")
+    instead = _instead(text.strip())
+    raise ModelError(f"{text!r} names no model: {f'write {instead}. The forms are' if instead else 'use'} {FORMS}")
+
+
+def _instead(text: str) -> str:
+    """Return what to write in place of a string that has no known form, as far as its shape tells."""
+    prefix, colon, rest = text.partition(":")
+    if text.startswith(("http://", "https://")):
+        return f"`openai:NAME`, and set OPENAI_BASE_URL to {text}"
+    if known := _known_prefix(prefix):
+        return _named(known, rest.strip())
+    if (path := rest if colon and len(prefix) > 1 else text).lower().partition("?")[0].endswith(".gguf"):
+        return f"`llamacpp:{path}`"
+    first, slash, name = text.partition("/")
+    if slash and name and (known := _known_prefix(first)):
+        return _named(known, name)
+    if not _PLAIN_NAME.fullmatch(text):
+        return ""
+    if colon:
+        return f"`ollama:{text}` for a model that Ollama has"
+    return f"`openai:{text}`, or `ollama:{text}` for a model that Ollama has"
+
+
+def _named(prefix: str, name: str) -> str:
+    if prefix == "reflex":
+        return "`reflex`"
+    example = "/path/model.gguf" if prefix == "llamacpp" else "NAME"
+    return f"`{prefix}:{example if name.startswith('?') or not name else ''}{name}`"
+
+
+def _known_prefix(written: str) -> str | None:
+    """Return the prefix that a word means: in another case or punctuation, or, for plain words, misspelt.
+
+    `llama2` and `mistral-nemo` are names of models, however much they look like a prefix.
+    """
+    letters = {_NO_LETTER.sub("", one): one for one in ("reflex", *PREFIXES)}
+    word = _NO_LETTER.sub("", written.lower())
+    near = get_close_matches(word, letters, n=1, cutoff=_ALIKE) if written.isalpha() else []
+    return letters.get(near[0] if near else word)
 
 
 def _options(text: str, query: str) -> dict[str, str]:

@@ -78,17 +78,18 @@ def proxy(
 
 
 def _settle(settings: "Settings", install: str | None, uninstall: str | None, *, print_entry: bool) -> int:
+    from connectors.client_files import SettingsFile
+    from connectors.client_places import ENTRY, place_of
     from connectors.proxy import installing
-    from connectors.proxy.client_files import SettingsFile
 
     if uninstall is not None:
-        done = installing.uninstall(uninstall, installing.place_of(uninstall))
+        done = installing.uninstall(uninstall, place_of(uninstall))
     elif install is not None and print_entry:
-        place = installing.place_of(install)
-        entry = {installing.ENTRY: installing.entry_for(install, settings)}
+        place = place_of(install)
+        entry = {ENTRY: installing.entry_for(install, settings)}
         done = [SettingsFile.of(place.file, None).changed(place.key, entry).decode().strip()]
     elif install is not None:
-        done = installing.install(install, installing.place_of(install), settings)
+        done = installing.install(install, place_of(install), settings)
     for line in done:
         typer.echo(line)
     return 0

@@ -4,88 +4,20 @@ Everything is read, changed and checked before anything is written.
 """
 
 import json
-import os
 import shutil
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from connectors.proxy.client_files import SettingsFile, write
+from connectors.client_files import SettingsFile, write
+from connectors.client_places import ENTRY, Place, is_ours, is_same
 from graph.settings import Settings
 from state.errors import ConfigError
 from tools.servers.config import entries_in
 from tools.servers.entries import UnusableEntryError, read_entry
 
-ClientName = Literal[
-    "claude-desktop",
-    "claude-code",
-    "cursor",
-    "windsurf",
-    "vscode",
-    "gemini-cli",
-    "codex",
-    "opencode",
-    "goose",
-    "zed",
-    "cline",
-]
-NAMES: tuple[ClientName, ...] = get_args(ClientName)
-ENTRY = "packetgate"
-BACK_UP = ".before-packetgate"
 START_S = 60
 """How long a client may wait for the proxy to start, where its own limit is a few seconds."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a client keeps its servers."""
-
-    file: Path
-    key: str = "mcpServers"
-
-    @property
-    def back_up(self) -> Path:
-        """The client's settings as they were."""
-        return self.file.with_name(self.file.name + BACK_UP)
-
-
-def place_of(client: str, home: Path | None = None, system: str = sys.platform) -> Place:
-    """Return where a client keeps its servers.
-
-    Raises:
-        ConfigError: it is not known here.
-    """
-    home = home or Path.home()
-    roaming = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
-    plain = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    shared = {"darwin": home / "Library" / "Application Support", "win32": roaming}.get(system, plain)
-    code = shared / "Code" / "User"
-    opencode = plain / "opencode"
-    goose = roaming / "Block" / "goose" / "config" if system == "win32" else plain / "goose"
-    zed = roaming / "Zed" if system == "win32" else plain / "zed"
-    cline = Path("settings", "cline_mcp_settings.json")
-    in_editor = code / "globalStorage" / "saoudrizwan.claude-dev" / cline
-    places: Mapping[str, Place] = {
-        "claude-desktop": Place(shared / "Claude" / "claude_desktop_config.json"),
-        "claude-code": Place(home / ".claude.json"),
-        "cursor": Place(home / ".cursor" / "mcp.json"),
-        "windsurf": Place(home / ".codeium" / "windsurf" / "mcp_config.json"),
-        "vscode": Place(code / "mcp.json", key="servers"),
-        "gemini-cli": Place(home / ".gemini" / "settings.json"),
-        "codex": Place(Path(os.environ.get("CODEX_HOME") or home / ".codex") / "config.toml", key="mcp_servers"),
-        "opencode": Place(_first_of(opencode / "opencode.json", opencode / "opencode.jsonc"), key="mcp"),
-        "goose": Place(goose / "config.yaml", key="extensions"),
-        "zed": Place(zed / "settings.json", key="context_servers"),
-        "cline": Place(_first_of(in_editor, home / ".cline" / "data" / cline)),
-    }
-    if client not in places:
-        raise ConfigError(
-            f"--install {client}: not known: the clients are {', '.join(places)}; for another, put what "
-            f"`packetgate proxy --install {NAMES[0]} --print` shows into its settings"
-        )
-    return places[client]
 
 
 def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> dict[str, Any]:
@@ -127,7 +59,7 @@ def install(client: str, place: Place, settings: Settings) -> list[str]:
     taken, staying, lines = _servers(client, theirs, place.key)
     ours = SettingsFile.read(_config(settings))
     known = dict(entries_in(ours.document))
-    others = [name for name, entry in taken.items() if name in known and not _is_same(known[name], entry)]
+    others = [name for name, entry in taken.items() if name in known and not is_same(known[name], entry)]
     if others:
         raise ConfigError(
             f"{ours.path}: {others[0]!r} is there already, and is another server than the client's: rename one of them"
@@ -136,7 +68,7 @@ def install(client: str, place: Place, settings: Settings) -> list[str]:
     now = ours.changed("mcpServers", {**_object(ours, "mcpServers"), **new}) if new else None
     entry = entry_for(client, settings, has_servers=now is not None)
     installed = theirs.changed(place.key, {**staying, ENTRY: entry})
-    saves = theirs.data is not None and not _is_ours(_object(theirs, place.key).get(ENTRY))
+    saves = theirs.data is not None and not is_ours(_object(theirs, place.key).get(ENTRY))
     try:
         if theirs.data is not None and saves:
             write(place.back_up, theirs.data)
@@ -200,22 +132,6 @@ def _servers(client: str, file: SettingsFile, key: str) -> tuple[dict[str, Any],
     return taken, staying, lines
 
 
-def _is_ours(entry: Any) -> bool:
-    """Whether an entry was put there by an installation."""
-    try:
-        return {"proxy", "--client"} <= {*read_entry(entry).fields.get("args", ())}
-    except UnusableEntryError:
-        return False
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two entries are of one server, in whichever form."""
-    try:
-        return one == other or read_entry(one).server == read_entry(other).server
-    except UnusableEntryError:
-        return False
-
-
 def _object(file: SettingsFile, key: str) -> dict[str, Any]:
     servers = file.document.get(key)
     if servers in (None, []):
@@ -227,11 +143,6 @@ def _object(file: SettingsFile, key: str) -> dict[str, Any]:
 
 def _config(settings: Settings) -> Path:
     return (settings.config_path or settings.root / "mcp.json").absolute()
-
-
-def _first_of(*paths: Path) -> Path:
-    """Return the first file that is there; the first of all where none is."""
-    return next((path for path in paths if path.exists()), paths[0])
 
 
 def _put_back(file: SettingsFile) -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 from connectors import rendering
 from connectors.run_settings import RunSettings
 from models.endpoint import Role
+from models.options import MODEL
 from state.context import RoutingContext
 from state.given import Given
 from state.printing import printable
@@ -25,14 +26,17 @@ def _options(models: Mapping[Role, Mapping[str, Given]]) -> Iterator[tuple[str, 
             yield f"models.{role}.{name}", [*one.value] if name == "headers" else one.value, one.where
 
 
-def show_settings(found: RunSettings, models: Mapping[Role, Mapping[str, Given]], *, as_json: bool) -> int:
+def show_settings(
+    found: RunSettings, names: Mapping[str, Given], models: Mapping[Role, Mapping[str, Given]], *, as_json: bool
+) -> int:
     """Print every setting, of which those that somebody gave stand out, and the options given for models."""
     values = found.context.model_dump(mode="json")
+    named = [(f"models.{role}.{MODEL}", one.value, one.where) for role, one in names.items()]
     if as_json:
         rows = [
             {"name": name, "value": value, "from": found.sources.get(name, DEFAULT)} for name, value in values.items()
         ]
-        options = [{"name": name, "value": value, "from": where} for name, value, where in _options(models)]
+        options = [{"name": name, "value": value, "from": where} for name, value, where in [*named, *_options(models)]]
         whole = {"settings": rows, "models": options, "set_aside_for_others": list(found.set_aside)}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
         return 0
@@ -46,6 +50,8 @@ def show_settings(found: RunSettings, models: Mapping[Role, Mapping[str, Given]]
         shown = ", ".join(value) if isinstance(value, list) else json.dumps(value).strip('"')
         style = "dim" if where == DEFAULT else ""
         table.add_row(name, Text(printable(shown), style), Text(printable(where), style), about)
+    for name, value, place in named:
+        table.add_row(name, Text(printable(value)), Text(printable(place)), "This role's model; one alone plays both.")
     for name, value, place in _options(models):
         said = json.dumps(value, ensure_ascii=False).strip('"')
         table.add_row(name, Text(printable(said)), Text(printable(place)), "Option of this role's model.")

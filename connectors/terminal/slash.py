@@ -14,6 +14,8 @@ from connectors import rendering
 from connectors.terminal.attaching import file_part
 from connectors.terminal.conversation import Conversation
 from connectors.terminal.paging import show_text
+from graph.settings import Settings
+from models.options import ROLES
 from state.errors import RequestError
 from state.packet import CognitionPacket
 from state.printing import counted, printable
@@ -75,9 +77,11 @@ async def _tools(chat: Conversation, words: str) -> None:
     chat.say(_about_palette(packet, wanted))
 
 
-async def _model(chat: Conversation, _: str) -> None:
-    """Say who answers."""
+async def _model(chat: Conversation, words: str) -> None:
+    """Say who answers, after another model was loaded if one is named: for one role, or for both."""
     made = chat.settings
+    if words:
+        made = await _with_model(chat, words)
     if made.url:
         chat.say(f"{made.url} answers, by its assistant {made.assistant}")
         return
@@ -86,6 +90,22 @@ async def _model(chat: Conversation, _: str) -> None:
     pool = model_pool(made)
     for roles in pool.players:
         chat.say(f"{' and '.join(roles)}: {pool.describe(roles[0])}")
+
+
+async def _with_model(chat: Conversation, words: str) -> Settings:
+    """Load a model; return the settings that name it, which hold from now on."""
+    from graph.pool import model_pool
+
+    role, _, name = words.partition(" ")
+    is_role = role in {*ROLES}
+    if is_role and not name.strip():
+        raise RequestError(f"/model {role} takes a model's name, as in /model {role} ollama:qwen3:4b")
+    both = {"lite": words, "prime": "reflex"}
+    made = chat.settings.model_copy(update={role: name.strip()} if is_role else both)
+    with rendering.console(stderr=True).status("loading ..."):
+        await chat.sessions.use_models(model_pool(made))
+    chat.settings = made
+    return made
 
 
 async def _writes(chat: Conversation, choice: str) -> None:
@@ -216,7 +236,7 @@ COMMANDS = (
     Command("/why", "", "the last packet's journey", _why),
     Command("/journey", "", "show, or no longer show, the journey after each answer", _journey),
     Command("/tools", "[WORDS]", "the last palette and why each tool was on it, or what the words find", _tools),
-    Command("/model", "", "who answers", _model),
+    Command("/model", "[[lite|prime] NAME]", "who answers, or have another model answer", _model),
     Command("/writes", "on|off", "let tools that change things run, after approval", _writes, ON_OFF),
     Command("/commands", "on|off", "let tools that run commands run, after approval", _commands, ON_OFF),
     Command("/continue", "", "the question that waits, or the turn that was stopped", _go_on),

@@ -9,6 +9,7 @@ import pytest
 from support import plain_server
 from support.command_line import CommandLine
 from support.mcp_servers import until
+from support.scripted_openai import ScriptedOpenAI
 from support.terminals import KEYS, PASTE, chatting, ended, leave
 
 from state.packet import read_packet
@@ -161,6 +162,30 @@ def test_switches_hold_from_the_next_turn_on(cli: CommandLine) -> None:
         child.expect_exact("switched off; `/writes on` switches them on.")
         child.expect("Would create more.txt")
     assert sorted(path.name for path in cli.folder.iterdir()) == ["notes.txt", "plan.txt", "todo.txt"]
+
+
+def test_the_model_can_be_switched_and_one_that_is_not_there_changes_nothing(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, tiny_gguf: Path
+) -> None:
+    scripted_openai.script("I am the small one.")
+    with chatting(cli, OLLAMA_HOST=scripted_openai.base_url.removesuffix("/v1")) as child:
+        for words, says in (
+            ("/model ollama:scripted", "lite and prime: scripted at http://"),
+            ("Hello", "I am the small one."),
+            ("/model gpt-x", "'gpt-x' names no model: write `openai:gpt-x`"),
+            ("/model ollama:other", "no model 'other': write ollama:scripted"),
+            ("/model lite", "/model lite takes a model's name"),
+            ("/model", "lite and prime: scripted at http://"),
+            (f"/model prime llamacpp:{tiny_gguf}?n_ctx=256", "prime: tiny.gguf in llama.cpp"),
+            ("/model", "lite: scripted at http://"),
+            ("/model reflex", "lite and prime: reflex (no model)"),
+            ("Hello", "it takes a language model that answers"),
+        ):
+            child.sendline(words)
+            child.expect_exact(says)
+            child.expect("you> ")
+        assert leave(child) == 0
+    assert len(scripted_openai.requests) == 1
 
 
 @pytest.mark.parametrize("key", ["Ctrl-C", "Ctrl-D"])

@@ -34,6 +34,29 @@ def test_a_model_decides_all_but_the_intent(cli: CommandLine, scripted_openai: S
     assert temperatures[:2] == [0.15, 0.3]
 
 
+def test_packetgate_toml_names_the_model_unless_something_else_does(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI
+) -> None:
+    """Ollama's server gets no key that is meant for another, and options beside a model are that model's."""
+    (cli.folder / "packetgate.toml").write_text('[models.lite]\nmodel = "ollama:small"\nseed = 3\n')
+    scripted_openai.models, host = ["small:latest"], scripted_openai.base_url.removesuffix("/v1")
+    keys = {"OLLAMA_HOST": host, "OPENAI_API_KEY": "of-another", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    scripted_openai.script(SELECTION, REVIEW, "It opens at seven.")
+    done = cli.run("ask", "--json", "When does the gate of plan.txt open?", **keys)
+    assert done.status == 0, done.err
+    assert read_packet(done.out).response.candidate == "It opens at seven."
+    assert {one["seed"] for one in scripted_openai.requests} == {3}
+    assert {one["authorization"] for one in scripted_openai.headers} == {"Bearer none"}
+
+    rows = {one["name"]: one for one in json.loads(cli.run("settings", "--json").out)["models"]}
+    assert rows["models.lite.model"]["value"] == "ollama:small"
+    assert rows["models.lite.model"]["from"] == "packetgate.toml: models.lite.model"
+    other = json.loads(cli.run("settings", "--json", "--lite", "llamacpp:a.gguf").out)["models"]
+    assert [one["name"] for one in other] == ["models.lite.model", "models.prime.model"]
+    (cli.folder / "packetgate.toml").write_text("[models.lite]\nmodel = 3\n")
+    assert "models.lite.model: it takes a model's name, such as \"ollama:" in cli.run("ask", "Hello").err
+
+
 def test_reflexes_stand_in_visibly(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     """Selection falls back, the gate does not."""
     scripted_openai.script("rubbish", "rubbish", REVIEW, "It opens at seven.")

@@ -31,7 +31,7 @@ SETTINGS = (
     "`[[policy.rules]]` with effect, tool, server, arguments, channels and, with the name in quotes, "
     '`[tools."server.tool"]` with brief, category, external, risk, examples, preview, cache_seconds; and `sandbox` '
     "(auto, require, off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the settings of a run stand in "
-    "`[settings]`, models' options in `[models.lite]` and `[models.prime]`"
+    "`[settings]`, models and their options in `[models.lite]` and `[models.prime]`"
 )
 
 

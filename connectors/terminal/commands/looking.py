@@ -96,9 +96,9 @@ def settings(
         made = settings_from(lite=lite, prime=prime, own=True)
         found = run_settings_from(made, chosen, allow_writes, allow_commands)
         from connectors.terminal.settings import show_settings
-        from graph.pool import model_pool
+        from graph.pool import model_names, model_pool
 
-        return show_settings(found, model_pool(made).given, as_json=as_json)
+        return show_settings(found, model_names(made), model_pool(made).given, as_json=as_json)
 
     run(look)
 

@@ -9,8 +9,8 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from support.command_line import CommandLine
 
-from connectors.proxy.client_files import SettingsFile
-from connectors.proxy.installing import NAMES, place_of
+from connectors.client_files import SettingsFile
+from connectors.client_places import NAMES, place_of
 from state.errors import ConfigError
 from tools.servers.config import load_config
 

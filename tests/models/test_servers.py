@@ -1,0 +1,97 @@
+"""Servers by name: where they are, whose key they get, and whether they have the model."""
+
+import pytest
+from support.scripted_openai import ScriptedOpenAI, free_port
+
+from models.endpoint import endpoint_of
+from models.pool import ModelPool
+from models.servers import base_url_of
+from state.errors import ModelError
+
+
+@pytest.mark.parametrize(
+    ("host", "base_url"),
+    [
+        ("", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0:9", "http://127.0.0.1:9/v1"),
+        (":9", "http://127.0.0.1:9/v1"),
+        ("box", "http://box:11434/v1"),
+        ("http://box", "http://box:80/v1"),
+        ("https://box/behind/", "https://box:443/behind/v1"),
+        ("[::1]:9", "http://[::1]:9/v1"),
+        ("::1", "http://[::1]:11434/v1"),
+    ],
+)
+def test_ollama_is_where_its_own_client_looks_for_it(host: str, base_url: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    assert base_url_of("ollama") == base_url
+
+
+def test_a_key_goes_to_its_own_server_alone(monkeypatch: pytest.MonkeyPatch):
+    for variable in ("OPENAI_API_KEY", "GROQ_API_KEY"):
+        monkeypatch.setenv(variable, variable)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:9/v1")
+    monkeypatch.delenv("OLLAMA_HOST", raising=False)
+    ollama, groq = endpoint_of("lite", server="ollama"), endpoint_of("lite", server="groq")
+    assert (ollama.base_url, ollama.api_key) == ("http://127.0.0.1:11434/v1", None)
+    assert (groq.base_url, groq.api_key) == ("https://api.groq.com/openai/v1", "GROQ_API_KEY")
+    assert endpoint_of("lite").api_key == "OPENAI_API_KEY"
+
+    monkeypatch.setenv("PACKETGATE_LITE_BASE_URL", "http://localhost:8/v1")
+    assert [endpoint_of("lite", server=one).base_url for one in ("ollama", "groq")] == ["http://localhost:8/v1"] * 2
+    assert [endpoint_of("lite", server=one).api_key for one in ("ollama", "groq")] == [None, None]
+    monkeypatch.setenv("PACKETGATE_LITE_API_KEY", "own")
+    assert endpoint_of("lite", server="groq").api_key == "own"
+
+
+async def test_a_provider_without_its_key_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("GROQ_API_KEY", raising=False)
+    with pytest.raises(ModelError, match="groq:m needs an API key: set GROQ_API_KEY"):
+        await ModelPool("groq:m").check()
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "says"),
+    [
+        ("qwen3:4b", ["qwen3:4b"], ""),
+        ("qwen3", ["qwen3:latest"], ""),
+        ("Qwen3:4B", ["qwen3:4b"], ""),
+        (
+            "qwen3:8b",
+            ["llama3.2:1b", "qwen3:4b"],
+            r"no model 'qwen3:8b': write ollama:qwen3:4b, .*`ollama pull qwen3:8b`",
+        ),
+        ("qwen3:8b", [], "no model yet: get one with `ollama pull qwen3:8b`"),
+    ],
+)
+async def test_a_model_that_ollama_lacks_is_refused_with_what_it_has(
+    name: str, known: list[str], says: str, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    scripted_openai.models = known
+    monkeypatch.setenv("OLLAMA_HOST", scripted_openai.base_url.removesuffix("/v1"))
+    pool = ModelPool(f"ollama:{name}")
+    if says:
+        with pytest.raises(ModelError, match=says):
+            await pool.check()
+    else:
+        await pool.check()
+
+
+async def test_a_server_that_does_not_run_is_named_with_what_starts_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{free_port()}")
+    with pytest.raises(
+        ModelError, match=r"Ollama does not answer at .*: start it \(`ollama serve`\), or set OLLAMA_HOST"
+    ):
+        await ModelPool("ollama:m").check()
+
+
+async def test_a_server_that_wants_a_key_names_the_roles_own(
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    scripted_openai.api_key = "right"
+    monkeypatch.setenv("OLLAMA_HOST", scripted_openai.base_url.removesuffix("/v1"))
+    with pytest.raises(ModelError, match=r"HTTP 401.*PACKETGATE_LITE_API_KEY"):
+        await ModelPool("ollama:scripted").check()
+    monkeypatch.setenv("PACKETGATE_LITE_API_KEY", "right")
+    await ModelPool("ollama:scripted").check()
