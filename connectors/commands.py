@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 COMMANDS = {
+    "init": "connectors.terminal.commands.setting_up:init",
     "ask": "connectors.terminal.commands.turns:ask",
     "answer": "connectors.terminal.commands.turns:answer",
     "chat": "connectors.terminal.commands.turns:chat",

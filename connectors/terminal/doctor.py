@@ -124,7 +124,7 @@ async def _models(settings: Settings) -> list[Finding]:
         return [Finding("bad", "models", str(error))]
     found = [Finding("ok", ", ".join(roles), models.describe(roles[0])) for roles in models.players]
     if settings.lite == settings.prime == "reflex":
-        how = "no language model: requests are routed by words alone. Set --lite and --prime to add one"
+        how = "no language model: requests are routed by words alone. `packetgate init` looks for one"
         return [*found, Finding("note", "models", how)]
     return found
 

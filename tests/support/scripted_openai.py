@@ -4,7 +4,7 @@ import base64
 import socket
 import struct
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from string import ascii_lowercase
@@ -98,8 +98,8 @@ class ScriptedOpenAI:
 
 
 @contextmanager
-def serve_scripted_openai() -> Iterator[ScriptedOpenAI]:
-    """Run a server on a free loopback port for as long as the context lasts."""
+def serve_scripted_openai(more: Sequence[Route] = ()) -> Iterator[ScriptedOpenAI]:
+    """Run a server on a free loopback port for as long as the context lasts; `more` is what it serves besides."""
     listener = socket.create_server(("127.0.0.1", 0))  # listens already: nobody need wait for uvicorn
     scripted = ScriptedOpenAI(f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
     routes = [
@@ -107,6 +107,7 @@ def serve_scripted_openai() -> Iterator[ScriptedOpenAI]:
         Route("/v1/chat/completions", scripted.complete, methods=["POST"]),
         Route("/v1/decisions", scripted.decide, methods=["POST"]),
         Route("/v1/embeddings", scripted.embed, methods=["POST"]),
+        *more,
     ]
     config = uvicorn.Config(
         Starlette(routes=routes), log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=1

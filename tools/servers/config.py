@@ -146,7 +146,7 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
             f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools'
         )
     found = [(name, entry) for name, entry in entries if not _is_of_no_server(name, entry)]
-    servers, remarks = _servers(path, found, BUILT_IN_NAMES if builtin else (), _switched_off(document), folder)
+    servers, remarks = _servers(path, found, BUILT_IN_NAMES if builtin else (), switched_off(document), folder)
     offered: Literal["all", "reads", "none"] = "all" if builtin or (builtin is None and not found) else "none"
     if builtin is None and found and not any(server.name in BUILT_IN_NAMES for server in servers):
         offered = "reads"
@@ -196,7 +196,7 @@ def _is_of_no_server(name: str, entry: Any) -> bool:
     return name.startswith(("$", "//", "_comment")) and not looks_like_a_server(entry)
 
 
-def _switched_off(document: Mapping[str, Any]) -> frozenset[str]:
+def switched_off(document: Mapping[str, Any]) -> frozenset[str]:
     """Return the names that a client's lists switch off."""
     mcp = document.get("mcp")
     lists = [document.get(key) for key in _SWITCHED_OFF] + [mcp.get("excluded") if isinstance(mcp, dict) else None]

@@ -74,7 +74,7 @@ def ask(
 
         files = tuple(file_part(one) for one in attach or ())
         words = _request_text(request)
-        asked = _turn_request(context_type, OPTIONS)
+        asked = turn_request(context_type, OPTIONS)
         return Say(words if files else check_request(words), asked, shown, files=files)
 
     given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
@@ -139,7 +139,7 @@ def chat(
     """
 
     async def talk() -> int:
-        request = _turn_request(context_type, OPTIONS if as_json else TYPED)
+        request = turn_request(context_type, OPTIONS if as_json else TYPED)
         settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
         from connectors.terminal.chat import chat as run_chat
         from connectors.terminal.json_lines import chat_lines
@@ -200,7 +200,12 @@ def _again(given: "dict[str, Any]") -> tuple[str, ...]:
     return tuple(part for pair in named for part in pair)
 
 
-def _turn_request(context_type: str | None, ways: tuple[str, str, str]) -> "TurnRequest":
+def turn_request(context_type: str | None, ways: tuple[str, str, str]) -> "TurnRequest":
+    """Return what a terminal knows of a request; `ways` say what has writes and commands run, and shows the rest.
+
+    Raises:
+        InputError: the kind of conversation is empty.
+    """
     from state.channels import WayOut
     from state.request import TurnRequest, decode_request
 

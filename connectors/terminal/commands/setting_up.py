@@ -1,0 +1,74 @@
+"""`packetgate init`."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from connectors.options import checked, run_settings_from, session_name, settings_from
+from connectors.running import run
+from state.errors import InputError
+
+REQUEST = "Which files are in this folder?"
+
+
+def init(
+    model: Annotated[
+        str | None, typer.Option("--model", help="Use this model, such as ollama:qwen3:4b; reflex is none.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask nothing: take the first model found, and the servers.")
+    ] = False,
+    servers: Annotated[
+        bool, typer.Option("--servers/--no-servers", help="Whether to look for servers of other MCP clients.")
+    ] = True,
+    folders: Annotated[
+        list[Path] | None, typer.Option("--models-in", help="Look for GGUF files here too, as often as needed.")
+    ] = None,
+    request: Annotated[
+        bool, typer.Option("--request/--no-request", help=f"Whether to ask {REQUEST!r} at the end.")
+    ] = True,
+) -> None:
+    """Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.
+
+    It asks Ollama, LM Studio, llama.cpp and vLLM on their usual ports, and looks into the usual folders for GGUF files
+    and other clients' settings. Nothing is downloaded and no key is sent. A file that is there is changed only if you
+    agree, and a copy is kept. The request at the end uses the model, and starts the servers.
+    """
+
+    async def begin() -> int:
+        settings = settings_from(own=True)
+        from connectors.terminal.reading import at_a_terminal, reader
+        from connectors.terminal.setting_up import SetUp, Wishes
+
+        wishes = Wishes(yes, model, servers, tuple(folders or ()))
+        setting_up = SetUp(settings, wishes, reader() if at_a_terminal() else None)
+        try:
+            chosen = await setting_up.run()
+        except EOFError as error:
+            raise InputError("left: nothing more was written") from error
+        settings = settings_from(own=True)
+        for variable in ("PACKETGATE_LITE", "PACKETGATE_PRIME"):
+            if chosen and os.environ.get(variable):
+                typer.echo(f"packetgate: {variable} is set and wins over packetgate.toml: unset it", err=True)
+        if not request:
+            return 0
+        from connectors.asking import Say
+        from connectors.opening import open_sessions
+        from connectors.terminal.commands.turns import OPTIONS, turn_request
+        from connectors.terminal.shown import Shown
+        from connectors.terminal.turns import Terminal
+        from graph.kept import kept_in
+
+        context = run_settings_from(checked(settings)).context
+        typer.echo(f"\n> {REQUEST}")
+        pool = setting_up.pool if (settings.lite, settings.prime) == (chosen, "reflex") else None
+        async with open_sessions(settings, pool) as sessions:
+            terminal = Terminal(
+                *(sessions, session_name(None), context, Shown(settings), kept_in(settings)),
+                interactive=at_a_terminal(),
+            )
+            return await terminal.run_once(Say(REQUEST, turn_request(None, OPTIONS)))
+
+    run(begin)
