@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +165,23 @@ class _File:
             return self._chat
 
 
+def _check_file(path: str) -> None:
+    """Look at a GGUF file. Blocking.
+
+    Raises:
+        ModelError: it cannot be used; the message names the nearest file of its folder.
+    """
+    try:
+        check_gguf(path)
+    except ModelError as error:
+        folder = Path(path) if Path(path).is_dir() else Path(path).parent
+        others = sorted(one.name for one in folder.glob("*.gguf") if one != Path(path))
+        near = get_close_matches(Path(path).name, others, n=1, cutoff=0.0)
+        if not near:
+            raise
+        raise ModelError(f"{error}; or write llamacpp:{folder / near[0]}") from error
+
+
 class _Part:
     """A model that plays one role or both."""
 
@@ -199,7 +217,7 @@ class _Part:
 
             await check_endpoint(model.chat.root_async_client, self.endpoint)
         elif self.spec.provider == "llamacpp":
-            await asyncio.to_thread(check_gguf, self.spec.name)
+            await asyncio.to_thread(_check_file, self.spec.name)
             await asyncio.to_thread(check_installed)
 
     def _new_model(self) -> "Model | None":

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 OPENAI = "openai"
-"""The name of OpenAI itself, or of the server that `OPENAI_BASE_URL` names."""
+"""The prefix of OpenAI, or of the server at `OPENAI_BASE_URL`."""
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class Server:
     title: str
     base_url: str
     start: str = ""
-    """The command that starts it; empty for a provider."""
+    """Command that starts it; empty for a provider."""
     key_variable: str = ""
-    """The environment variable that holds a provider's key; programs on this machine get only the role's own key."""
+    """Environment variable of a provider's key; a program on this machine is sent only the role's own key."""
 
 
 SERVERS: Mapping[str, Server] = {
@@ -40,7 +40,7 @@ LOCAL: tuple[str, ...] = tuple(name for name, server in SERVERS.items() if not s
 HOSTED: Mapping[str, str] = {OPENAI: "OPENAI_API_KEY"} | {
     name: server.key_variable for name, server in SERVERS.items() if server.key_variable
 }
-"""Providers, and the variables that hold their keys."""
+"""Providers' prefixes, and the variables of their keys."""
 
 
 def base_url_of(name: str) -> str:

@@ -17,10 +17,10 @@ FORMS = (
     "`decisions:NAME`; options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
 )
 PREFIXES: tuple[str, ...] = (OPENAI, *SERVERS, "llamacpp", "decisions")
-"""What may stand before a name."""
+"""Prefixes of model names."""
 
 _ALIKE = 0.9
-"""How much a word must be like a prefix to be taken for a slip."""
+"""Least similarity at which a word counts as a misspelt prefix."""
 _NO_LETTER = re.compile(r"[^a-z0-9]+")
 _PLAIN_NAME = re.compile(r"[\w.@+-]+(/[\w.@+-]+)*(:[\w.-]+)?")
 
@@ -37,7 +37,7 @@ class ModelSpec:
 
     @property
     def prefix(self) -> str:
-        """What stands before the name."""
+        """The prefix of its model name."""
         return self.server if self.provider == "openai" else self.provider
 
 
@@ -62,11 +62,11 @@ def parse_model(text: str) -> ModelSpec:
     if name and prefix == "llamacpp":
         return ModelSpec("llamacpp", str(Path(name).expanduser()), _options(text, query))
     instead = _instead(text.strip())
-    raise ModelError(f"{text!r} names no model: {f'write {instead}. The forms are' if instead else 'use'} {FORMS}")
+    raise ModelError(f"{text!r} is not a model name: {f'write {instead}. The forms are' if instead else 'use'} {FORMS}")
 
 
 def _instead(text: str) -> str:
-    """Return what to write in place of a string that has no known form, as far as its shape tells."""
+    """Return what to write instead of a string of no known form, judging by its shape; empty if nothing is likely."""
     prefix, colon, rest = text.partition(":")
     if text.startswith(("http://", "https://")):
         return f"`openai:NAME`, and set OPENAI_BASE_URL to {text}"
@@ -92,9 +92,9 @@ def _named(prefix: str, name: str) -> str:
 
 
 def _known_prefix(written: str) -> str | None:
-    """Return the prefix that a word means: in another case or punctuation, or, for plain words, misspelt.
+    """Return the prefix that is written in another case or punctuation, or misspelt in letters alone.
 
-    `llama2` and `mistral-nemo` are names of models, however much they look like a prefix.
+    `llama2` and `mistral-nemo` resemble a prefix, but are names of models.
     """
     letters = {_NO_LETTER.sub("", one): one for one in ("reflex", *PREFIXES)}
     word = _NO_LETTER.sub("", written.lower())

@@ -12,26 +12,26 @@ from state.base import TokenUsage
 PROMPT = f"Numbers: {', '.join(str(number) for number in range(100, 160))}.\nWrite the first thirty of them in words."
 ANSWER_TOKENS = 48
 SLOW = 10.0
-"""Tokens a second below which somebody who reads along waits for each word."""
+"""Tokens per second; below this, a person who reads the answer as it is written waits for each word."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Tokens a second; None where the server does not count tokens."""
+    """Tokens per second; None where the server does not count tokens."""
 
     reading: float | None
     writing: float | None
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Return the speed in words."""
         if self.reading is None or self.writing is None:
-            return "it answers, and its server counts no tokens"
-        slow = ", which is slow: a smaller model answers sooner" if self.writing < SLOW else ""
-        return f"it reads {self.reading:,.0f} and writes {self.writing:,.1f} tokens a second{slow}"
+            return "answers; its server does not count tokens"
+        slow = " (slow: a smaller model answers sooner)" if self.writing < SLOW else ""
+        return f"reads {self.reading:,.0f} and writes {self.writing:,.1f} tokens per second{slow}"
 
 
 async def measured(model: Model) -> Speed:
-    """Ask a model three times: so that it is loaded, for one token after the prompt, and for an answer to it.
+    """Ask a model three times: to have it loaded, to time one token after the prompt, and to time an answer.
 
     Raises:
         DecisionError: it cannot be asked.

@@ -1,4 +1,4 @@
-"""The MCP servers that other clients on this machine have, as an `mcp.json` could take them over."""
+"""MCP servers in the settings of other clients on this machine, for an `mcp.json` to take over."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -28,21 +28,22 @@ from state.printing import counted, printable
 BACK_UP = ".before-init"
 NO_MODEL = {"none", "no", "n", "0", "reflex"}
 NOTHING_FOUND = (
-    "No model was found on this machine. Start Ollama or LM Studio, put a GGUF file into ~/models, or set the key of a "
-    "provider; until then, what was learned answers without a language model (reflex)"
+    "No model was found on this machine. Start Ollama or LM Studio, put a GGUF file into ~/models, or set a provider's "
+    "key. Until then, Packetgate works without a language model (reflex)."
 )
 NOBODY_TO_ASK = (
-    "nobody can be asked here, as this is no terminal, so nothing was written: "
-    "--yes takes the first model and the servers, --model NAME this model alone"
+    "standard input and output are not a terminal, so nothing was written. "
+    "--yes accepts the first model and all servers; --model NAME sets this model only"
 )
+NOT_MEASURED = "not measured: nothing is sent to a provider before the request at the end"
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What was said beforehand."""
+    """What the command line asked for."""
 
     yes: bool = False
-    """To every question, yes."""
+    """Answer every question with yes."""
     model: str | None = None
     servers: bool = True
     """Whether servers of other clients are looked for."""
@@ -51,20 +52,20 @@ class Wishes:
 
 
 class SetUp:
-    """One run: `read` asks somebody, None where nobody can be asked."""
+    """One run of the command; `read` asks the user, and is None where there is no terminal."""
 
     def __init__(self, settings: Settings, wishes: Wishes, read: Reader | None) -> None:
         self._settings, self._wishes = settings, wishes
         self._read = None if wishes.yes else read
         self.pool: ModelPool | None = None
-        """The model that was chosen, loaded."""
+        """The chosen model, loaded."""
 
     async def run(self) -> str | None:
         """Find, choose and write; return the model that was chosen.
 
         Raises:
-            ConfigError: a file is there that nobody allows to be changed, or it cannot be read.
-            InputError: nobody can be asked, and nothing was said beforehand.
+            ConfigError: a file exists that may not be changed, or a file cannot be read.
+            InputError: there is no terminal to ask at, and neither `yes` nor a model was given.
             ModelError, DecisionError: the model that was named cannot be used.
         """
         models = await _read_settings(self._settings.config or DEFAULT_PREFERENCES)
@@ -81,14 +82,16 @@ class SetUp:
         model = await self._chosen(found)
         new = new_entries(clients, servers, folder)
         if model and _named(models) != model:
-            await self._save(models, lambda: models.changed("models", {"lite": {MODEL: model}}), f"names {model}")
+            await self._save(
+                models, lambda: models.changed("models", {"lite": {MODEL: model}}), f"set the model to {model}"
+            )
         takes = new and await self._agrees(f"Take over {counted(len(new), 'server')} ({', '.join(new)})?")
-        if takes and await self._save(servers, lambda: with_entries(servers, new), f"has {', '.join(new)}"):
+        if takes and await self._save(servers, lambda: with_entries(servers, new), f"added {', '.join(new)}"):
             _warn_of_secrets(servers.path, new)
         return model
 
     async def _chosen(self, found: Discovery) -> str | None:
-        """Return the model that is named, or the first that can be used, once it has answered."""
+        """Return the given model, or the first one that can be used."""
         if self._wishes.model is not None:
             return await self._tried(self._wishes.model)
         if self._read is not None:
@@ -116,7 +119,7 @@ class SetUp:
                 return model
 
     async def _tried(self, model: str) -> str | None:
-        """Load a model, and measure it unless it is a provider's: to one of those nothing is sent here."""
+        """Load a model and measure it; nothing is sent to a provider here."""
         spec = parse_model(model)
         if spec == REFLEX:
             return None
@@ -126,30 +129,30 @@ class SetUp:
             if not is_hosted:
                 await pool.check()
             loaded = await pool.get("lite")
-            speed = f"{await measured(loaded)}" if loaded and not is_hosted else "it is asked at the first request"
+            speed = f"{await measured(loaded)}" if loaded and not is_hosted else NOT_MEASURED
         _say(f"{model}: {speed}")
         self.pool = pool
         return model
 
     async def _agrees(self, question: str) -> bool:
-        """Whether somebody says yes, or said so beforehand."""
+        """Whether the user agrees to a question, now or by `--yes`."""
         if self._read is None:
             return self._wishes.yes
         return (await self._read(f"{question} [Y/n] ")).strip().casefold() in {"", "y", "yes"}
 
     async def _save(self, file: SettingsFile, content: Callable[[], bytes], what: str) -> bool:
-        """Write a file, and keep what it was beside it; return whether that was wanted."""
+        """Write a file and keep a copy of the previous one beside it; return whether the user agreed."""
         is_there = file.data is not None
-        if is_there and not await self._agrees(f"{file.path} is there already. Change it, and keep a copy?"):
-            _say(f"{file.path} stays as it is")
+        if is_there and not await self._agrees(f"{file.path} already exists. Change it and keep a copy?"):
+            _say(f"{file.path}: not changed")
             return False
         data = await asyncio.to_thread(content)
         if file.data is not None:
             kept = _free(file.path)
             await asyncio.to_thread(write, kept, file.data)
-            _say(f"{kept}: {file.path.name} as it was")
+            _say(f"{kept}: copy of the previous {file.path.name}")
         await asyncio.to_thread(write, file.path, data)
-        _say(f"{file.path}: it {what} now")
+        _say(f"{file.path}: {what}")
         return True
 
 
@@ -175,7 +178,7 @@ def _check_is_new(file: SettingsFile, model: str | None) -> None:
         ConfigError: it is there already.
     """
     if file.data is not None and model != "reflex" and _named(file) != model:
-        raise ConfigError(f"{file.path} is there already: --yes changes it, and keeps a copy")
+        raise ConfigError(f"{file.path} already exists: --yes changes it and keeps a copy")
 
 
 def _names_prime(models: Mapping[str, Any]) -> bool:
@@ -184,7 +187,7 @@ def _names_prime(models: Mapping[str, Any]) -> bool:
 
 
 def _free(path: Path) -> Path:
-    """Return a name beside a file that nothing has yet."""
+    """Return an unused name for the copy of a file."""
     names = (path.with_name(f"{path.name}{BACK_UP}{f'-{at}' if at else ''}") for at in count())
     return next(one for one in names if not one.exists())
 
@@ -200,7 +203,7 @@ def _show(found: Discovery, clients: list[ClientServers]) -> None:
         size = f"{offer.size / 1e9:.1f} GB" if offer.size else ""
         table.add_row(str(number), Text(printable(offer.model)), size, Text(printable(offer.where)))
     for name, variable in found.keys:
-        table.add_row("", f"{name}:NAME", "hosted", f"with the key in {variable}, once you name a model")
+        table.add_row("", f"{name}:NAME", "hosted", f"{variable} is set; choose it by a model's name")
     for client in clients:
         if client.entries:
             names = Text(printable(", ".join(client.entries)))
@@ -216,8 +219,8 @@ def _show(found: Discovery, clients: list[ClientServers]) -> None:
 def _warn_of_secrets(path: Path, entries: Mapping[str, Any]) -> None:
     if names := holding_secrets(entries):
         _say(
-            f"{path} holds keys, as they stand in the clients' own files ({', '.join(names)}): "
-            "only you can read it; keep it out of version control, or write ${NAME} for them"
+            f"{path} contains keys copied from other clients ({', '.join(names)}): only you can read the file. "
+            "Keep it out of version control, or replace the keys with ${NAME}"
         )
 
 

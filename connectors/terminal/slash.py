@@ -78,7 +78,7 @@ async def _tools(chat: Conversation, words: str) -> None:
 
 
 async def _model(chat: Conversation, words: str) -> None:
-    """Say who answers, after another model was loaded if one is named: for one role, or for both."""
+    """Switch to a model if one is named, for one role or for both; say which models are in use."""
     made = chat.settings
     if words:
         made = await _with_model(chat, words)
@@ -236,7 +236,7 @@ COMMANDS = (
     Command("/why", "", "the last packet's journey", _why),
     Command("/journey", "", "show, or no longer show, the journey after each answer", _journey),
     Command("/tools", "[WORDS]", "the last palette and why each tool was on it, or what the words find", _tools),
-    Command("/model", "[[lite|prime] NAME]", "who answers, or have another model answer", _model),
+    Command("/model", "[[lite|prime] NAME]", "show the models in use, or switch to another", _model),
     Command("/writes", "on|off", "let tools that change things run, after approval", _writes, ON_OFF),
     Command("/commands", "on|off", "let tools that run commands run, after approval", _commands, ON_OFF),
     Command("/continue", "", "the question that waits, or the turn that was stopped", _go_on),

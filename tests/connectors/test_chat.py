@@ -172,7 +172,7 @@ def test_the_model_can_be_switched_and_one_that_is_not_there_changes_nothing(
         for words, says in (
             ("/model ollama:scripted", "lite and prime: scripted at http://"),
             ("Hello", "I am the small one."),
-            ("/model gpt-x", "'gpt-x' names no model: write `openai:gpt-x`"),
+            ("/model gpt-x", "'gpt-x' is not a model name: write `openai:gpt-x`"),
             ("/model ollama:other", "no model 'other': write ollama:scripted"),
             ("/model lite", "/model lite takes a model's name"),
             ("/model", "lite and prime: scripted at http://"),

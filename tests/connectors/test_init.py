@@ -74,7 +74,7 @@ def test_yes_takes_the_first_model_and_the_servers_and_asks_once(person: Person)
     assert "ollama:qwen3:4b" in done.out
     assert "2.6 GB" in done.out
     assert "nomic" not in done.out, "a model that only embeds is none to choose"
-    assert "tokens a second" in done.out
+    assert "tokens per second" in done.out
     assert "There are plan.txt and todo.txt." in done.out
     assert toml(person.preferences) == MODEL
     config = json.loads(person.config.read_text())
@@ -86,7 +86,7 @@ def test_yes_takes_the_first_model_and_the_servers_and_asks_once(person: Person)
     }
     assert not [*person.cli.folder.glob("*.before-init*")]
     again = person.init("--yes", "--no-request", "--model", "ollama:qwen3:4b")
-    assert "is there already" not in again.err
+    assert "already exists" not in again.err
     assert not [*person.cli.folder.glob("*.before-init*")], "nothing was to be changed"
 
 
@@ -108,7 +108,7 @@ def test_what_is_there_is_changed_only_with_consent_and_kept(person: Person) -> 
     person.has_client(".cursor/mcp.json", clock={"command": "clock"}, same={"command": "mine"})
     refused = person.init("--no-request", "--model", "ollama:qwen3:4b")
     assert refused.status == 2
-    assert "packetgate.toml is there already: --yes changes it, and keeps a copy" in refused.err
+    assert "packetgate.toml already exists: --yes changes it and keeps a copy" in refused.err
     assert person.preferences.read_text() == KEPT
     person.ollama.openai.script(*SPEED)
     assert person.init("--no-request", "--yes").status == 0
@@ -138,7 +138,7 @@ def test_keys_are_named_by_their_variables_and_sent_nowhere(person: Person) -> N
     done = person.init("--no-request", "--yes")
     assert "openai:NAME" in done.out
     assert "GROQ_API_KEY" in done.out
-    assert "mcp.json holds keys" in done.out
+    assert "mcp.json contains keys" in done.out
     assert person.config.stat().st_mode & 0o077 == 0
     sent = [value for one in (*person.ollama.headers, *person.ollama.openai.headers) for value in one.values()]
     told = [done.out, done.err, person.preferences.read_text(), person.config.read_text(), *sent]
@@ -169,13 +169,13 @@ def test_somebody_at_a_terminal_is_asked(person: Person) -> None:
             ("Use it", "n"),
             ("Which model", "2"),
             ("Use it", ""),
-            ("packetgate.toml is there already", "n"),
+            ("packetgate.toml already exists", "n"),
             ("Take over 1 server", "y"),
         ):
             child.expect_exact(says)
             if "write" not in says:
                 child.sendline(answer)
-        child.expect_exact("it has clock now")
+        child.expect_exact("mcp.json: added clock")
         assert ended(child) == 0
     assert person.preferences.read_text() == KEPT
     assert person.config.exists()
@@ -210,5 +210,5 @@ def test_files_that_can_chat_are_found_once_by_their_names(
 def test_a_file_is_loaded_measured_and_asked(person: Person, tiny_gguf: Path) -> None:
     done = person.init("--yes", "--no-servers", "--model", f"llamacpp:{tiny_gguf}?n_ctx=512")
     assert done.status in {0, 3}, done.err
-    assert "tokens a second" in done.out
+    assert "tokens per second" in done.out
     assert toml(person.preferences) == {"models": {"lite": {"model": f"llamacpp:{tiny_gguf}?n_ctx=512"}}}

@@ -128,6 +128,16 @@ async def test_check_names_a_missing_file(tmp_path: Path):
         await ModelPool(f"llamacpp:{tmp_path}/none.gguf").check()
 
 
+async def test_check_names_the_nearest_file_of_the_folder(tmp_path: Path):
+    for name in ("qwen3-4b.gguf", "smollm2-135m.gguf"):
+        (tmp_path / name).touch()
+    for given in ("qwen3-4B.gguf", "qwen-4b"):
+        with pytest.raises(ModelError, match=rf"; or write llamacpp:{tmp_path}/qwen3-4b\.gguf"):
+            await ModelPool(f"llamacpp:{tmp_path}/{given}").check()
+    with pytest.raises(ModelError, match=rf"cannot be read: .*; or write llamacpp:{tmp_path}/.*\.gguf"):
+        await ModelPool(f"llamacpp:{tmp_path}").check()
+
+
 async def test_check_names_a_file_of_another_kind(tmp_path: Path):
     (tmp_path / "a.gguf").write_text("version https://git-lfs.github.com/spec/v1")
     with pytest.raises(ModelError, match=r"a\.gguf is not a GGUF model"):

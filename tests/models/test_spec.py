@@ -69,7 +69,7 @@ def test_unknown_form_names_the_string_and_the_forms(text: str):
 def test_a_refused_name_says_what_to_write_instead(text: str, instead: str):
     with pytest.raises(ModelError) as caught:
         parse_model(text)
-    assert f"{text!r} names no model: write {instead}" in str(caught.value)
+    assert f"{text!r} is not a model name: write {instead}" in str(caught.value)
 
 
 def test_what_is_no_list_of_options_is_named():

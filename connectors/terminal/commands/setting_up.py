@@ -15,26 +15,24 @@ REQUEST = "Which files are in this folder?"
 
 def init(
     model: Annotated[
-        str | None, typer.Option("--model", help="Use this model, such as ollama:qwen3:4b; reflex is none.")
+        str | None, typer.Option("--model", help="Use this model, such as ollama:qwen3:4b; reflex means no model.")
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Ask nothing: take the first model found, and the servers.")
+        bool, typer.Option("--yes", "-y", help="Ask nothing: use the first model found and all servers.")
     ] = False,
     servers: Annotated[
-        bool, typer.Option("--servers/--no-servers", help="Whether to look for servers of other MCP clients.")
+        bool, typer.Option("--servers/--no-servers", help="Look for servers of other MCP clients.")
     ] = True,
     folders: Annotated[
-        list[Path] | None, typer.Option("--models-in", help="Look for GGUF files here too, as often as needed.")
+        list[Path] | None, typer.Option("--models-in", help="Another folder with GGUF files; can be repeated.")
     ] = None,
-    request: Annotated[
-        bool, typer.Option("--request/--no-request", help=f"Whether to ask {REQUEST!r} at the end.")
-    ] = True,
+    request: Annotated[bool, typer.Option("--request/--no-request", help=f"Ask {REQUEST!r} at the end.")] = True,
 ) -> None:
     """Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.
 
-    It asks Ollama, LM Studio, llama.cpp and vLLM on their usual ports, and looks into the usual folders for GGUF files
-    and other clients' settings. Nothing is downloaded and no key is sent. A file that is there is changed only if you
-    agree, and a copy is kept. The request at the end uses the model, and starts the servers.
+    It looks for Ollama, LM Studio, llama.cpp and vLLM on their usual ports, and in the usual folders for GGUF files and
+    other clients' settings. Nothing is downloaded and no key is sent. An existing file is changed only if you agree,
+    and a copy is kept. The request at the end uses the model and starts the servers.
     """
 
     async def begin() -> int:
@@ -47,8 +45,8 @@ def init(
         try:
             chosen = await setting_up.run()
         except EOFError as error:
-            raise InputError("left: nothing more was written") from error
-        settings = settings_from(own=True)
+            raise InputError("cancelled: nothing more was written") from error
+        settings = settings_from(own=True).model_copy(update={"url": None})
         for variable in ("PACKETGATE_LITE", "PACKETGATE_PRIME"):
             if chosen and os.environ.get(variable):
                 typer.echo(f"packetgate: {variable} is set and wins over packetgate.toml: unset it", err=True)
