@@ -109,9 +109,11 @@ class SetUp:
             said = (await read(f"Which model? A number, a name, or none [{default}]: ")).strip() or default
             if said.casefold() in NO_MODEL:
                 return None
-            named = said.isdecimal() and 0 < int(said) <= len(found.offers)
+            if said.isdecimal() and int(said) > len(found.offers):
+                _say(f"there is no number {said}: the last one is {len(found.offers)}")
+                continue
             try:
-                model = await self._tried(found.offers[int(said) - 1].model if named else said)
+                model = await self._tried(found.offers[int(said) - 1].model if said.isdecimal() else said)
             except (ModelError, DecisionError, ConfigError) as error:
                 _say(str(error))
                 continue
