@@ -44,7 +44,7 @@ class ChoiceMeter:
     def __init__(self, choices: Sequence[Choice]) -> None:
         self.measured: list[Measured] = []
         self._choices = choices
-        self._paths = _JsonPaths()
+        self._paths = JsonPaths()
         self._open: _OpenChoice | None = None
 
     def feed(self, token: bytes, weights: Weights | None) -> None:
@@ -121,7 +121,7 @@ class _OpenChoice:
         return len(self._written) >= len(text) + text[-1:].isdigit()
 
 
-class _JsonPaths:
+class JsonPaths:
     """Follows a JSON text piece by piece: where each value begins. Of any text that is no JSON it may tell nonsense."""
 
     def __init__(self) -> None:

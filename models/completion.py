@@ -9,6 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
+from models.calling import OfferedTool
 from models.markup.links import LinkFilter, inert
 from models.markup.stripping import NOTHING_LEFT, MarkupFilter
 from models.model import HIDDEN, Model, ask, was_cut_off
@@ -38,7 +39,13 @@ class Completion:
 
 
 async def complete(
-    model: Model, messages: Sequence[BaseMessage], *, user_words: str, temperature: float, max_tokens: int
+    model: Model,
+    messages: Sequence[BaseMessage],
+    *,
+    user_words: str,
+    temperature: float,
+    max_tokens: int,
+    tools: Sequence[OfferedTool] = (),
 ) -> Completion:
     """Ask for an answer in words; where LangGraph streams messages, it is shown without markup as it comes.
 
@@ -46,11 +53,15 @@ async def complete(
 
     Args:
         user_words: What the user said. Addresses in it stay links; so does JSON that it asks for.
+        tools: What the model was offered in this turn, which it is shown and does not call now.
 
     Raises:
         DecisionError: the model cannot be asked, breaks off, or says nothing.
     """
-    shown = _Shown(model=model, length=max_tokens, temperature=temperature, user_words=user_words, cache=False)
+    words = model.words_only(tools) if tools else {}
+    shown = _Shown(
+        model=model, length=max_tokens, temperature=temperature, user_words=user_words, words=words, cache=False
+    )
     message = await shown.ainvoke(list(messages))
     return Completion(shown.written, shown.spent, message.id, shown.problem)
 
@@ -114,6 +125,8 @@ class _Shown(BaseChatModel):
     """Most tokens of what is shown."""
     temperature: float
     user_words: str
+    words: dict[str, Any] = {}
+    """What has a model answer in words that is shown tools."""
     written: str = ""
     """The answer with its markup."""
     spent: TokenUsage = TokenUsage()
@@ -189,7 +202,7 @@ class _Shown(BaseChatModel):
 
     def _options(self, most: int) -> dict[str, Any]:
         options: dict[str, Any] = self.model.sampling(temperature=self.temperature)
-        return options | {"max_tokens": most}
+        return options | {"max_tokens": most} | self.words
 
     def _ended(self, answer: _Coming) -> str:
         """Take the answer as it ended; return what is to be said of an end that the length made.

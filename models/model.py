@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
+from models.calling import CallAnswer, HeldBy, Odds, OfferedTool, Timing
 from models.choices import Measured
 from models.forms import AnswerForm
 from models.options import ModelOptions
@@ -25,9 +26,6 @@ HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 
 T = TypeVar("T")
 
-HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
-"""What kept an answer in its form, strongest first; `prompt`: nothing but the words it was asked with."""
-
 
 @dataclass(frozen=True)
 class LocalModelInfo:
@@ -41,15 +39,6 @@ class LocalModelInfo:
     """The longest prompt it was trained on, in tokens."""
     own_template: bool
     """Whether its file carries a chat template; without one, ChatML is used."""
-
-
-@dataclass(frozen=True)
-class Timing:
-    """How long one answer took, in seconds."""
-
-    reading_s: float
-    """Evaluating what was new of the prompt."""
-    writing_s: float
 
 
 @dataclass(frozen=True)
@@ -68,12 +57,20 @@ class FormAnswer:
     timing: Timing | None = None
     """None for models elsewhere: of them only the time of the whole request is known."""
 
+    @property
+    def measured(self) -> bool:
+        """Whether a probability could be had."""
+        return bool(self.choices)
+
 
 class Model:
     """Any chat model: what the prompt says of the form must do."""
 
     thinks_in_forms = True
     """Whether thoughts count towards the length of an answer in a form."""
+
+    calls_tools = False
+    """Whether it is offered tools, and calls them in its own language; else it is asked in a form."""
 
     def __init__(self, chat: BaseChatModel, options: ModelOptions | None = None) -> None:
         self.chat = chat
@@ -109,8 +106,8 @@ class Model:
         """Counts the tokens of a text with the model's own tokenizer, in any thread; None where that is not at hand."""
         return None
 
-    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
-        """Whether the messages and an answer of that length go into the model's context, as far as can be told."""
+    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
+        """Whether the messages, tools and an answer of that length go into the model's context, as far as is known."""
         return True
 
     def sampling(self, **given: float | None) -> dict[str, Any]:
@@ -155,6 +152,10 @@ class Model:
         self.saw(sent)
         return answer
 
+    def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
+        """Return the options with which it is shown tools, and answers in words."""
+        return {}
+
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
@@ -168,6 +169,34 @@ class Model:
         """
         message = await ask(self.chat, messages, sampling)
         return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
+
+    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
+        """Return how probable each of these words is as the beginning of an answer; together 1.
+
+        Raises:
+            DecisionError: the model cannot be asked.
+        """
+        raise NotImplementedError(f"{self.label} tells no probabilities of words")
+
+    async def call(
+        self,
+        messages: Sequence[BaseMessage],
+        tools: Sequence[OfferedTool],
+        *,
+        most: int,
+        sampling: dict[str, Any],
+        must: bool = False,
+    ) -> CallAnswer:
+        """Ask once for calls of these tools, or for words, in the model's own language.
+
+        Args:
+            most: calls in one answer.
+            must: hold the answer to calls.
+
+        Raises:
+            DecisionError: the model cannot be asked.
+        """
+        raise NotImplementedError(f"{self.label} is asked in a form")
 
 
 async def ask(chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessage:

@@ -88,6 +88,7 @@ _KNOWN = tuple(
 )
 _NUMBERED = re.compile(rf"(</?(?:think|tool_calls?|arg_key|arg_value)){NUMBER}>")
 _FENCE, _WORDS = re.compile(r"(?m:^)[ \t]*```[\w-]*[ \t]*\n\s*\Z"), re.compile(r"\s*```\s*(?=[^\s`\[{<])")
+_FENCE_BEGIN = re.compile(r"\s*```[\w-]*[ \t]*\n\s*")
 _LINE_END = re.compile(rf"[ \t]*(?:\n|\Z|{_any(*TOKENS)})")
 _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", _FLAGS)
 """What may stand between plain calls that are meant together."""
@@ -132,6 +133,18 @@ def calls_in(text: str) -> tuple[NativeCall, ...]:
             except ValueError:
                 return ()
     return () if any(reading.value == () for reading in found) else tuple(calls)
+
+
+def begins_call(text: str) -> bool | None:
+    """Whether an answer that begins so is calls and not words; None: it cannot be told yet.
+
+    Many models write their calls in a form of their own, bare or in a fence, whatever they were shown.
+    """
+    fence = _FENCE_BEGIN.match(text)
+    rest = text[fence.end() :] if fence else text.lstrip()
+    if rest[:1] in ("{", "[", "<"):
+        return True
+    return None if not rest or (not fence and "```".startswith(rest[:3])) else False
 
 
 def is_list_of_calls(line: str) -> bool:

@@ -111,6 +111,17 @@ class LlamaContext:
         """How many more tokens the current prompt can take."""
         return self.size - len(self._slot.tokens)
 
+    @property
+    def length(self) -> int:
+        """How many tokens the current prompt and its answer have."""
+        return len(self._slot.tokens)
+
+    def cut(self, length: int) -> None:
+        """Go back to where the current prompt had so many tokens; the last one's logits are there again."""
+        tokens = self._slot.tokens[:length]
+        self._cut(self._slot, length - 1)
+        self.append(tokens[len(self._slot.tokens) :])
+
     def forget(self) -> None:
         """Forget all prompts."""
         for slot in self._slots:

@@ -2,25 +2,31 @@
 
 import codecs
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from weakref import WeakSet
 
-from models.choices import ChoiceMeter, Measured
+import numpy as np
+import numpy.typing as npt
+
+from models.calling import Timing
+from models.choices import ChoiceMeter, Measured, continues
+from models.decoding.native_calls import begins_call
 from models.forms import AnswerForm
 from models.llama.context import LlamaContext
-from models.llama.grammar import Grammar, Grammars
+from models.llama.grammar import CallForm, Grammar, Grammars
 from models.llama.prompt import Chat, PromptWriter, Tools
-from models.llama.sampling import Mask, Sampler, TokenTexts, logits_of
+from models.llama.sampling import Logits, Mask, Sampler, TokenTexts, logits_of
 from models.llama.weights import LlamaWeights
-from models.model import LocalModelInfo, Timing
+from models.model import LocalModelInfo
 from state.errors import DecisionError
 
-FinishReason = Literal["stop", "length", "cancelled"]
+FinishReason = Literal["stop", "length", "cancelled", "words"]
+"""`words`: an answer that might have been calls is none, and was left at its first token."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +40,37 @@ class Request:
     `enable_thinking` says whether the template has the model think; without it, it does but for an answer in a form.
     There a thought ends after `thinking_budget` tokens, which are not among those of the answer.
     """
-    form: AnswerForm | None = None
-    """Hold the answer to this form, but not the thought before it."""
+    form: AnswerForm | CallForm | None = None
+    """Hold the answer to this form, but not the thought before it. Calls that it is not held to are held once begun."""
+    must_call: bool = False
+    """Hold the answer to calls from its first token on."""
+    options: tuple[str, ...] = ()
+    """Write nothing: tell how probable it is that the answer begins with each of these words, however spelt."""
+    words_only: bool = False
+    """Have the answer begin with a word, as no call does."""
     tools: Tools = ()
     """Shown to the model by its template."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set it to end the answer at its next token, or the prompt at its next batch."""
     on_text: Callable[[str], None] = lambda _: None
     """Gets the answer's pieces, on the worker's thread."""
+
+
+LIKELY, NEGLIGIBLE = 64, 0.05
+"""First tokens that are looked at; and what share of those that tell nothing yet makes no difference."""
+PEEKED = 8
+"""Tokens after which it is known whether an answer is calls."""
+CALLS_BEGIN = 0.5
+"""Probability of calls from which on they are written."""
+
+
+class WrittenToken(NamedTuple):
+    """One token of an answer."""
+
+    size: int
+    """Bytes of its text."""
+    probability: float
+    """Among all that the form let follow."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +89,10 @@ class Answer:
     """Parts of the form that no grammar can hold."""
     thought_tokens: int = 0
     """Of the output, those of a thought before a form."""
+    tokens: tuple[WrittenToken, ...] = ()
+    """Of calls, how probable each token was."""
+    acts: float | None = None
+    """Probability that the answer begins as calls do; None: it was no matter of calls."""
 
 
 class LlamaEngine:
@@ -112,6 +145,15 @@ class LlamaEngine:
         sampler = Sampler(request.sampling, self._seed if seed is None else seed)
         thought = self._think(prompt.thought.end, request, sampler) if thinks_first and prompt.thought else 0
         limit = min(request.sampling["max_tokens"], self._context.room)
+        acts: float | None = None
+        if request.options:
+            written.meter.measured += self._weighed(request.options)
+            limit = 0
+        if isinstance(request.form, CallForm):
+            acts = self._acts(request)
+            reason, limit = ("words", 0) if acts < CALLS_BEGIN and not request.must_call else (reason, limit)
+        if request.words_only and not prompt.thought:
+            logits_of(self._context, self.weights)[self._no_words] = -np.inf
         while written.tokens < limit:
             if request.cancelled.is_set():
                 reason = "cancelled"
@@ -134,7 +176,69 @@ class LlamaEngine:
             timing=Timing(reading_s=read - begun, writing_s=perf_counter() - read),
             choices=tuple(written.meter.measured),
             widened=grammar.widened if grammar else (),
+            tokens=tuple(written.each),
+            acts=acts,
         )
+
+    def _weighed(self, options: Sequence[str]) -> list[Measured]:
+        """Return how probable each option is as the next word, together 1. A token that several begin with is none."""
+        spelt = {
+            option: [text.encode() for one in (option, option.capitalize()) for text in (one, f" {one}")]
+            for option in options
+        }
+        weights = self._texts.weigh(
+            [text for ways in spelt.values() for text in ways], logits_of(self._context, self.weights)
+        )
+        sums = dict.fromkeys(options, 0.0)
+        for piece, weight in weights.items():
+            meant = [option for option, ways in spelt.items() if any(continues(piece, way) for way in ways)]
+            if len(meant) == 1:
+                sums[meant[0]] += weight
+        total = sum(sums.values()) or 1.0
+        return [Measured((), option, found / total) for option, found in sums.items()]
+
+    @cached_property
+    def _no_words(self) -> npt.NDArray[np.bool_]:
+        """Which tokens are no beginning of an answer in words, shape (vocabulary,)."""
+        return np.array([begins_call(piece.decode("utf-8", "replace")) is not False for piece in self.weights.pieces])
+
+    def _acts(self, request: Request) -> float:
+        """Return the probability that the model begins to call: not all do as their template has it.
+
+        Where what it begins with tells nothing yet, such as a fence, what it says next does. What it said is not kept.
+        """
+        sure = unsure = 0.0
+        first: int | None = None
+        for token, share in self._likely():
+            begins = begins_call(self._text(token))
+            if begins is None:
+                first = token if first is None else first
+                unsure += share
+            elif begins:
+                sure += share
+        if first is None or unsure < NEGLIGIBLE or request.must_call:
+            return sure
+        length = self._context.length
+        said = self._text(first)
+        self._context.append([first])
+        for _ in range(PEEKED):
+            if begins_call(said) is not None:
+                break
+            token, _ = self._likely()[0]
+            said += self._text(token)
+            self._context.append([token])
+        self._context.cut(length)
+        return sure + (unsure if begins_call(said) else 0.0)
+
+    def _likely(self) -> list[tuple[int, float]]:
+        """Return the likeliest next tokens, each with its probability, the likeliest first."""
+        logits = logits_of(self._context, self.weights)
+        weights = np.exp(logits - logits.max())
+        weights /= weights.sum()
+        return [(token, float(weights[token])) for token in np.argsort(-weights)[:LIKELY].tolist()]
+
+    def _text(self, token: int) -> str:
+        return self.weights.pieces[token].decode("utf-8", "replace") or self.weights.control_text(token)
 
     def _think(self, end: str, request: Request, sampler: Sampler) -> int:
         """Have the model think up to the mark that ends its thought, or to its budget; return the tokens it took."""
@@ -164,11 +268,14 @@ class LlamaEngine:
         token = sampler.sample(self._context)
         if self.weights.is_end(token):
             return [], True
-        written.add(self.weights.pieces[token], partial(self._texts.weigh, logits=logits))
+        probability = _probability(token, logits) if isinstance(written.form, CallForm) else 1.0
+        written.add(self.weights.pieces[token], partial(self._texts.weigh, logits=logits), probability)
         if grammar is None:
             return [token], False
         matcher = grammar.matcher
         matcher.consume_token(token)
+        if isinstance(written.form, CallForm):  # forced tokens are not always those that the model would write
+            return [token], matcher.is_stopped()
         forced = matcher.compute_ff_tokens()[: limit - written.tokens]
         for one in forced:
             matcher.consume_token(one)
@@ -181,7 +288,9 @@ class _Written:
 
     def __init__(self, request: Request) -> None:
         self.tokens = 0
-        self.meter = ChoiceMeter(request.form.choices if request.form else ())
+        self.form = request.form
+        self.each: list[WrittenToken] = []
+        self.meter = ChoiceMeter(request.form.choices if isinstance(request.form, AnswerForm) else ())
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._on_text = request.on_text
         self._pieces: list[str] = []
@@ -191,9 +300,11 @@ class _Written:
         """All of it, without a character that is cut off in the middle."""
         return "".join(self._pieces)
 
-    def add(self, piece: bytes, weights: Any) -> None:
+    def add(self, piece: bytes, weights: Any, probability: float = 1.0) -> None:
         """Take a token's text."""
         self.tokens += 1
+        if isinstance(self.form, CallForm):
+            self.each.append(WrittenToken(len(piece), probability))
         self.meter.feed(piece, weights)
         self.emit(self._decoder.decode(piece))
 
@@ -202,6 +313,11 @@ class _Written:
         if text:
             self._pieces.append(text)
             self._on_text(text)
+
+
+def _probability(token: int, logits: Logits) -> float:
+    """Return a token's probability among those that are not ruled out, at temperature 1."""
+    return float(1 / np.exp(logits - logits[token]).sum())
 
 
 _asked: WeakSet[threading.Event] = WeakSet()

@@ -21,9 +21,12 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
+from models.calling import CallAnswer, Odds, OfferedTool
 from models.decoding.native_calls import calls_in
 from models.forms import AnswerForm
 from models.llama.engine import Answer, LlamaEngine, Request
+from models.llama.grammar import CallForm
+from models.llama.measuring import measured_calls
 from models.llama.prompt import Chat
 from models.markup.stripping import MarkupFilter
 from models.model import FormAnswer, LocalModelInfo, Model, ask, was_cut_off
@@ -35,7 +38,7 @@ from state.printing import compact_json
 SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
 """The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models.
 
-Beside them, `form`, an `AnswerForm`, holds the answer to that form.
+Beside them, `form`, an `AnswerForm` or a `CallForm`, holds the answer to that form.
 """
 
 COUNTS = 2048
@@ -80,10 +83,8 @@ class LlamaCppChat(BaseChatModel):
             tool_choice: only "auto" or None: nothing holds an answer to a call.
 
         Raises:
-            ValueError: the template shows no tools, or a call is to be forced.
+            ValueError: a call is to be forced.
         """
-        if not self._engine.prompts.knows_tools:
-            raise ValueError(f"the chat template of {self.model_name} shows no tools: use a model whose does")
         if tool_choice not in (None, "auto"):
             raise ValueError(f"llama.cpp models cannot be made to call: tool_choice is {tool_choice!r}, say 'auto'")
         return self.bind(tools=[convert_to_openai_tool(one) for one in tools], **kwargs)
@@ -106,7 +107,17 @@ class LlamaCppChat(BaseChatModel):
         whole: list[str] = []
         given = {name: value for name, value in kwargs.items() if name in SAMPLING and value is not None}
         sampling = {"max_tokens": self.max_tokens, "temperature": self.temperature, **given}
-        request = Request(_chat(messages), sampling, kwargs.get("form"), tools, cancelled, put)
+        request = Request(
+            _chat(messages),
+            sampling,
+            kwargs.get("form"),
+            must_call=kwargs.get("must_call", False),
+            words_only=kwargs.get("words_only", False),
+            options=kwargs.get("options", ()),
+            tools=tools,
+            cancelled=cancelled,
+            on_text=put,
+        )
         future = self._engine.submit(request)
         future.add_done_callback(lambda _: put(None))
         try:
@@ -139,6 +150,7 @@ class LlamaCppModel(Model):
     """A GGUF model in this process."""
 
     chat: LlamaCppChat
+    calls_tools = True
     thinks_in_forms = False  # a thought ends at its budget, and the answer begins: it takes nothing of its length
 
     def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:
@@ -173,19 +185,24 @@ class LlamaCppModel(Model):
         """Counts the tokens of a text, read as plain text whatever it says, beside whatever the model is doing."""
         return lru_cache(COUNTS)(self.chat.get_num_tokens)
 
-    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
-        """Whether the messages and an answer of that length go into the model's context.
+    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
+        """Whether the messages, tools and an answer of that length go into the model's context.
 
         Raises:
             DecisionError: the model's chat template refuses the messages.
         """
-        prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages))
+        offered = [one.as_openai for one in tools]
+        prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages), offered)
         return len(prompt.tokens) + (self.thoughts.longest or 0) + max_tokens <= self.local_info.context_size
 
     def sampling(self, **given: float | None) -> dict[str, Any]:
         """Return what a stage asks with, the role's own options over it."""
         thinking = self.options.enable_thinking
         return super().sampling(**given) | ({} if thinking is None else {"enable_thinking": thinking})
+
+    def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
+        """Return the options with which it is shown tools, and answers in words."""
+        return {"tools": [one.as_openai for one in tools], "words_only": True}
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
@@ -206,6 +223,47 @@ class LlamaCppModel(Model):
             held_by="grammar",
             cut_off=was_cut_off(message),
             choices=known.choices,
+            widened=known.widened,
+            timing=known.timing,
+        )
+
+    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
+        """Return how probable each of these words is as the beginning of an answer; together 1.
+
+        Raises:
+            DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
+        """
+        message = await ask(
+            self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
+        )
+        known: Answer = message.response_metadata["answer"]
+        return Odds({one.value: one.probability for one in known.choices}, usage_of(message), known.timing)
+
+    async def call(
+        self,
+        messages: Sequence[BaseMessage],
+        tools: Sequence[OfferedTool],
+        *,
+        most: int,
+        sampling: dict[str, Any],
+        must: bool = False,
+    ) -> CallAnswer:
+        """Ask once for calls of these tools or for words, of which only the beginning is waited for.
+
+        Raises:
+            DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
+        """
+        form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
+        options = {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form, "must_call": must}
+        message = await ask(self.chat, messages, options | {"tools": [one.as_openai for one in tools]})
+        known: Answer = message.response_metadata["answer"]
+        self.thoughts.saw(known.thought_tokens)
+        return CallAnswer(
+            calls=measured_calls(form.syntax, known),
+            text="",
+            usage=usage_of(message),
+            cut_off=was_cut_off(message),
+            acts=known.acts,
             widened=known.widened,
             timing=known.timing,
         )

@@ -11,7 +11,9 @@ from uuid import uuid4
 from jinja2 import TemplateError
 
 from models.decoding.formats import THOUGHTS, Frame
+from models.llama.call_syntax import OWN, CallSyntax, syntax_of
 from models.llama.weights import LlamaWeights
+from models.llama.worked_calls import in_words
 from state.errors import DecisionError
 
 with suppress(ImportError):  # where it is missing, `check_installed` has said so
@@ -27,6 +29,8 @@ CHATML = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 """For files without a template of their own."""
+
+_ANY_TOOL = {"type": "function", "function": {"name": "any", "description": "", "parameters": {"type": "object"}}}
 
 _THINKING = ("think", "thought", "reason", "analysis")
 """Words that stand in the template of every model that thinks."""
@@ -54,9 +58,19 @@ class PromptWriter:
         return any(word in template for word in _THINKING)
 
     @cached_property
-    def knows_tools(self) -> bool:
-        """Whether the model's template shows it tools."""
-        return bool(re.search(r"\btools\b", self._weights.template or ""))
+    def own_syntax(self) -> CallSyntax | None:
+        """How the model writes calls by its template; None: that shows no tools, or has calls that are not JSON."""
+        if not re.search(r"\btools\b", self._weights.template or ""):
+            return None
+        try:
+            return syntax_of(lambda chat: self._render(chat, [_ANY_TOOL], thinking=False), self._weights.control_texts)
+        except DecisionError:
+            return None
+
+    @property
+    def syntax(self) -> CallSyntax:
+        """How the model is to write calls."""
+        return self.own_syntax or OWN
 
     def write(self, chat: Chat, tools: Tools = (), *, thinking: bool = True, opened: bool = False) -> Prompt:
         """Return the prompt up to where the answer begins.
@@ -76,6 +90,8 @@ class PromptWriter:
             quoted.append(found[0])
             return f"{mark}{len(quoted) - 1};"
 
+        if tools and not self.own_syntax:
+            chat, tools = in_words(chat, tools), ()
         if (control := self._control) is not None:
             chat, tools = _mapped([chat, tools], lambda text: control.sub(quote, text))
         prompt = self._render(chat, tools, thinking=thinking)

@@ -66,9 +66,14 @@ class Mask:
 
     def hold(self, matcher: "LLMatcher", logits: Logits) -> None:
         """Rule out, in place, every token that may not come next."""
+        allowed = self.allowed(matcher)
+        written = allowed & ~self._silent
+        logits[~(written if written.any() else allowed)] = -np.inf  # calls may begin with a control token
+
+    def allowed(self, matcher: "LLMatcher") -> npt.NDArray[np.bool_]:
+        """Return which tokens the grammar lets come next, shape (vocabulary,)."""
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-        allowed = np.unpackbits(bits, bitorder="little", count=logits.size).astype(bool)
-        logits[~allowed | self._silent] = -np.inf
+        return np.unpackbits(bits, bitorder="little", count=self._silent.size).astype(bool)
 
 
 class TokenTexts:

@@ -75,6 +75,10 @@ class LlamaWeights:
         texts = {self._text(token, special=True) for token, piece in enumerate(self.pieces) if not piece}
         return tuple(sorted((one.decode("utf-8", "replace") for one in texts if one), key=len, reverse=True))
 
+    def control_text(self, token: int) -> str:
+        """Return what stands for a token in a prompt, also where it writes nothing."""
+        return self._text(token, special=True).decode("utf-8", "replace")
+
     @property
     def edges(self) -> tuple[str, str]:
         """The texts that stand for a prompt's beginning and a turn's end, for templates; empty where there are none."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from models.calling import HeldBy
 from models.forms import AnswerForm
-from models.model import HeldBy
 from models.openai.refusals import TOP_LOGPROBS
 from models.openai.schemas import grouped, modest, one_object, shape_of, strict_schema
 from state.printing import compact_json

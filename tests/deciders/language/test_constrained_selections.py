@@ -1,9 +1,7 @@
-"""Selections by the worst models there are: random weights, temperature 1, held by a grammar."""
+"""Calls by the worst models there are: random weights, temperature 1, held by a grammar."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +9,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.gguf_model import write_tiny_gguf
 from support.palettes import PALETTES, palettes
 
-from deciders.language.forms import selection_form, tool_of
-from deciders.language.selection import SelectionAnswer
-from deciders.outcome import ALL
+from deciders.language.turn import ASKING, arguments_of
+from models.calling import CallAnswer, OfferedTool
 from models.llama.model import LlamaCppModel
-from models.model import FormAnswer
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.validation import check_call
 from tools.spec.tool_spec import ToolSpec
@@ -35,10 +31,9 @@ async def test_constrained_selections(
     counts: Counter[str] = Counter()
     for tools in list(palettes())[part :: len(SEEDS)]:
         sampling = {**SAMPLING, "seed": sum(counts.values())}
-        form = selection_form(tools, MAX_CALLS, Catalogue(tools).groups)
-        if counts["selections"] % 5:  # a model without sense hardly ever calls, and it is calls that matter here
-            form = replace(form, body=form.body["anyOf"][0])
-        answer = await model.answer(MESSAGES, form, sampling=sampling)
+        offered = [OfferedTool(tool.name, tool.full, arguments_of(tool)) for tool in tools]
+        # a model without sense hardly ever calls, and it is calls that matter here
+        answer = await model.call(MESSAGES, [*offered, ASKING], most=MAX_CALLS, sampling=sampling, must=True)
         counts.update(judged(answer, tools))
     with capsys.disabled():
         print(f"\nmodel {SEEDS[part]}: {dict(counts)}")  # noqa: T201  the figures are the point
@@ -47,25 +42,24 @@ async def test_constrained_selections(
     assert counts["cut off"] < counts["selections"]
 
 
-def judged(answer: FormAnswer, tools: list[ToolSpec]) -> Iterator[str]:
+def judged(answer: CallAnswer, tools: list[ToolSpec]) -> Iterator[str]:
     """Check one answer, and yield what is to be counted."""
     yield "selections"
     if answer.cut_off:
-        with pytest.raises(ValueError, match=r"."):
-            json.loads(answer.text)
         yield "cut off"
-        return
-    value = SelectionAnswer.model_validate(json.loads(answer.text))
-    yield value.action
     names = frozenset(tool.name for tool in tools)
     catalogue = Catalogue(tools)
-    assert {call.tool for call in value.calls} | {one.tool for one in value.alternatives} <= names
-    assert set(value.tools) <= {*names, *catalogue.groups, ALL}
-    widened = {tool_of(part, tools) for part in answer.widened}
-    for call in value.calls:
-        problems = check_call(call.tool, call.params, names, catalogue)
+    assert {call.name for call in answer.calls} <= {*names, ASKING.name}
+    for call in answer.calls:
         yield "calls"
-        if call.tool in widened:
+        if call.name == ASKING.name:
+            assert call.arguments.keys() == {"question"}
+            continue
+        assert call.name_probability is not None
+        assert 0 < call.name_probability <= 1
+        assert call.probabilities.keys() == call.arguments.keys()
+        problems = check_call(call.name, call.arguments, names, catalogue)
+        if call.name in answer.widened:
             yield "only validated"
             continue
         assert problems == [], (call, problems)

@@ -13,7 +13,12 @@ from models.llama.model import LlamaCppChat
 from models.llama.prompt import PromptWriter
 from models.llama.weights import LlamaWeights
 
-TOOLS = "{% for tool in tools or [] %}{{ tool | tojson }}\n{% endfor %}" + TEMPLATE
+CALLS = (
+    "{% for call in message.tool_calls or [] %}<tool_call>\n"
+    '{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}\n</tool_call>'
+    "{% endfor %}"
+)
+TOOLS = "{% for tool in tools or [] %}{{ tool | tojson }}\n{% endfor %}" + TEMPLATE.replace("</s>", f"{CALLS}</s>")
 CALL = 'Let me see.\n<tool_call>\n{"name": "weather", "arguments": {"city": "Lisbon"}}\n</tool_call>'
 
 
@@ -62,9 +67,6 @@ def test_what_a_tool_says_of_itself_writes_no_control_tokens(tmp_path: Path, lla
     assert control == ["<s>", "<|user|>", "</s>", "<|assistant|>"]
 
 
-def test_what_cannot_be_done_is_refused(calling: LlamaCppChat, tmp_path: Path):
+def test_no_call_can_be_forced(calling: LlamaCppChat):
     with pytest.raises(ValueError, match="tool_choice is 'weather', say 'auto'"):
         calling.bind_tools([weather], tool_choice="weather")
-    plain = LlamaCppChat(LlamaEngine(str(write_tiny_gguf(tmp_path / "plain.gguf"))))
-    with pytest.raises(ValueError, match="shows no tools"):
-        plain.bind_tools([weather])

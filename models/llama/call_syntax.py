@@ -1,0 +1,126 @@
+"""How a model writes calls of tools: read off its own chat template, as it would write them in a conversation."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NAMES = ("first_tool_name", "second_tool_name")
+ARGUMENTS = ({"one_key": "one value", "other_key": 2}, {"third_key": "third value"})
+_ASKED: dict[str, Any] = {"role": "user", "content": "?"}
+
+
+@dataclass(frozen=True)
+class ReadCall:
+    """A call in a model's text: its name and its arguments, and where both stand, from and up to which character."""
+
+    name: str
+    name_at: tuple[int, int]
+    arguments: dict[str, Any]
+    arguments_at: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class CallSyntax:
+    """What stands around names and arguments where a model writes calls; arguments are a JSON object."""
+
+    head: str
+    """Up to the first name."""
+    middle: str
+    """Between a name and its arguments."""
+    glue: str
+    """Between the arguments of a call and the next one's name."""
+    tail: str
+    """After the last call."""
+    item_separator: str = ", "
+    key_separator: str = ": "
+
+    def write(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> str:
+        """Return these calls as the model writes them."""
+        separators = (self.item_separator, self.key_separator)
+        written = [
+            name + self.middle + json.dumps(arguments, ensure_ascii=False, separators=separators)
+            for name, arguments in calls
+        ]
+        return self.head + self.glue.join(written) + self.tail
+
+    def read(self, text: str, head: str | None = None) -> list[ReadCall]:
+        """Return the calls that a text begins with, up to where it stops being calls.
+
+        Args:
+            head: what stands before the first name, where control tokens in it left nothing in the text.
+        """
+        found: list[ReadCall] = []
+        before = self.head if head is None else head
+        at = 0
+        while text.startswith(before, at):
+            begin = at + len(before)
+            end = text.find(self.middle, begin)
+            if end < 0:
+                break
+            try:
+                arguments, at = json.JSONDecoder().raw_decode(text, end + len(self.middle))
+            except ValueError:
+                break
+            if not isinstance(arguments, dict):
+                break
+            found.append(ReadCall(text[begin:end], (begin, end), arguments, (end + len(self.middle), at)))
+            before = self.glue
+        return found
+
+
+OWN = CallSyntax(
+    '<tool_call>\n{"name": "', '", "arguments": ', '}\n</tool_call>\n<tool_call>\n{"name": "', "}\n</tool_call>"
+)
+"""For models whose template has none: that of most that have one."""
+
+
+def syntax_of(template: Callable[[Sequence[dict[str, Any]]], str], ends: Sequence[str]) -> CallSyntax | None:
+    """Return the syntax of a chat template; None where its calls are not a name, and then a JSON object.
+
+    Args:
+        template: writes a conversation up to where the model goes on.
+        ends: texts that end a turn.
+    """
+    said = [
+        {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for at, (name, arguments) in enumerate(zip(NAMES, ARGUMENTS, strict=True))
+    ]
+    before = template([_ASKED])
+    whole = template([_ASKED, {"role": "assistant", "content": "", "tool_calls": said}])
+    begin = next((at for at, pair in enumerate(zip(before, whole, strict=False)) if len({*pair}) > 1), len(before))
+    written = whole[min(begin, len(before)) :]
+    if any(written.count(name) != 1 for name in NAMES):
+        return None
+    head, _, rest = written.partition(NAMES[0])
+    parts = [_around(rest), _around(rest.partition(NAMES[1])[2])]
+    if not all(parts):
+        return None
+    (middle, first, more), (second_middle, _, after) = parts  # type: ignore[misc]
+    glue, _, _ = more.partition(NAMES[1])
+    tail = after[: min((found for end in ends if (found := after.find(end)) >= 0), default=len(after))]
+    if second_middle != middle or json.loads(first) != ARGUMENTS[0] or not head.strip():
+        return None
+    comma = '"one value"'
+    return CallSyntax(
+        head=head,
+        middle=middle,
+        glue=glue,
+        tail=tail.rstrip("\n"),
+        item_separator=", " if f"{comma}, " in first else ",",
+        key_separator=": " if f": {comma}" in first else ":",
+    )
+
+
+def _around(text: str) -> tuple[str, str, str] | None:
+    """Return (what stands before a JSON object, the object, what follows); None without one."""
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, at)
+        except ValueError:
+            return None
+        if value in ARGUMENTS:
+            return text[:at], text[at:end], text[end:]
+        at = text.find("{", at + 1)
+    return None
