@@ -59,7 +59,7 @@ def _judged(call: ToolCall, judgement: CallReview, context: RoutingContext, need
         short = below if confidence < context.confidence_threshold else "the review did not approve it"
         status, why = _stopped(call, short, context, can_ask=can_ask)
     reasoning = "; ".join(text for text in (judgement.reasoning, why) if text)
-    return call.reviewed(status, confidence, judgement.confidence_source, reasoning)
+    return call.reviewed(status, confidence, judgement.confidence_source, reasoning, judgement.evidence)
 
 
 def _passed(need: Need, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:

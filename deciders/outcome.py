@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from pydantic import JsonValue
+
 from deciders.protocols import Selection, WantedCall
 from state.base import ConfidenceSource
 from state.context import RoutingContext
@@ -147,12 +149,10 @@ def _tool_call(
     confidence, source = wanted.confidence, ConfidenceSource.MEASURED
     if confidence is None:
         confidence, source = selection.confidence, selection.confidence_source
-    made = ToolCall(
-        tool_name=call.tool_name,
-        params=call.params,
-        provenance=origins_of(call.params, spec, evidence),
-        selection_reasoning=wanted.reasoning or selection.reasoning,
-        selection_confidence=confidence,
-        selection_confidence_source=source,
-    )
-    return rated(made, spec)
+    made = traced(call.tool_name, call.params, spec, evidence)
+    return made.selected(wanted.reasoning or selection.reasoning, confidence, source, wanted.evidence)
+
+
+def traced(name: str, params: dict[str, JsonValue], spec: ToolSpec, evidence: Evidence) -> ToolCall:
+    """Return a call with where each argument is from, and what it may do."""
+    return rated(ToolCall(tool_name=name, params=params, provenance=origins_of(params, spec, evidence)), spec)

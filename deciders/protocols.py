@@ -74,6 +74,8 @@ class WantedCall(Section):
     reasoning: str = ""
     confidence: Confidence | None = None
     """The measured probability of this tool's name; None: it was not measured, and the selection's own counts."""
+    evidence: dict[str, float] = {}
+    """What the probabilities of its tokens tell of it, where a model wrote it in its own language."""
     checked: CheckedCall | None = None
     """What the check of it found, where the decider has had it checked, as one does that asks its model once more."""
 
@@ -97,8 +99,21 @@ class Selection(Decision):
     alternatives: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
     """What had to be corrected on the way to this selection."""
+    acts: float | None = None
+    """Probability that the model calls and does not answer in words; None: it was not measured."""
     only_validated: tuple[str, ...] = ()
     """Tools whose schema no grammar could hold, so that their arguments were only validated."""
+
+    def in_stead_of(self, chosen: "Selection") -> "Selection":
+        """Return the selection as one that is likelier to be right than what a model chose."""
+        others = tuple(Alternative(tool_name=one.tool_name, reason="the model chose it") for one in chosen.calls)
+        return self._changed(
+            alternatives=(*others, *self.alternatives)[:5],
+            corrections=chosen.corrections,
+            reasoning=f"{self.reasoning}; likelier to be right than what the model chose",
+            acts=chosen.acts,
+            usage=chosen.usage,
+        )
 
     def explained(self, reasoning: str) -> "Selection":
         """Return the selection with another reasoning."""
@@ -115,6 +130,8 @@ class CallReview(Section):
     score: Confidence | None = None
     """The confidence before it was calibrated; None: it was not."""
     score_source: ConfidenceSource | None = None
+    evidence: dict[str, float] = {}
+    """What it was weighed from."""
     reasoning: str = ""
 
     @property

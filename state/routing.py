@@ -1,5 +1,6 @@
 """The tool routing section: which calls a turn wants, how they were judged, and what became of them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -99,6 +100,8 @@ class ToolCall(Section):
     selection_reasoning: str = ""
     selection_confidence: Confidence = 0.0
     selection_confidence_source: ConfidenceSource = ConfidenceSource.RULE
+    evidence: dict[str, float] = {}
+    """What tells how probably it is right, by name: what was measured as it was written, and what a review found."""
     review_confidence: Confidence = 0.0
     review_confidence_source: ConfidenceSource = ConfidenceSource.RULE
     review_reasoning: str = ""
@@ -153,12 +156,32 @@ class ToolCall(Section):
         """Whether both would do the same thing."""
         return self.tool_name == other.tool_name and self.params == other.params
 
+    def selected(
+        self, reasoning: str, confidence: float, source: ConfidenceSource, evidence: Mapping[str, float]
+    ) -> "ToolCall":
+        """Return the call with what its selection says of it."""
+        return self._changed(
+            selection_reasoning=reasoning,
+            selection_confidence=confidence,
+            selection_confidence_source=source,
+            evidence=dict(evidence),
+        )
+
     def reviewed(
-        self, status: ToolExecutionStatus, confidence: float, source: ConfidenceSource, reasoning: str
+        self,
+        status: ToolExecutionStatus,
+        confidence: float,
+        source: ConfidenceSource,
+        reasoning: str,
+        evidence: Mapping[str, float] | None = None,
     ) -> "ToolCall":
         """Return the call with the review on it."""
         return self._moved(
-            status, review_confidence=confidence, review_confidence_source=source, review_reasoning=reasoning
+            status,
+            review_confidence=confidence,
+            review_confidence_source=source,
+            review_reasoning=reasoning,
+            evidence={**self.evidence, **(evidence or {})},
         )
 
     def decided(self, status: ToolExecutionStatus, why: str = "") -> "ToolCall":

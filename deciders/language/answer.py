@@ -2,7 +2,9 @@
 
 from deciders.language.pictures import attached_pictures, earlier_pictures, returned_pictures
 from deciders.language.prompting import conversation, harmless, results
+from deciders.language.turn import PERSONA_CHARS, offer_of, persona_of, turn_messages
 from deciders.protocols import Answer
+from models.calling import OfferedTool
 from models.completion import complete
 from models.source import ModelSource
 from prompts.rendering import render
@@ -13,8 +15,6 @@ from tools.catalogue.catalogue import Catalogue
 from tools.text.kept import KeptResults
 
 TEMPERATURE = 0.7
-PERSONA_CHARS = 4_000
-"""Of a longer persona, what is kept where the model's context is too small for all of it."""
 
 
 async def respond_by_model(
@@ -30,21 +30,25 @@ async def respond_by_model(
         DecisionError: the model could not be asked, or said nothing.
     """
     model = await source()
-    user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=_outcome(packet))
-    rules = render("answer_system", ledger=harmless(catalogue.ledger))
-    persona = harmless(context.persona.strip())
-    systems = [f"{one}\n\n{rules}" if one else rules for one in dict.fromkeys((persona, persona[:PERSONA_CHARS]))]
     pictures = [
         *await earlier_pictures(packet, kept, sees=model.sees),
         *await attached_pictures(packet, kept),
         *await returned_pictures(packet, kept, sees=model.sees),
     ]
+    most, outcome = context.answer_max_tokens, _outcome(packet)
+    tools: tuple[OfferedTool, ...] = ()
+    if model.calls_tools and not (packet.tool_routing and packet.tool_routing.all_calls):
+        offer = offer_of(packet, catalogue)
+        tools = offer.tools if packet.context.palette else ()
+        messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=outcome)
+    else:  # a small model that has tools in view, and a call of its own, goes on writing calls
+        user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=outcome)
+        rules = render("answer_system", ledger=harmless(catalogue.ledger))
+        persona = persona_of(model, context)
+        systems = [f"{one}\n\n{rules}" for one in dict.fromkeys((persona, persona[:PERSONA_CHARS]))]
+        messages = await conversation(model, packet, systems, user, most, pictures=pictures)
     answer = await complete(
-        model,
-        await conversation(model, packet, systems, user, context.answer_max_tokens, pictures=pictures),
-        user_words=packet.spoken,
-        temperature=TEMPERATURE,
-        max_tokens=context.answer_max_tokens,
+        model, messages, user_words=packet.spoken, temperature=TEMPERATURE, max_tokens=most, tools=tools
     )
     return Answer(
         text=answer.text,

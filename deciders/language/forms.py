@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from deciders.language.turn import arguments_of
 from deciders.outcome import ALL
 from models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
 from models.schemas import Schema
@@ -52,7 +53,7 @@ def selection_form(
     return AnswerForm(
         "selection",
         {"anyOf": list(ways.values())},
-        parts={_part(at): _arguments(tool) for at, tool in enumerate(tools)},
+        parts={_part(at): arguments_of(tool) for at, tool in enumerate(tools)},
         choices=(
             Choice.among("action", values=ways),
             Choice.among("calls", "*", "tool", values=names),
@@ -101,11 +102,3 @@ def _way(action: str, **properties: dict[str, Any]) -> dict[str, Any]:
 
 def _list(items: dict[str, Any], least: int, most: int) -> dict[str, Any]:
     return {"type": "array", "items": items, "minItems": least, "maxItems": most}
-
-
-def _arguments(tool: ToolSpec) -> dict[str, Any]:
-    """Return the tool's own schema, read as it is validated: a tool that names no parameters takes none."""
-    described = tool.input_schema.get("properties")
-    named = {**tool.parameters, **(described if isinstance(described, dict) else {})}
-    closed = {} if tool.is_open else {"additionalProperties": False}
-    return {**tool.input_schema, "type": "object", "properties": named, **closed}

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage
 
@@ -14,6 +14,7 @@ from deciders.language.forms import tool_of
 from deciders.language.review import review_by_model
 from deciders.language.selection import select_by_model
 from deciders.protocols import CallReview, Decision
+from models.calling import CallAnswer, Odds, OfferedTool
 from models.endpoint import Role
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model
@@ -30,6 +31,8 @@ from tools.catalogue.catalogue import Catalogue
 from tools.palette.candidates import PaletteRequest
 from tools.palette.choice import choose_palette
 
+T = TypeVar("T", FormAnswer, CallAnswer, Odds)
+
 REQUEST = "Read the file README.md and tell me what it is about."
 
 
@@ -37,7 +40,7 @@ REQUEST = "Read the file README.md and tell me what it is about."
 class TimedAnswer:
     """An answer, and the seconds it took from the request on."""
 
-    answer: FormAnswer
+    answer: FormAnswer | CallAnswer | Odds
     seconds: float
 
     @property
@@ -64,18 +67,19 @@ class WatchedModel(Model):
     def __init__(self, model: Model) -> None:
         super().__init__(model.chat, model.options)
         self.thoughts, self.thinks_in_forms = model.thoughts, model.thinks_in_forms
+        self.calls_tools = model.calls_tools
         self.answers: list[TimedAnswer] = []
         self.unanswered = 0
         """How often it could not be asked since it last answered."""
         self._model = model
 
-    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
+    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
         """Whether the model's context takes this.
 
         Raises:
             DecisionError: it cannot be asked.
         """
-        return await self._model.fits(messages, max_tokens)
+        return await self._model.fits(messages, max_tokens, tools)
 
     def sampling(self, **given: float | None) -> dict[str, Any]:
         """Return what the model is asked with."""
@@ -89,9 +93,40 @@ class WatchedModel(Model):
         Raises:
             DecisionError: it cannot be asked.
         """
+        return await self._timed(self._model.answer(messages, form, sampling=sampling))
+
+    async def call(
+        self,
+        messages: Sequence[BaseMessage],
+        tools: Sequence[OfferedTool],
+        *,
+        most: int,
+        sampling: dict[str, Any],
+        must: bool = False,
+    ) -> CallAnswer:
+        """Ask the model.
+
+        Raises:
+            DecisionError: it cannot be asked.
+        """
+        return await self._timed(self._model.call(messages, tools, most=most, sampling=sampling, must=must))
+
+    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
+        """Ask the model.
+
+        Raises:
+            DecisionError: it cannot be asked.
+        """
+        return await self._timed(self._model.odds(messages, options))
+
+    def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
+        """Return what the model answers in words with."""
+        return self._model.words_only(tools)
+
+    async def _timed(self, asked: Awaitable[T]) -> T:
         begun = perf_counter()
         self.unanswered += 1
-        answer = await self._model.answer(messages, form, sampling=sampling)
+        answer = await asked
         self.unanswered = 0
         self.answers.append(TimedAnswer(answer, perf_counter() - begun))
         return answer
@@ -102,7 +137,10 @@ class Trial:
     """One decision that a model was asked for."""
 
     answers: tuple[TimedAnswer, ...]
-    """One, or two where the first was not usable, and more where thoughts needed more room; none of the answer's."""
+    """One, or two where the first was not usable, and more where thoughts needed more room; none of the answer's.
+
+    A model that is offered tools may be asked again whether or not it was: to hold it to a call, or about each call.
+    """
     usage: TokenUsage
     seconds: float
     """The time of the whole stage."""
@@ -110,6 +148,11 @@ class Trial:
     """None where no answer came far enough to tell."""
     problem: str = ""
     """Why no answer is usable; empty where one is."""
+
+    @property
+    def tries(self) -> int:
+        """How many answers it took until one was usable."""
+        return sum(isinstance(one.answer, FormAnswer) for one in self.answers) or 1
 
 
 @dataclass(frozen=True)
@@ -153,7 +196,9 @@ async def probe_model(model: Model, catalogue: Catalogue, context: RoutingContex
     review = await _trial(model, lambda source: review_by_model(source, packet, catalogue, context))
     tools = [catalogue[entry.tool_name] for entry in packet.context.palette]
     widened = selection.answers[-1].answer.widened
-    return ProbeResult(selection, review, answer, tuple(tool_of(part, tools) for part in widened))
+    if not model.calls_tools:
+        widened = tuple(tool_of(part, tools) for part in widened)
+    return ProbeResult(selection, review, answer, widened)
 
 
 async def probe_reviewer(
@@ -187,7 +232,7 @@ async def _trial(model: Model, decide: Callable[[ModelSource], Awaitable[Decisio
         problem = str(error)
         if last and last.cut_off and not ended_in_thought(last):
             problem = f"the answer was cut off at {last.usage.output_tokens} tokens"
-        confidence = ConfidenceSource.MEASURED if last and last.choices else None
+        confidence = ConfidenceSource.MEASURED if last and last.measured else None
         return Trial(tuple(watched.answers), error.usage, perf_counter() - begun, confidence, problem)
     return Trial(tuple(watched.answers), decision.usage, perf_counter() - begun, decision.confidence_source)
 

@@ -53,7 +53,7 @@ async def conversation(
     the system prompt gives way to the next of `systems`. What fits no way is sent in its shortest form: the model's
     error then says how much too long it is.
     """
-    history = _history(packet.history)
+    history = history_of(packet.history)
     for system in systems:
         while True:
             messages = [SystemMessage(system), *history, with_pictures(user, pictures)]
@@ -70,15 +70,31 @@ def results(packet: CognitionPacket) -> str:
 
     The fence carries what the packet's id begins with, which no tool and no file can know.
     """
-    fence, attachments = packet.header.packet_id[:FENCE_DIGITS], packet.content.attachments
+    fields = [one for one in packet.content.data_fields if one.type == TOOL_RESULT]
+    return attached(packet) + "".join(_fenced(field, _fence(packet)) for field in fields)
+
+
+def attached(packet: CognitionPacket) -> str:
+    """Return the texts that the user attached, as fenced data."""
+    fence, attachments = _fence(packet), packet.content.attachments
     each = ATTACHED_CHARS // max(1, len(attachments))
-    attached = [
+    texts = [
         "\n" + render("attachment", fence=fence, file=harmless(one.name), text=_shown(one.text, each, fence))
         for one in attachments
         if not one.is_picture
     ]
-    fields = [one for one in packet.content.data_fields if one.type == TOOL_RESULT]
-    return "".join([*attached, *(_fenced(field, fence) for field in fields)])
+    return "".join(texts)
+
+
+def result_of(call_id: str, packet: CognitionPacket) -> str:
+    """Return what came of a call, as fenced data; empty where nothing did yet."""
+    key = f"tool_result:{call_id}"
+    found = [_fenced(field, _fence(packet)) for field in packet.content.data_fields if field.key == key]
+    return found[-1].strip() if found else ""
+
+
+def _fence(packet: CognitionPacket) -> str:
+    return packet.header.packet_id[:FENCE_DIGITS]
 
 
 def _fenced(field: DataField, fence: str) -> str:
@@ -111,7 +127,8 @@ def earlier_words(packet: CognitionPacket) -> str:
     return "\n".join(said[-EARLIER_REQUESTS:])
 
 
-def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
+def history_of(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
+    """Return what was said before, without markup, each message cut."""
     spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
     cut = max(0, len(spoken) // HISTORY_MESSAGES - 1) * HISTORY_MESSAGES
     cleaned = [(type(message), strip_markup(message.text).text[:HISTORY_CHARS]) for message in spoken[cut:]]

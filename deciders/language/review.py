@@ -5,6 +5,7 @@ from pydantic import BaseModel, ConfigDict
 
 from deciders.language.forms import numbers_of, review_form
 from deciders.language.prompting import data, earlier_words
+from deciders.language.weighing import review_by_evidence
 from deciders.protocols import CallReview, Review, Reviewer
 from models.source import ModelSource
 from models.structured import Structured, decide
@@ -51,6 +52,9 @@ async def review_by_model(
     Raises:
         DecisionError: the model gave no usable answer, or did not judge every call exactly once.
     """
+    model = await source()
+    if model.calls_tools:
+        return await review_by_evidence(model, packet, catalogue)
     calls = packet.routing.calls
     numbers = numbers_of(len(calls))
 
@@ -60,7 +64,7 @@ async def review_by_model(
             return None
         return f'"reviews" must hold one verdict for each of the calls {", ".join(numbers)}, not for {judged}.'
 
-    model, max_tokens = await source(), context.review_max_tokens * max(1, len(calls))
+    max_tokens = context.review_max_tokens * max(1, len(calls))
     why, plain = (REASONS, {**PLAIN, "reasoning": "it is what was asked for"}) if context.explain else (BRIEF, PLAIN)
     approval = compact_json({"reviews": {"1": plain}})
     system = render("review_system", why=why, approval=approval)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
 
 from deciders.language.forms import selection_form, tool_of
+from deciders.language.own_language import select_in_own_language, unfilled
 from deciders.language.pictures import attached_pictures
 from deciders.language.prompting import conversation, data, harmless, results
 from deciders.protocols import Selection, WantedCall
@@ -15,17 +16,14 @@ from models.structured import Structured, decide
 from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
-from state.origins import OriginKind
 from state.packet import CognitionPacket
 from state.printing import compact_json
 from state.routing import Alternative, Correction
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import CheckedCall, checked_call
 from tools.palette.texts import palette_text
-from tools.provenance.evidence import Evidence, evidence_of
-from tools.provenance.judging import origins_of
+from tools.provenance.evidence import evidence_of
 from tools.text.kept import KeptResults
-from tools.text.words import words_of
 
 FORMS: tuple[dict[str, Any], ...] = (
     {
@@ -137,15 +135,17 @@ async def select_by_model(
         palette = packet.context.palette_names
         checked[:] = [checked_call(one.tool, one.params, palette, catalogue, one.written) for one in calls]
         sound = [call for call in checked if not call.misses]
-        found = [problem for call in sound for problem in call.problems or _unfilled(call, catalogue, evidence)]
+        found = [problem for call in sound for problem in call.problems or unfilled(call, catalogue, evidence)]
         corrections.extend(found)
         return " ".join(correction.message for correction in found) or None
 
+    model, max_tokens = await source(), context.selection_max_tokens
+    pictures = await attached_pictures(packet, kept)
+    if model.calls_tools:
+        return await select_in_own_language(model, packet, catalogue, context, pictures)
     shown = {one.tool_name: one.shown for one in packet.context.palette if one.tool_name in catalogue}
     tools = [catalogue[name] for name, how in shown.items() if how != "name"]
     in_full = {name for name, how in shown.items() if how == "full"}
-    model, max_tokens = await source(), context.selection_max_tokens
-    pictures = await attached_pictures(packet, kept)
     systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
     answer = await decide(
         model,
@@ -204,17 +204,6 @@ def _selection(
         decided_by="model",
         usage=answer.usage,
     )
-
-
-def _unfilled(call: CheckedCall, catalogue: Catalogue, evidence: Evidence) -> Iterator[Correction]:
-    """Yield an objection to each text that repeats its parameter's name: models fill in what they do not know so."""
-    spec = catalogue[call.tool_name]
-    origins = origins_of(call.params, spec, evidence)
-    for name, value in call.params.items():
-        repeated = isinstance(value, str) and words_of(value) == words_of(name)
-        if repeated and origins[name].kind is OriginKind.NOBODY and "enum" not in spec.parameters.get(name, {}):
-            told = f"`{spec.name}` needs a value for `{name}`, not its name: take it from the request, or ask for it."
-            yield Correction(tool_name=spec.name, problem="placeholder", message=told)
 
 
 def _examples(*, explain: bool) -> Iterator[str]:

@@ -11,7 +11,7 @@ from deciders.reflex.fit import LEAST, Fit, fits_of, left_over, values_of
 from deciders.reflex.following import step_of
 from deciders.reflex.practice import is_practised
 from deciders.reflex.reading import access_of, parts_in, reserve_in, steps_in
-from deciders.reflex.serving import sure
+from deciders.reflex.serving import Sureness, sure
 from deciders.values.filling import Filling
 from state.base import ConfidenceSource
 from state.packet import CognitionPacket
@@ -44,19 +44,20 @@ def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
 def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
     if call.tool_name not in catalogue:
         return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
-    against = [*_against(call, packet)]
-    likely, doubts = _sureness(call, packet, catalogue)
-    told = [why for _, why in against] + (doubts if likely < DOUBTED else [])
+    against = against_of(call, packet)
+    told, doubts = told_of(call, packet, catalogue)
+    likely = sure(told)
+    reasons = [why for _, why in against] + (doubts if likely < DOUBTED else [])
     return CallReview(
         call_id=call.call_id,
         approved=not against,
         confidence=min([likely, *(most for most, _ in against)]),
         confidence_source=ConfidenceSource.RULE if against else ConfidenceSource.CALIBRATED,
-        reasoning="; ".join(told) or "valid, in your own words, and what the request asks for",
+        reasoning="; ".join(reasons) or "valid, in your own words, and what the request asks for",
     )
 
 
-def _against(call: ToolCall, packet: CognitionPacket) -> Sequence[tuple[float, str]]:
+def against_of(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, str]]:
     """Return what speaks against the call at all, each with the confidence that is left."""
     found = []
     if not any(call.looks in access_of(step).risks for step in steps_in(packet.content.user_words)):
@@ -70,8 +71,11 @@ def _against(call: ToolCall, packet: CognitionPacket) -> Sequence[tuple[float, s
     return found
 
 
-def _sureness(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[float, list[str]]:
-    """Return (probability that the call is right, what makes it less than sure), for the part that it fits best."""
+def told_of(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[Sureness, list[str]]:
+    """Return what tells how probably the call is right, and what makes it less than sure: of the part it fits best.
+
+    Blocking. Whoever chose the call, it is read as if it had been chosen here.
+    """
     now = packet.header.created_at.astimezone()
     found = [(text, fits_of(text, catalogue, now, also=call.tool_name)) for text in parts_in(step_of(packet))]
     fits = {text: _as_meant(next(fit for fit in held if fit.spec.name == call.tool_name)) for text, held in found}
@@ -84,9 +88,9 @@ def _sureness(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
         fit,
         share=min(1.0, sum(one.share for one in dict(found)[text] if one.spec is fit.spec or _does_the_same(one, fit))),
     )
-    likely = sure(fit.told(log_probability(arguments), len(call.params), len(left)))
+    told = fit.told(log_probability(arguments), len(call.params), len(left))
     rival = next((one for one in dict(found)[text] if one.spec is not fit.spec and not _does_the_same(one, fit)), None)
-    return likely, [*_doubts(fit, rival, arguments, left)]
+    return told, [*_doubts(fit, rival, arguments, left)]
 
 
 def _as_meant(fit: Fit) -> Fit:

@@ -94,7 +94,7 @@ async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_p
     file = write_tiny_gguf(tmp_path / "endless.gguf", seed=6)
     model = LlamaCppModel.load(str(file), {**OPTIONS, "n_ctx": 32_768})
     finished: list[str] = []
-    selecting = asyncio.Event()
+    answering = asyncio.Event()
     submit = model.chat._engine.submit
 
     def watched(request):
@@ -102,8 +102,8 @@ async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_p
         future.add_done_callback(
             lambda done: finished.append("dropped" if done.cancelled() else done.result().finish_reason)
         )
-        if request.form is not None and request.form.name == "selection":
-            selecting.set()  # submitting happens on the event loop
+        if request.words_only:
+            answering.set()  # submitting happens on the event loop
         return future
 
     model.chat._engine.submit = watched  # type: ignore[method-assign]
@@ -111,9 +111,9 @@ async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_p
     async def source() -> LlamaCppModel:
         return model
 
-    async with session(language_deciders(source, source), notebook, selection_max_tokens=8_000) as talk:
-        turn = asyncio.create_task(talk.events(Say("Read note a")))
-        await selecting.wait()
+    async with session(language_deciders(source, source), notebook, answer_max_tokens=8_000) as talk:
+        turn = asyncio.create_task(talk.events(Say("Why is the sky blue?")))
+        await answering.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn

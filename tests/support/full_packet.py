@@ -66,6 +66,7 @@ CALL = ToolCall(
     unvouched=True,
     risk_why=("its `argv` holds a command",),
     provenance={"text": ORIGIN},
+    evidence={"yes": 1.5},
     selection_reasoning="it writes",
     selection_confidence=0.1 + 0.2,
     selection_confidence_source=ConfidenceSource.MEASURED,

@@ -49,8 +49,8 @@ async def test_a_grammar_holds_both_answers_and_confidence_is_measured(terse: Ll
     seen = await probe_model(terse, FILES, CONTEXT)
     for trial in (seen.review, seen.selection):
         assert trial.problem == ""
-        assert trial.confidence is ConfidenceSource.MEASURED
-        assert [timed.answer.held_by for timed in trial.answers] == ["grammar"]
+        assert trial.confidence in (ConfidenceSource.MEASURED, ConfidenceSource.CALIBRATED)
+        assert {timed.answer.held_by for timed in trial.answers} == {"grammar"}
         assert trial.answers[0].reading_speed
     assert seen.only_validated == ()
 
@@ -61,13 +61,12 @@ async def test_tools_that_no_grammar_can_hold_are_named(terse: LlamaCppModel):
     assert seen.only_validated == ("codes.check",)
 
 
-async def test_an_answer_that_never_ends_is_told_and_no_error(tiny_gguf: Path):
-    context = CONTEXT.model_copy(update={"selection_max_tokens": 40, "review_max_tokens": 30, "explain": True})
-    seen = await probe_model(LlamaCppModel.load(str(tiny_gguf)), FILES, context)
-    assert seen.review.problem == "the answer was cut off at 60 tokens"
-    assert seen.selection.problem == "the answer was cut off at 80 tokens"
-    assert len(seen.selection.answers) == 2
-    assert seen.review.confidence is seen.selection.confidence is ConfidenceSource.MEASURED
+async def test_a_call_that_never_ends_is_told_and_no_error(tiny_gguf: Path):
+    context = CONTEXT.model_copy(update={"selection_max_tokens": 16})
+    endless = Catalogue([a_tool("notes.add", "Add to the README.md file.", schema=SCHEMAS["lookaround"])])
+    seen = await probe_model(LlamaCppModel.load(str(tiny_gguf)), endless, context)
+    assert seen.selection.problem == "tiny.gguf began a call that is longer than it may be"
+    assert seen.review.confidence is ConfidenceSource.CALIBRATED
 
 
 async def test_a_server_that_sends_probabilities_only_for_the_review(

@@ -8,8 +8,9 @@ from langchain_core.messages import HumanMessage
 from support.gguf_model import CONTEXT, write_tiny_gguf
 
 from deciders.language.probe import TimedAnswer, WatchedModel, load
+from models.calling import Timing
 from models.forms import AnswerForm, Choice, obj
-from models.model import FormAnswer, Model, Timing
+from models.model import FormAnswer, Model
 from models.pool import ModelPool
 from state.base import TokenUsage
 from state.errors import DecisionError, ModelError

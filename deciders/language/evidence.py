@@ -1,0 +1,166 @@
+"""What tells how probably a call that a model chose is right, and what each piece of it counts."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from deciders.protocols import Selection
+from deciders.reflex.fit import fits_of, needed
+from deciders.reflex.following import step_of
+from deciders.reflex.reading import parts_in
+from deciders.reflex.review import against_of, told_of
+from deciders.reflex.selection import select
+from deciders.reflex.serving import log_odds, sure
+from models.calling import WrittenCall
+from state.origins import OriginKind
+from state.packet import CognitionPacket
+from state.routing import ToolCall
+from tools.catalogue.catalogue import Catalogue
+from tools.learned import DIGITS, json_of
+
+FITTED = Path(__file__).with_name("evidence.json")
+LEAST = 1e-3
+"""Probability below which nothing gets worse."""
+MOST = 3
+"""Values beyond which nothing gets worse."""
+
+
+class Evidence(NamedTuple):
+    """What speaks for a call and against it; each is weighed by the number of the same name."""
+
+    always: float = 1.0
+    read: float = 0.0
+    """Log odds that it is right, as the reflexes read the request, of a call that they would make themselves."""
+    unlike: float = 0.0
+    """The same of a call that they would not make."""
+    share: float = 0.0
+    """Log odds that its tool serves, as they do."""
+    needed: float = 0.0
+    """Log odds that any tool serves, as they do."""
+    against: float = 0.0
+    """A rule speaks against it: it is not asked for, or not in the user's words."""
+    same: float = 0.0
+    """The reflexes would make this very call."""
+    other: float = 0.0
+    """They would call another tool."""
+    nothing: float = 0.0
+    """They would call none."""
+    acts: float = 0.0
+    """Log odds that the model calls, and does not answer in words."""
+    written: float = 0.0
+    """The model wrote it; what follows is 0 of a call that it did not."""
+    name: float = 0.0
+    """Log odds of the tool's name, among all names."""
+    arguments: float = 0.0
+    """Log probability of all arguments as the model wrote them."""
+    least: float = 0.0
+    """Log probability of the argument that the model was least sure of."""
+    yes: float = 0.0
+    """Log odds of a yes of the prime model."""
+    invented: float = 0.0
+    """Arguments that neither the user nor a result nor the tool's own schema holds; at most 3."""
+    left: float = 0.0
+    """Values of the request that no argument takes; at most 3."""
+
+
+def written_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
+    """Return what the probabilities of a selection's own tokens tell of a call."""
+    values = [max(LEAST, one) for one in call.probabilities.values()]
+    found = {
+        "written": 1.0,
+        "acts": None if acts is None else log_odds(acts),
+        "name": None if call.name_probability is None else log_odds(call.name_probability),
+        "arguments": max(math.log(LEAST), sum(map(math.log, values))) if values else None,
+        "least": math.log(min(values)) if values else None,
+    }
+    return {name: round(value, DIGITS) for name, value in found.items() if value is not None}
+
+
+def read_evidence(
+    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, chosen: Selection | None = None
+) -> dict[str, float]:
+    """Return what the reflexes make of a call. Blocking.
+
+    Args:
+        chosen: what they would choose themselves, where that is known.
+    """
+    told, _ = told_of(call, packet, catalogue)
+    own = chosen or select(packet, catalogue)
+    same = any(one.tool_name == call.tool_name and one.params == call.params for one in own.calls)
+    names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
+    invented = sum(one.kind is OriginKind.NOBODY for one in call.provenance.values())
+    read = round(log_odds(sure(told)), DIGITS)
+    return {
+        "read": read if same else 0.0,
+        "unlike": 0.0 if same else read,
+        "share": round(told.share, DIGITS),
+        "needed": round(log_odds(serves(packet, catalogue)), DIGITS),
+        "against": float(bool(against_of(call, packet))),
+        "same": float(same),
+        "other": float(bool(names) and call.tool_name not in names),
+        "nothing": float(own.action == "none"),
+        "invented": float(min(MOST, invented)),
+        "left": float(min(MOST, told.left + told.spare)),
+    }
+
+
+class Acting(NamedTuple):
+    """What tells whether a request takes a call."""
+
+    always: float = 1.0
+    acts: float = 0.0
+    needed: float = 0.0
+
+
+class Weights(NamedTuple):
+    """What each piece of evidence counts."""
+
+    checked: Evidence
+    """Where the prime model was asked."""
+    unchecked: Evidence
+    """Where it was not, or not yet."""
+    acting: Acting
+
+
+def right(evidence: Mapping[str, float], weights: Weights | None = None) -> float:
+    """Return the probability that a call is right, rounded."""
+    fitted = weights or load_weights()
+    known = Evidence(**{name: value for name, value in evidence.items() if name in Evidence._fields})
+    return _probability(known, fitted.checked if "yes" in evidence else fitted.unchecked)
+
+
+def takes_call(acts: float, serves: float, weights: Weights | None = None) -> float:
+    """Return the probability that a request takes a call, rounded.
+
+    Args:
+        acts: Probability that the model calls.
+        serves: Probability that some tool serves, as the reflexes read the request.
+        weights: others than those that are shipped.
+    """
+    return _probability(Acting(acts=log_odds(acts), needed=log_odds(serves)), (weights or load_weights()).acting)
+
+
+def _probability(known: Sequence[float], weights: Sequence[float]) -> float:
+    product = sum(one * weight for one, weight in zip(known, weights, strict=True))
+    return round(1 / (1 + math.exp(-product)), DIGITS)
+
+
+@cache
+def load_weights() -> Weights:
+    """Return the weights that are shipped.
+
+    Raises:
+        WeightsError: their file is missing or broken.
+    """
+    return json_of(
+        FITTED,
+        lambda held: Weights(Evidence(**held["checked"]), Evidence(**held["unchecked"]), Acting(**held["acting"])),
+    )
+
+
+def serves(packet: CognitionPacket, catalogue: Catalogue) -> float:
+    """Return the probability that some tool serves a part of the step, as the reflexes read it. Blocking."""
+    now = packet.header.created_at.astimezone()
+    return max(needed(fits_of(part, catalogue, now)) for part in parts_in(step_of(packet)))

@@ -1,0 +1,196 @@
+"""Tool selection in a model's own language: it is offered tools, and calls them or answers in words."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+
+from deciders.language.evidence import serves, takes_call, written_evidence
+from deciders.language.turn import ASK, SHOW, offer_of, turn_messages
+from deciders.language.weighing import likelier
+from deciders.protocols import Selection, WantedCall
+from deciders.reflex.reading import parts_in
+from models.calling import CallAnswer, OfferedTool, WrittenCall
+from models.model import Model
+from models.pictures import Picture
+from state.base import ConfidenceSource, TokenUsage
+from state.context import RoutingContext
+from state.errors import DecisionError
+from state.origins import OriginKind
+from state.packet import CognitionPacket
+from state.routing import Correction
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.checking import CheckedCall, checked_call
+from tools.provenance.evidence import Evidence, evidence_of
+from tools.provenance.judging import origins_of
+from tools.provenance.values import leaves
+from tools.text.words import words_of
+
+ENOUGH = 0.5
+"""Probability that a request takes a call from which a model that would answer in words is held to one."""
+UNMEASURED = 0.5
+"""Stands where no probability could be had; it is not shown."""
+
+
+async def select_in_own_language(
+    model: Model,
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    context: RoutingContext,
+    pictures: Sequence[Picture] = (),
+) -> Selection:
+    """Ask the model, and correct it once.
+
+    Raises:
+        DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
+    """
+    offer, max_tokens = offer_of(packet, catalogue), context.selection_max_tokens
+    messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures)
+    sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
+    asked = Asked(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens})
+    chosen = await asked.select(messages, offer.tools)
+    if chosen.action == "none" and chosen.acts is not None and offer.specs:
+        likely = await asyncio.to_thread(serves, packet, catalogue)
+        if takes_call(chosen.acts, likely) >= ENOUGH:
+            only = [one for one in offer.tools if offer.spec(one.name)]
+            chosen = await asked.select(messages, only, must=True)
+    return await asyncio.to_thread(likelier, chosen, packet, catalogue)
+
+
+class Asked:
+    """What a model is asked in one selection, and what came of it."""
+
+    def __init__(
+        self,
+        model: Model,
+        packet: CognitionPacket,
+        catalogue: Catalogue,
+        context: RoutingContext,
+        sampling: Mapping[str, Any],
+    ) -> None:
+        self.spent = TokenUsage()
+        self.acts: float | None = None
+        """Probability that it calls, as it was asked first."""
+        self.corrections: list[Correction] = []
+        self._model, self._packet, self._catalogue = model, packet, catalogue
+        self._most, self._sampling = context.max_parallel_calls, dict(sampling)
+
+    async def select(
+        self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must: bool = False
+    ) -> Selection:
+        """Ask, and once more where a call cannot be made as it was written.
+
+        Raises:
+            DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
+        """
+        evidence = await asyncio.to_thread(evidence_of, self._packet)
+        for _ in range(2):
+            answer = await self._model.call(messages, tools, most=self._most, sampling=self._sampling, must=must)
+            self.spent += answer.usage
+            self.acts = answer.acts if self.acts is None else self.acts
+            if not answer.calls or answer.calls[0].name in (ASK, SHOW):
+                return self._without_call(answer)
+            written = [one for one in answer.calls if one.name not in (ASK, SHOW)]
+            written = [*_needed(written, self._packet.content.user_words)]
+            checked = [self._checked(one) for one in written]
+            found = [
+                list(one.problems or (() if one.misses else unfilled(one, self._catalogue, evidence)))
+                for one in checked
+            ]
+            if not any(found):
+                return self._call(answer, written, checked)
+            self.corrections += [problem for problems in found for problem in problems]
+            messages = [*messages, *_corrected(written, found)]
+        told = " ".join(one.message for problems in found for one in problems)
+        raise DecisionError(
+            f"{self._model.label} was asked twice for a call, and made none that can run: {told}", self.spent
+        )
+
+    def _checked(self, call: WrittenCall) -> CheckedCall:
+        return checked_call(call.name, call.arguments, self._packet.context.palette_names, self._catalogue)
+
+    def _call(self, answer: CallAnswer, written: Sequence[WrittenCall], checked: Sequence[CheckedCall]) -> Selection:
+        calls = tuple(
+            WantedCall(
+                tool_name=call.tool_name,
+                params=call.params,
+                confidence=one.name_probability,
+                checked=call,
+                evidence=written_evidence(one, self.acts),
+            )
+            for one, call in zip(written, checked, strict=True)
+        )
+        measured = [one.name_probability for one in written if one.name_probability is not None]
+        known = len(measured) == len(written)
+        return Selection(
+            action="call",
+            calls=calls,
+            corrections=tuple(self.corrections),
+            confidence=min(measured) if known else UNMEASURED,
+            confidence_source=ConfidenceSource.MEASURED if known else ConfidenceSource.UNJUDGED,
+            acts=self.acts,
+            only_validated=tuple(one.tool_name for one in calls if one.tool_name in answer.widened),
+            decided_by="model",
+            usage=self.spent,
+        )
+
+    def _without_call(self, answer: CallAnswer) -> Selection:
+        """Return what the model wants instead of a call: an answer in words, to be told more tools, or to ask.
+
+        Raises:
+            DecisionError: it began a call, and did not end it.
+        """
+        if answer.cut_off and not answer.calls:
+            raise DecisionError(f"{self._model.label} began a call that is longer than it may be", self.spent)
+        own = answer.calls[0] if answer.calls else None
+        question = str(own.arguments.get("question", "")).strip() if own and own.name == ASK else ""
+        names = own.arguments.get("names", ()) if own and own.name == SHOW else ()
+        words = None if self.acts is None else 1 - self.acts
+        measured = own.name_probability if own else words
+        return Selection(
+            action="clarify" if question else "describe" if names else "none",
+            question=question,
+            tool_names=tuple(map(str, names)),
+            needs_tool=own is not None,
+            corrections=tuple(self.corrections),
+            confidence=UNMEASURED if measured is None else measured,
+            confidence_source=ConfidenceSource.UNJUDGED if measured is None else ConfidenceSource.MEASURED,
+            reasoning="" if own else "it answers in words",
+            acts=self.acts,
+            decided_by="model",
+            usage=self.spent,
+        )
+
+
+def _needed(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:
+    """Yield the calls that the request holds: as many as it has parts, and others that take more of its words."""
+    parts, said, taken = len(parts_in(request)), request.casefold(), set[str]()
+    for at, call in enumerate(calls):
+        texts = {str(leaf.value).casefold() for name, value in call.arguments.items() for leaf in leaves(value, name)}
+        new = {one for one in texts - taken if one and one in said}
+        if at < parts or new:
+            yield call
+        taken |= texts
+
+
+def _corrected(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correction]]) -> list[BaseMessage]:
+    """Return the calls as the model made them, and what is wrong with each."""
+    made = [
+        ToolCall(name=call.name, args=call.arguments, id=f"call_{at}", type="tool_call")
+        for at, call in enumerate(calls)
+    ]
+    told = [" ".join(one.message for one in found) or "It was not made yet." for found in problems]
+    answers = [ToolMessage(text, tool_call_id=f"call_{at}") for at, text in enumerate(told)]
+    return [AIMessage("", tool_calls=made), *answers]
+
+
+def unfilled(call: CheckedCall, catalogue: Catalogue, evidence: Evidence) -> Iterator[Correction]:
+    """Yield an objection to each text that repeats its parameter's name: models fill in what they do not know so."""
+    spec = catalogue[call.tool_name]
+    origins = origins_of(call.params, spec, evidence)
+    for name, value in call.params.items():
+        repeated = isinstance(value, str) and words_of(value) == words_of(name)
+        if repeated and origins[name].kind is OriginKind.NOBODY and "enum" not in spec.parameters.get(name, {}):
+            told = f"`{spec.name}` needs a value for `{name}`, not its name: take it from the request, or ask for it."
+            yield Correction(tool_name=spec.name, problem="placeholder", message=told)

@@ -1,0 +1,96 @@
+"""What a model's selection is worth beside the reflexes', and a review by all the evidence there is for a call."""
+
+import asyncio
+from collections.abc import Mapping
+
+from deciders.language.checking import YES, odds_of
+from deciders.language.evidence import read_evidence, right
+from deciders.outcome import traced
+from deciders.protocols import CallReview, Review, Selection
+from deciders.reflex.review import against_of
+from deciders.reflex.selection import select
+from deciders.reflex.serving import log_odds
+from models.model import Model
+from state.base import ConfidenceSource, TokenUsage
+from state.packet import CognitionPacket
+from tools.catalogue.catalogue import Catalogue
+from tools.learned import DIGITS
+from tools.provenance.evidence import evidence_of
+
+APPROVED = 0.5
+"""Probability from which on a call counts as approved; how sure that must be, the gate's threshold says."""
+_SOURCE = ConfidenceSource.CALIBRATED
+
+
+async def review_by_evidence(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Review:
+    """Say how probably each call of a pass is right: the model is asked about each, yes or no.
+
+    Raises:
+        DecisionError: the model cannot be asked.
+    """
+    own = await asyncio.to_thread(select, packet, catalogue)
+    reviews, spent = [], TokenUsage()
+    for call in packet.routing.calls:
+        spec = catalogue.get(call.tool_name)
+        if spec is None:
+            gone = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
+            reviews.append(gone)
+            continue
+        odds = await odds_of(model, packet.content.user_words, spec, call.params)
+        spent += odds.usage
+        read = await asyncio.to_thread(read_evidence, call, packet, catalogue, own)
+        evidence = call.evidence | read | {"yes": round(log_odds(odds.of[YES]), DIGITS)}
+        sure = right(evidence)
+        reviews.append(
+            CallReview(
+                call_id=call.call_id,
+                approved=sure >= APPROVED,
+                confidence=sure,
+                confidence_source=_SOURCE,
+                evidence=evidence,
+                reasoning=told(evidence, odds.of[YES], [why for _, why in against_of(call, packet)]),
+            )
+        )
+    return Review(reviews=tuple(reviews), confidence_source=_SOURCE, decided_by="model", usage=spent)
+
+
+def told(evidence: Mapping[str, float], yes: float, against: list[str]) -> str:
+    """Return the evidence in words."""
+    others = {
+        "same": "the same call without a model",
+        "other": "another tool without a model",
+        "nothing": "no tool without a model",
+        "invented": "an argument that nobody named",
+        "left": "your words name what it does not take",
+    }
+    said = [why for name, why in others.items() if evidence.get(name)]
+    return "; ".join([f"the model says {'yes' if yes >= APPROVED else 'no'} ({yes:.2f})", *said, *against])
+
+
+def likelier(chosen: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+    """Return what the model chose, or what the reflexes would, where that is likelier to be right. Blocking."""
+    own = select(packet, catalogue)
+    if own.action != "call" or chosen.action == "clarify":
+        return chosen
+    sure, others = (_probability(one, own, packet, catalogue, chosen.acts) for one in (chosen, own))
+    if others <= max(sure, APPROVED):
+        return chosen
+    return own.in_stead_of(chosen)
+
+
+def _probability(
+    selection: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue, acts: float | None
+) -> float:
+    """Return the probability that the calls of a selection are right: the least of them; of no call, 0."""
+    known = evidence_of(packet)
+    begun = {} if acts is None else {"acts": round(log_odds(acts), DIGITS)}
+    found = [
+        right(
+            begun
+            | one.evidence
+            | read_evidence(traced(one.tool_name, one.params, catalogue[one.tool_name], known), packet, catalogue, own)
+        )
+        for one in selection.calls
+        if one.tool_name in catalogue
+    ]
+    return min(found, default=0.0)
