@@ -1,0 +1,1 @@
+"""What real language models choose, alone and behind Packetgate."""

@@ -1,0 +1,141 @@
+"""What real language models choose, alone and behind Packetgate, on public sets of requests and tools.
+
+Each case is put to each model with plain tool calling, which is its own chat template or its server's `tools`, and
+through Packetgate's selection and review, where a call runs unasked if it passes the gate. Every answer is kept, so
+that a run that was ended goes on where it was, and more cases add to fewer.
+
+Models are named as in PACKETGATE_LITE. The sets are read from the data folder, which PACKETGATE_DATA names. When2Call
+names the tool that serves and not its arguments: there a call counts as right by its name.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks.real_models.figures import figures
+from benchmarks.real_models.playing import WAYS, Played, Way, played
+from benchmarks.results_kept import ROOT
+from benchmarks.selection.cases import Case, public_sets
+from deciders.choosing import language_deciders
+from models.model import Model
+from models.pool import ModelPool
+from state.errors import DecisionError, InputError, PacketgateError
+
+T = TypeVar("T")
+
+SEED = 1
+SETS = (
+    "bfcl simple_python",
+    "bfcl multiple",
+    "bfcl live_simple",
+    "bfcl live_multiple",
+    "bfcl irrelevance",
+    "bfcl live_irrelevance",
+    "sealtools, tools held out",
+    "when2call",
+)
+
+
+def main() -> None:
+    """Read the arguments, play what is not kept yet, print."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.real_models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="+", help="such as llamacpp:/path/model.gguf?n_threads=1")
+    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="SET", help="; ".join(SETS))
+    parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
+    parser.add_argument("--sample", type=int, default=60, help="so many cases of each set, drawn with a fixed seed")
+    parser.add_argument("--keep", type=Path, default=Path("real_models"), help="folder of the answers")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line a figure")
+    given = parser.parse_args()
+    try:
+        if given.data is None:
+            raise InputError("name the folder of the public sets with --data or PACKETGATE_DATA")
+        cases = {name: drawn(public_sets(given.data)[name](), given.sample) for name in given.sets}
+        for model in given.models:
+            asyncio.run(_measure(model, cases, given.ways, given.keep, as_json=given.json))
+    except (PacketgateError, OSError) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def drawn(cases: list[T], most: int) -> list[T]:
+    """Return the first of the cases in an order of chance, so that a larger sample holds a smaller one."""
+    random.Random(SEED).shuffle(cases)
+    return cases[:most]
+
+
+async def _measure(
+    name: str, sets: Mapping[str, Sequence[Case]], ways: Sequence[Way], folder: Path, *, as_json: bool
+) -> None:
+    model = await ModelPool(name).get("lite")
+    if model is None:
+        raise InputError(f"{name!r} is no language model")
+    kept = Kept(folder / f"{model.name.removesuffix('.gguf')}-{_commit()}.jsonl")
+    for title, cases in sets.items():
+        for way in ways:
+            rows = [await _answer(title, case, way, model, kept) for case in cases]
+            by_id = {case.id: case for case in cases}
+            for reviewed in (True, False) if way == "packetgate" else (False,):
+                label = "packetgate, without review" if way == "packetgate" and not reviewed else way
+                _show(model.name, title, label, figures(by_id, rows, reviewed=reviewed), as_json=as_json)
+
+
+async def _answer(title: str, case: Case, way: Way, model: Model, kept: "Kept") -> Played:
+    async def source() -> Model:
+        return model
+
+    known = kept.rows.get((title, case.id, way))
+    if known is None:
+        try:
+            known = await played(title, case, way, model, language_deciders(source, source))
+        except DecisionError as error:
+            print(f"{title} {case.id}, {way}: {error}", file=sys.stderr)
+            known = Played(set=title, id=case.id, way=way)
+        kept.add(known)
+    return known
+
+
+class Kept:
+    """The answers of one model at one commit."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        self.rows = {(row.set, row.id, row.way): row for row in map(Played.model_validate_json, lines)}
+
+    def add(self, row: Played) -> None:
+        """Keep one more."""
+        self.rows[row.set, row.id, row.way] = row
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(row.model_dump_json() + "\n")
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _show(model: str, title: str, way: str, found: Mapping[str, float | int | None], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"model": model, "set": title, "way": way, **found}), flush=True)
+        return
+    shown = ", ".join(
+        f"{name.replace('_', ' ')} {value:.2f}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
+        for name, value in found.items()
+        if value is not None
+    )
+    print(f"{model}, {title}, {way}: {shown}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

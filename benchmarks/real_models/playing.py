@@ -1,0 +1,121 @@
+"""One case put to one model in two ways: with plain tool calling, and through Packetgate's selection and review."""
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any, Literal
+
+from langchain_core.messages import HumanMessage
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from benchmarks.selection.cases import Case
+from benchmarks.selection.figures import Call
+from deciders.language.turn import arguments_of
+from deciders.outcome import routing_after
+from deciders.protocols import Deciders
+from models.calling import OfferedTool
+from models.model import Model
+from models.requests import usage_of
+from state.base import TokenUsage
+from state.context import RoutingContext
+from state.packet import CognitionPacket
+from state.routing import ToolCall, ToolRouting
+from state.sections import Content, Context, PaletteEntry
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.checking import checked_call
+
+Way = Literal["plain", "packetgate"]
+WAYS: tuple[Way, ...] = ("plain", "packetgate")
+TEMPERATURE = 0.15
+LONGEST = 200
+"""Tokens that a plain call may take."""
+
+
+class Played(BaseModel):
+    """What came of a case."""
+
+    model_config = ConfigDict(frozen=True)
+
+    set: str
+    id: str
+    way: Way
+    action: Literal["call", "none", "clarify", "describe"] = "none"
+    calls: tuple[Call, ...] = ()
+    passed: tuple[bool, ...] = ()
+    """Of each call, whether it runs unasked."""
+    confidences: tuple[float, ...] = ()
+    evidence: tuple[dict[str, float], ...] = ()
+    unknown: int = 0
+    """Calls of tools that do not exist."""
+    refused: int = 0
+    """Calls whose arguments their tool's schema refuses."""
+    evaluated: int = 0
+    """Tokens of prompts that were not known from an earlier prompt."""
+    written: int = 0
+    seconds: float = 0.0
+
+
+async def played(name: str, case: Case, way: Way, model: Model, deciders: Deciders) -> Played:
+    """Put a case to a model.
+
+    Raises:
+        DecisionError: the model cannot be asked.
+    """
+    catalogue = Catalogue(tool.spec for tool in case.tools)
+    begun = perf_counter()
+    found = await (_plain(case, catalogue, model) if way == "plain" else _routed(case, catalogue, deciders))
+    return Played(set=name, id=case.id, way=way, seconds=round(perf_counter() - begun, 3), **found)
+
+
+async def _plain(case: Case, catalogue: Catalogue, model: Model) -> dict[str, Any]:
+    """Return what a model calls that is shown the tools by its own chat template, or its server, and nothing else."""
+    tools = [OfferedTool(spec.name, spec.full, arguments_of(spec)).as_openai for spec in catalogue.values()]
+    options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
+    answer = await model.chat.bind_tools(tools).ainvoke([HumanMessage(case.query)], **options)
+    calls = [Call(name=one["name"], arguments=one["args"]) for one in answer.tool_calls]
+    return {
+        "action": "call" if calls else "none",
+        "calls": tuple(calls),
+        "passed": (True,) * len(calls),
+        **_faults(calls, catalogue),
+        **_spent(usage_of(answer)),
+    }
+
+
+async def _routed(case: Case, catalogue: Catalogue, deciders: Deciders) -> dict[str, Any]:
+    """Return what Packetgate chooses, and which of it passes its gate."""
+    palette = tuple(
+        PaletteEntry(tool_name=name, shown="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
+    )
+    packet = CognitionPacket(
+        content=Content(original_prompt=case.query), context=Context(palette=palette), tool_routing=ToolRouting()
+    )
+    context = RoutingContext()
+    selection = await deciders.selector(packet, catalogue, context)
+    routing = routing_after(selection, packet, catalogue, context)
+    calls: Sequence[ToolCall] = routing.calls
+    spent, reviews = selection.usage, []
+    if calls:
+        review = await deciders.reviewer(packet.model_copy(update={"tool_routing": routing}), catalogue, context)
+        spent += review.usage
+        reviews = [review.of(call.call_id) for call in calls]
+    made = [Call(name=call.tool_name, arguments=call.params) for call in calls]
+    return {
+        "action": "call" if calls else "none" if selection.action == "call" else selection.action,
+        "calls": tuple(made),
+        "passed": tuple(one.approved and one.confidence >= context.confidence_threshold for one in reviews),
+        "confidences": tuple(one.confidence for one in reviews),
+        "evidence": tuple({**call.evidence, **one.evidence} for call, one in zip(calls, reviews, strict=True)),
+        **_faults(made, catalogue),
+        **_spent(spent),
+    }
+
+
+def _faults(calls: Sequence[Call], catalogue: Catalogue) -> Mapping[str, JsonValue]:
+    known = [call for call in calls if call.name in catalogue]
+    checked = [checked_call(call.name, call.arguments, frozenset(catalogue), catalogue) for call in known]
+    refused = sum(bool(one.problems) or bool(one.repairs) for one in checked)
+    return {"unknown": len(calls) - len(known), "refused": refused}
+
+
+def _spent(usage: TokenUsage) -> Mapping[str, int]:
+    return {"evaluated": usage.input_tokens - usage.cached_tokens, "written": usage.output_tokens}

@@ -1,0 +1,286 @@
+"""Fits what each piece of evidence for a call counts, on calls of real models for the requests of public sets.
+
+`collect` puts each case to a model, and keeps the call that it writes, or that it writes when it is held to one, and
+the call that would be made without a model, each with its evidence. `fit` weighs them, with each set and each model
+left out in turn, and writes the weights that ship. Cases without right arguments (When2Call) tell when not to call.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+from scipy.optimize import minimize
+
+from benchmarks.real_models.__main__ import SETS, drawn
+from benchmarks.selection.cases import Case, public_sets
+from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same
+from benchmarks.train.own import Request, catalogues
+from deciders.language.checking import YES, odds_of
+from deciders.language.evidence import FITTED, Acting, Evidence, read_evidence, serves
+from deciders.language.own_language import Asked
+from deciders.language.turn import offer_of, turn_messages
+from deciders.outcome import traced
+from deciders.reflex.selection import select
+from deciders.reflex.serving import log_odds
+from models.model import Model
+from models.pool import ModelPool
+from state.context import RoutingContext
+from state.errors import DecisionError, InputError
+from state.packet import CognitionPacket
+from state.routing import ToolRouting
+from state.sections import Content, Context, PaletteEntry
+from tools.catalogue.catalogue import Catalogue
+from tools.provenance.evidence import evidence_of
+from tools.spec.tool_spec import ToolSpec
+from tools.usage.reliability import calibration_error, reliability
+
+OWN = ("builtin_mixed", "builtin_typed", "builtin_long")
+"""Our own requests to the built-in tools, those held out."""
+DRAWN = 1.0
+"""How hard the weights are drawn to their prior, in calls."""
+PRIOR = Evidence(read=1.0, unlike=0.3, share=0.1, acts=0.2, name=0.1, arguments=0.5, yes=0.5, invented=-0.3, left=-0.2)
+"""What one would guess. A call that the reflexes would make themselves is as probably right as they say."""
+AGAINST = frozenset({"against", "other", "nothing", "invented", "left"})
+"""What never speaks for a call, however few of the calls show it; the rest never speaks against one."""
+FREE = frozenset({"always", "same", "written"})
+"""What says of which kind a call is, and may count for or against it."""
+GATE = 0.7
+
+Matrix = NDArray[np.float64]
+Bounds = tuple[float | None, float | None]
+
+
+class Question(NamedTuple):
+    """A request, the tools that there are, and which calls are right."""
+
+    set: str
+    id: str
+    words: str
+    tools: Mapping[str, ToolSpec]
+    wanted: bool
+    """Whether a call is right at all."""
+    right: Callable[[Call], bool]
+
+
+class Candidate(BaseModel):
+    """A call that may be made for a case."""
+
+    model_config = ConfigDict(frozen=True)
+
+    call: Call
+    evidence: dict[str, float]
+    right: bool
+    by_model: bool
+    """Whether the model wrote it, unless it was held to."""
+
+
+class Row(BaseModel):
+    """What one model makes of one case."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    set: str
+    id: str
+    wanted: bool
+    acts: float | None
+    serves: float
+    candidates: tuple[Candidate, ...]
+
+
+def main() -> None:
+    """Read the arguments; collect, or fit."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.train.evidence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stage", choices=("collect", "fit"))
+    parser.add_argument("rows", type=Path, help="a file of JSON Lines, which `collect` adds to")
+    parser.add_argument("--model", help="to collect from, such as llamacpp:/path/model.gguf?n_threads=1")
+    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
+    parser.add_argument("--sets", nargs="+", default=(*SETS, *OWN), choices=(*SETS, *OWN), metavar="SET")
+    parser.add_argument("--sample", type=int, default=40, help="requests of each set")
+    given = parser.parse_args()
+    if given.stage == "fit":
+        fit(given.rows)
+    elif given.model and given.data:
+        known = {(row.model, row.set, row.id) for row in _rows(given.rows)} if given.rows.exists() else set()
+        asked = [one for name in given.sets for one in _questions(name, given.data, given.sample)]
+        with given.rows.open("a", encoding="utf-8") as file:
+            asyncio.run(_collect(given.model, asked, known, file))
+    else:
+        parser.error("collect needs --model, and --data or PACKETGATE_DATA")
+
+
+def _questions(name: str, data: Path, most: int) -> Iterator[Question]:
+    if name in OWN:
+        (own,) = (one for one in catalogues(held_out=True) if one.name == name)
+        for number, request in drawn([*enumerate(own.requests)], most):
+            right = partial(_is_asked_for, request)
+            yield Question(name, str(number), request.text, own.tools, bool(request.tool), right)
+        return
+    for case in drawn(public_sets(data)[name](), most):
+        tools = {tool.spec.name: tool.spec for tool in case.tools}
+        yield Question(name, case.id, case.query, tools, bool(case.expected) and not case.asks, partial(_will_do, case))
+
+
+def _is_asked_for(request: Request, call: Call) -> bool:
+    return call.name == request.tool and same(call.arguments, {k: [v] for k, v in request.arguments.items()})
+
+
+def _will_do(case: Case, call: Call) -> bool:
+    return is_right(case, Outcome(id=case.id, action="call", calls=(call,), relevance=0))
+
+
+async def _collect(name: str, asked: Sequence[Question], known: Collection[tuple[str, str, str]], file: TextIO) -> None:
+    model = await ModelPool(name).get("lite")
+    if model is None:
+        raise InputError(f"{name!r} is no language model")
+    for question in asked:
+        if (model.name, question.set, question.id) in known:
+            continue
+        try:
+            row = await _row(question, model)
+        except DecisionError as error:
+            print(f"{question.set} {question.id}: {error}", file=sys.stderr)
+            continue
+        print(row.model_dump_json(), file=file, flush=True)
+
+
+async def _row(question: Question, model: Model) -> Row:
+    catalogue = Catalogue(question.tools.values())
+    palette = tuple(
+        PaletteEntry(tool_name=name, shown="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
+    )
+    packet = CognitionPacket(
+        content=Content(original_prompt=question.words), context=Context(palette=palette), tool_routing=ToolRouting()
+    )
+    context, offer = RoutingContext(), offer_of(packet, catalogue)
+    sampling = {"temperature": context.selection_temperature, "top_p": context.selection_top_p, "max_tokens": 300}
+    asked = Asked(model, packet, catalogue, context, sampling)
+    messages = await turn_messages(model, packet, catalogue, context, offer, 300)
+    chosen = await asked.select(messages, offer.tools)
+    by_model = bool(chosen.calls)
+    acts = chosen.acts
+    if not chosen.calls:
+        chosen = await asked.select(messages, [one for one in offer.tools if offer.spec(one.name)], must=True)
+    own = select(packet, catalogue)
+    known = evidence_of(packet)
+    found: dict[str, Candidate] = {}
+    for who, one in [*((by_model, one) for one in chosen.calls), *((False, one) for one in own.calls)]:
+        call = Call(name=one.tool_name, arguments=one.params)
+        if call.model_dump_json() in found:
+            continue
+        odds = await odds_of(model, question.words, catalogue[one.tool_name], one.params)
+        evidence = {
+            **({} if acts is None else {"acts": log_odds(acts)}),
+            **one.evidence,
+            **read_evidence(traced(one.tool_name, one.params, catalogue[one.tool_name], known), packet, catalogue, own),
+            "yes": log_odds(odds.of[YES]),
+        }
+        found[call.model_dump_json()] = Candidate(
+            call=call, evidence=evidence, right=question.right(call), by_model=who
+        )
+    return Row(
+        model=model.name,
+        set=question.set,
+        id=question.id,
+        wanted=question.wanted,
+        acts=acts,
+        serves=serves(packet, catalogue),
+        candidates=tuple(found.values()),
+    )
+
+
+def fit(path: Path) -> None:
+    """Fit all weights, print what they are worth on what was left out, and write them."""
+    rows = [*_rows(path)]
+    held: dict[str, dict[str, float]] = {}
+    for name, left_out in (("checked", ()), ("unchecked", ("yes",))):
+        fields = [one for one in Evidence._fields if one not in left_out]
+        judged = [(row, one) for row in rows if _is_judged(row) for one in row.candidates]
+        inputs = np.array([[getattr(Evidence(**one.evidence), field) for field in fields] for _, one in judged])
+        right = np.array([float(one.right) for _, one in judged])
+        prior = np.array([0.0 if field == "always" else getattr(PRIOR, field) for field in fields])
+        bounds = [_bounds(field) for field in fields]
+        by: dict[str, Callable[[Row], str]] = {"set": lambda row: row.set, "model": lambda row: row.model}
+        for what, group in by.items():
+            groups = np.array([group(row) for row, _ in judged])
+            sure = _left_out(inputs, right, prior, groups, bounds)
+            chosen = np.array([one.by_model for _, one in judged])
+            _print(f"{name}, each {what} left out, the model's own calls", sure[chosen], right[chosen])
+        weights = _fitted(inputs, right, prior, bounds)
+        held[name] = {field: round(float(one), 4) for field, one in zip(fields, weights, strict=True)}
+    told = [row for row in rows if row.acts is not None]
+    inputs = np.array([[1.0, log_odds(row.acts or 0.0), log_odds(row.serves)] for row in told])
+    wanted = np.array([float(row.wanted) for row in told])
+    prior = np.array([0.0, 0.5, 0.5])
+    bounds = [_bounds(field) for field in Acting._fields]
+    groups = np.array([row.set for row in told])
+    _print("acting, each set left out", _left_out(inputs, wanted, prior, groups, bounds), wanted)
+    weights = _fitted(inputs, wanted, prior, bounds)
+    held["acting"] = {field: round(float(one), 4) for field, one in zip(Acting._fields, weights, strict=True)}
+    FITTED.write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
+
+
+def _is_judged(row: Row) -> bool:
+    return row.set != "when2call" or not row.wanted
+
+
+def _bounds(field: str) -> Bounds:
+    if field in FREE:
+        return None, None
+    return (None, 0.0) if field in AGAINST else (0.0, None)
+
+
+def _left_out(
+    inputs: Matrix, right: Matrix, prior: Matrix, groups: NDArray[np.str_], bounds: Sequence[Bounds]
+) -> Matrix:
+    """Return the probabilities of each, fitted on the other groups; on all where there is only one."""
+    sure = np.zeros(len(right))
+    for group in sorted(set(groups.tolist())):
+        at = groups == group
+        kept = ~at if not at.all() else at
+        sure[at] = 1 / (1 + np.exp(-inputs[at] @ _fitted(inputs[kept], right[kept], prior, bounds)))
+    return sure
+
+
+def _fitted(inputs: Matrix, right: Matrix, prior: Matrix, bounds: Sequence[Bounds]) -> Matrix:
+    signs = 2 * right - 1
+    scale = np.maximum(inputs.std(0), 0.1)
+    scale[0] = 1.0
+
+    def loss(weights: Matrix) -> float:
+        drawn_to = float((((weights - prior) * scale)[1:] ** 2).sum())
+        return float(np.logaddexp(0, -(inputs @ weights) * signs).sum()) + DRAWN * drawn_to
+
+    found: Matrix = minimize(loss, prior, method="L-BFGS-B", bounds=bounds).x
+    return found
+
+
+def _print(title: str, sure: Matrix, right: Matrix) -> None:
+    passed = sure >= GATE
+    pairs = [(float(one), bool(ok)) for one, ok in zip(sure, right, strict=True)]
+    area = auroc([one for one, ok in pairs if ok], [one for one, ok in pairs if not ok])
+    print(
+        f"{title}: {len(pairs)}, {right.mean():.2f} right, AUROC {area or 0:.3f}, "
+        f"{int(passed.sum())} pass the gate, {right[passed].mean() if passed.any() else 0:.3f} of them right, "
+        f"{right[passed].sum() / max(1.0, right.sum()):.2f} of the right, "
+        f"ECE {calibration_error(reliability(pairs)):.3f}"
+    )
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    yield from map(Row.model_validate_json, path.read_text(encoding="utf-8").splitlines())
+
+
+if __name__ == "__main__":
+    main()
