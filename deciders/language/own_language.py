@@ -92,7 +92,7 @@ class Asked:
             if not answer.calls or answer.calls[0].name in (ASK, SHOW):
                 return self._without_call(answer)
             written = [one for one in answer.calls if one.name not in (ASK, SHOW)]
-            written = [*_needed(written, self._packet.content.user_words)]
+            written = [*held_by(written, self._packet.content.user_words)]
             checked = [self._checked(one) for one in written]
             found = [
                 list(one.problems or (() if one.misses else unfilled(one, self._catalogue, evidence)))
@@ -163,7 +163,7 @@ class Asked:
         )
 
 
-def _needed(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:
+def held_by(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:
     """Yield the calls that the request holds: as many as it has parts, and others that take more of its words."""
     parts, said, taken = len(parts_in(request)), request.casefold(), set[str]()
     for at, call in enumerate(calls):

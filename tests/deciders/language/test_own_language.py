@@ -1,0 +1,108 @@
+"""Selection by a model that is offered tools: what it writes in its own syntax, and what comes of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.gguf_model import write_tiny_gguf
+from support.packets import CONTEXT, FILES, packet
+
+from deciders.choosing import language_deciders
+from deciders.language.own_language import held_by, select_in_own_language
+from deciders.protocols import Selection
+from models.calling import CallAnswer, WrittenCall
+from models.llama.call_syntax import OWN
+from models.llama.model import LlamaCppModel
+from state.base import ConfidenceSource, TokenUsage
+from state.context import RoutingContext
+from state.errors import DecisionError
+
+GREEDY = CONTEXT.model_copy(update={"selection_temperature": 0.0, "selection_max_tokens": 300})
+READ = ("files.read_file", {"path": "a.txt"})
+
+Writing = Callable[[str], LlamaCppModel]
+
+
+@pytest.fixture
+def writing(llama_cpp_installed: None, tmp_path: Path) -> Writing:
+    """Return a model that writes a text, whatever it is asked."""
+    return lambda text: LlamaCppModel.load(str(write_tiny_gguf(tmp_path / "writing.gguf", text)), {"n_threads": 1})
+
+
+async def select(
+    model: LlamaCppModel, request: str = "Read a.txt", context: RoutingContext = GREEDY, **palette: str
+) -> Selection:
+    return await select_in_own_language(model, packet(request, **palette), FILES, context)
+
+
+async def test_a_call(writing: Writing):
+    chosen = await select(writing(OWN.write([READ])))
+    (call,) = chosen.calls
+    assert (call.tool_name, call.params) == READ
+    assert chosen.decided_by == "model"
+    assert chosen.confidence_source is ConfidenceSource.MEASURED
+    assert chosen.acts is not None
+    assert chosen.acts > 0.9
+    assert call.evidence.keys() == {"written", "acts", "name", "arguments", "least"}
+
+
+async def test_words_are_no_call_and_need_no_tool(writing: Writing):
+    chosen = await select(writing("Hello to you, too."), "Hello")
+    assert (chosen.action, chosen.calls, chosen.needs_tool) == ("none", (), False)
+    assert chosen.acts is not None
+    assert chosen.acts < 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "action"),
+    [
+        ("ask_user", {"question": " Which file? "}, "clarify"),
+        ("ask_user", {"question": " "}, "none"),
+        ("show_tools", {"names": ["files.write_file"]}, "describe"),
+    ],
+)
+async def test_tools_of_ours(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, Any], action: str
+):
+    async def call(*_: Any, **__: Any) -> CallAnswer:
+        return CallAnswer((WrittenCall(name, arguments, 0.75),), "", TokenUsage(), acts=0.9)
+
+    model = writing("Hello")
+    monkeypatch.setattr(model, "call", call)
+    chosen = await select(model, "Do it")
+    assert (chosen.action, chosen.needs_tool) == (action, True)
+    assert chosen.question == ("Which file?" if action == "clarify" else "")
+    assert chosen.tool_names == (("files.write_file",) if action == "describe" else ())
+
+
+@pytest.mark.parametrize(
+    ("request_", "paths", "held"),
+    [
+        ("Read a.txt", ["a.txt", "a.txt"], ["a.txt"]),
+        ("Read a.txt", ["a.txt", "made-up.txt"], ["a.txt"]),
+        ("Read a.txt, b.txt", ["a.txt", "b.txt", "a.txt"], ["a.txt", "b.txt"]),
+        ("Read a.txt and list docs", ["a.txt", "./docs"], ["a.txt", "./docs"]),
+    ],
+)
+def test_calls_that_a_request_does_not_hold_are_left_out(request_: str, paths: list[str], held: list[str]):
+    calls = [WrittenCall("files.read_file", {"path": path}) for path in paths]
+    assert [one.arguments["path"] for one in held_by(calls, request_)] == held
+
+
+async def test_a_parameters_name_is_no_value_for_it(writing: Writing):
+    model = writing(OWN.write([("files.search_files", {"query": "query"})]))
+    with pytest.raises(DecisionError, match="needs a value for `query`, not its name"):
+        await select(model, "Search my files")
+
+
+async def test_a_call_that_does_not_end_leaves_it_to_the_reflexes(writing: Writing):
+    model = writing(OWN.write([READ]))
+
+    async def source() -> LlamaCppModel:
+        return model
+
+    short = GREEDY.model_copy(update={"selection_max_tokens": 20})
+    chosen = await language_deciders(source, source).selector(packet("Read a.txt"), FILES, short)
+    assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
+    assert "longer than it may be" in chosen.fallback_reason
