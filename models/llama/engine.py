@@ -20,7 +20,7 @@ from models.forms import AnswerForm
 from models.llama.context import LlamaContext
 from models.llama.grammar import CallForm, Grammar, Grammars
 from models.llama.prompt import Chat, PromptWriter, Tools
-from models.llama.sampling import Logits, Mask, Sampler, TokenTexts, logits_of
+from models.llama.sampling import Logits, Mask, Sampler, TokenTexts, dampen, logits_of, loops
 from models.llama.weights import LlamaWeights
 from models.model import LocalModelInfo
 from state.errors import DecisionError
@@ -58,6 +58,8 @@ class Request:
 
 LIKELY, NEGLIGIBLE = 64, 0.05
 """First tokens that are looked at; and what share of those that tell nothing yet makes no difference."""
+MOST_SEEN = 160
+"""Tokens back that are looked at for a loop."""
 PEEKED = 8
 """Tokens after which it is known whether an answer is calls."""
 CALLS_BEGIN = 0.5
@@ -154,12 +156,16 @@ class LlamaEngine:
             reason, limit = ("words", 0) if acts < CALLS_BEGIN and not request.must_call else (reason, limit)
         if request.words_only and not prompt.thought:
             logits_of(self._context, self.weights)[self._no_words] = -np.inf
+        said: list[int] = []
         while written.tokens < limit:
             if request.cancelled.is_set():
                 reason = "cancelled"
                 break
+            if grammar is None and request.sampling["temperature"] > 0:
+                dampen(logits_of(self._context, self.weights), said)
             tokens, ended = self._next(sampler, grammar, written, limit)
-            if ended:
+            said += tokens
+            if ended or (grammar is None and loops(said[-MOST_SEEN:])):
                 reason = "stop"
                 break
             if written.tokens < limit:

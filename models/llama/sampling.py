@@ -25,6 +25,10 @@ Logits = npt.NDArray[np.float32]
 
 TOP_K, MIN_P = 40, 0.05
 """llama.cpp's own, which no request changes."""
+REPEATED, AGAIN = 64, 1.1
+"""Of an answer in words, how many tokens back count as said, and what they count less for: small models loop."""
+PERIODS, LOOPED = 4, 48
+"""How often, and over how many tokens, the same must come again for an answer to be a loop."""
 
 
 class Sampler:
@@ -50,6 +54,24 @@ class Sampler:
         """Return the next token, by the logits in the context."""
         token: int = llama_cpp.llama_sampler_sample(self._chain, context.handle, -1)
         return token
+
+
+def dampen(logits: Logits, tokens: Sequence[int]) -> None:
+    """Make tokens less likely, in place, that an answer in words has just said."""
+    said = list({*tokens[-REPEATED:]})
+    logits[said] = np.where(logits[said] > 0, logits[said] / AGAIN, logits[said] * AGAIN)
+
+
+def loops(tokens: Sequence[int]) -> bool:
+    """Whether an answer ends in the same few tokens, again and again."""
+    for period in range(1, len(tokens) // PERIODS + 1):
+        length = max(LOOPED, PERIODS * period)
+        if length > len(tokens):
+            return False
+        end = tokens[-length:]
+        if end[period:] == end[:-period]:
+            return True
+    return False
 
 
 def logits_of(context: LlamaContext, weights: LlamaWeights) -> Logits:

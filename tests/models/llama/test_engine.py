@@ -67,7 +67,7 @@ class End:
 ENDS = {
     "limit": End({"max_tokens": 7}, "length", 7),
     "nothing wanted": End({"max_tokens": 0}, "length", 0),
-    "context": End({"max_tokens": 5000}, "length", CELLS - 9),
+    "context": End({"max_tokens": 5000, "temperature": 9.0}, "length", CELLS - 9),
     "form": End({"form": const({"a": 5}), "max_tokens": 50}, "stop", 7),
     "form, just": End({"form": const({"a": 5}), "max_tokens": 7}, "stop", 7),
     "form, cut off": End({"form": const({"a": 5}), "max_tokens": 6}, "length", 6),

@@ -11,7 +11,7 @@ from models.choices import continues
 from models.forms import AnswerForm, obj, text
 from models.llama.context import LlamaContext
 from models.llama.grammar import Grammars
-from models.llama.sampling import TOP_K, Mask, Sampler, TokenTexts, logits_of
+from models.llama.sampling import TOP_K, Mask, Sampler, TokenTexts, logits_of, loops
 from models.llama.weights import LlamaWeights
 
 PROMPT = [1, *range(70, 90)]
@@ -116,3 +116,20 @@ def test_weights_against_every_token_of_the_vocabulary(worded: LlamaWeights, tex
 
 def test_nothing_is_weighed_where_all_is_ruled_out(worded: LlamaWeights):
     assert TokenTexts(worded).weigh([b"true"], np.full(worded.size, -np.inf, np.float32)) == {}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "looped"),
+    [
+        ([1, 2, 3] * 16, True),
+        ([7] * 48, True),
+        ([9, 8, *[1, 2, 3, 4, 5] * 10], True),
+        ([*range(20)] * 3, False),
+        ([*range(20)] * 4, True),
+        ([1, 2, 3] * 10, False),
+        ([*[1, 2] * 40, 3], False),
+        ([], False),
+    ],
+)
+def test_a_loop_is_seen(tokens: list[int], looped: bool):
+    assert loops(tokens) is looped
