@@ -28,8 +28,9 @@ def engine(tiny_gguf: Path) -> LlamaEngine:
     return LlamaEngine(str(tiny_gguf), {"n_ctx": CELLS, "n_batch": 16})
 
 
-def request(content: str = "Hello", max_tokens: int = 12, **options: Any) -> Request:
-    return Request([{"role": "user", "content": content}], {"max_tokens": max_tokens, "temperature": 0}, **options)
+def request(content: str = "Hello", max_tokens: int = 12, temperature: float = 0, **options: Any) -> Request:
+    sampling = {"max_tokens": max_tokens, "temperature": temperature, "seed": 1}
+    return Request([{"role": "user", "content": content}], sampling, **options)
 
 
 def ask(engine: LlamaEngine, content: str = "Hello", max_tokens: int = 12, **options: Any) -> Answer:
