@@ -163,7 +163,7 @@ async def _row(question: Question, model: Model) -> Row:
     packet = CognitionPacket(
         content=Content(original_prompt=question.words), context=Context(palette=palette), tool_routing=ToolRouting()
     )
-    context, offer = RoutingContext(), offer_of(packet, catalogue)
+    context, offer = RoutingContext(), offer_of(model, packet, catalogue)
     sampling = {"temperature": context.selection_temperature, "top_p": context.selection_top_p, "max_tokens": 300}
     asked = Asked(model, packet, catalogue, context, sampling)
     messages = await turn_messages(model, packet, catalogue, context, offer, 300)

@@ -1,5 +1,7 @@
 """The answer, by a language model."""
 
+import asyncio
+
 from deciders.language.pictures import attached_pictures, earlier_pictures, returned_pictures
 from deciders.language.prompting import conversation, harmless, results
 from deciders.language.turn import PERSONA_CHARS, offer_of, persona_of, turn_messages
@@ -38,7 +40,7 @@ async def respond_by_model(
     most, outcome = context.answer_max_tokens, _outcome(packet)
     tools: tuple[OfferedTool, ...] = ()
     if model.calls_tools and not (packet.tool_routing and packet.tool_routing.all_calls):
-        offer = offer_of(packet, catalogue)
+        offer = await asyncio.to_thread(offer_of, model, packet, catalogue)
         tools = offer.tools if packet.context.palette else ()
         messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=outcome)
     else:  # a small model that has tools in view, and a call of its own, goes on writing calls

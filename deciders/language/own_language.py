@@ -45,7 +45,7 @@ async def select_in_own_language(
     Raises:
         DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
     """
-    offer, max_tokens = offer_of(packet, catalogue), context.selection_max_tokens
+    offer, max_tokens = await asyncio.to_thread(offer_of, model, packet, catalogue), context.selection_max_tokens
     messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures)
     sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
     asked = Asked(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens})

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolCall, ToolMessage
 
 from deciders.language.prompting import attached, harmless, history_of, result_of
+from deciders.reflex.fit import fits_of
+from deciders.reflex.following import step_of
+from deciders.reflex.reading import parts_in
 from models.calling import OfferedTool
 from models.forms import ANY_TEXT, obj
 from models.model import Model
@@ -18,6 +21,7 @@ from prompts.rendering import render
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from tools.catalogue.catalogue import Catalogue
+from tools.spec.descriptions import brief_of
 from tools.spec.tool_spec import ToolSpec
 
 ASK, SHOW = "ask_user", "show_tools"
@@ -26,6 +30,12 @@ ASKING = OfferedTool(
     ASK, "Asks the user for what a call needs and the request does not say.", obj(question={**ANY_TEXT, "minLength": 1})
 )
 MOST_SHOWN = 5
+FEW = 5
+"""Tools that a model in this process is offered in full."""
+NAMED, WORDS = 24, 8
+"""Tools that are named besides, and words that are told of each."""
+_HELD = frozenset({"described", "kept", "preview"})
+"""Why a tool is on the palette that was asked for, or is to be read on in."""
 PERSONA_CHARS = 4_000
 """Of a longer persona, what is kept where the model's context is too small for all of it."""
 
@@ -42,19 +52,32 @@ class Offer:
         return next((one for one in self.specs if one.name == name), None)
 
 
-def offer_of(packet: CognitionPacket, catalogue: Catalogue) -> Offer:
-    """Return what this turn's palette offers."""
-    entries = [one for one in packet.context.palette if one.tool_name in catalogue]
-    order = sorted(entries, key=lambda one: (one.reason != "permanent", one.tool_name))
-    specs = tuple(catalogue[one.tool_name] for one in order if one.shown == "full")
-    rest = [one.tool_name for one in order if one.shown != "full"]
+def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Offer:
+    """Return what this turn's palette offers. Blocking.
+
+    A model in this process is offered few in full: it takes seconds to read more, and small ones choose what stands
+    first. They are those that a call must be able to name, and then those that fit best as the request is read without
+    a model.
+    """
+    entries = {one.tool_name: one for one in packet.context.palette if one.tool_name in catalogue}
+    names, full = sorted(entries), [name for name, one in entries.items() if one.shown == "full"]
+    if model.local_info and len(full) > FEW:
+        now = packet.header.created_at.astimezone()
+        fitting = [fit.spec.name for part in parts_in(step_of(packet)) for fit in fits_of(part, catalogue, now)]
+        held = [name for name in full if entries[name].reason in _HELD]
+        by_rank = sorted(full, key=lambda name: (-entries[name].score, name))
+        names = list(dict.fromkeys([*held, *(name for name in fitting if name in full), *by_rank, *names]))
+        full = names[: max(FEW, len(held))]
+    names.sort(key=lambda name: entries[name].reason != "permanent")
+    specs = tuple(catalogue[name] for name in names if name in full)
+    rest = [name for name in names if name not in full][:NAMED]
     tools = [OfferedTool(one.name, one.full, arguments_of(one)) for one in specs]
     own = [ASKING, *([_showing(rest, catalogue)] if rest else [])]
     return Offer((*tools, *own), specs)
 
 
 def _showing(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
-    listed = " ".join(catalogue[name].in_brief for name in names)
+    listed = "; ".join(f"{name}: {brief_of(catalogue[name].brief, WORDS)}" for name in names)
     wanted = {"type": "array", "items": {"enum": [*names]}, "minItems": 1, "maxItems": MOST_SHOWN}
     return OfferedTool(SHOW, f"Shows what more tools take, so that they can be called: {listed}", obj(names=wanted))
 

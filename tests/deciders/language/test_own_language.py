@@ -10,6 +10,7 @@ from support.packets import CONTEXT, FILES, packet
 
 from deciders.choosing import language_deciders
 from deciders.language.own_language import held_by, select_in_own_language
+from deciders.language.turn import ASK, FEW, SHOW, offer_of
 from deciders.protocols import Selection
 from models.calling import CallAnswer, WrittenCall
 from models.llama.call_syntax import OWN
@@ -45,6 +46,29 @@ async def test_a_call(writing: Writing):
     assert chosen.acts is not None
     assert chosen.acts > 0.9
     assert call.evidence.keys() == {"written", "acts", "name", "arguments", "least"}
+
+
+def test_few_tools_are_offered_in_full(writing: Writing):
+    model = writing("Hello")
+    offer = offer_of(model, packet("Read a.txt"), FILES)
+    assert len(FILES) > FEW == len(offer.specs)
+    assert offer.tools[0].name == "files.read_file"
+    others = {*FILES} - {one.name for one in offer.specs}
+    shows = offer.tools[-1]
+    assert shows.name == SHOW
+    assert {*shows.parameters["properties"]["names"]["items"]["enum"]} == others
+    assert offer.tools[-2].name == ASK
+
+
+def test_a_tool_that_was_asked_for_is_among_them(writing: Writing):
+    asked = packet("Read a.txt")
+    entries = [
+        entry.model_copy(update={"reason": "described"}) if entry.tool_name == "clock.convert_time" else entry
+        for entry in asked.context.palette
+    ]
+    context = asked.context.model_copy(update={"palette": tuple(entries)})
+    offer = offer_of(writing("Hello"), asked.model_copy(update={"context": context}), FILES)
+    assert "clock.convert_time" in {one.name for one in offer.specs}
 
 
 async def test_words_are_no_call_and_need_no_tool(writing: Writing):
