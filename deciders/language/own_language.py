@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
@@ -25,6 +26,7 @@ from tools.checks.checking import CheckedCall, checked_call
 from tools.provenance.evidence import Evidence, evidence_of
 from tools.provenance.judging import origins_of
 from tools.provenance.values import leaves
+from tools.spec.tool_spec import ToolSpec
 from tools.text.words import words_of
 
 ENOUGH = 0.5
@@ -92,6 +94,7 @@ class Asked:
             if not answer.calls or answer.calls[0].name in (ASK, SHOW):
                 return self._without_call(answer)
             written = [one for one in answer.calls if one.name not in (ASK, SHOW)]
+            written = [without_defaults(one, self._catalogue) for one in written]
             written = [*held_by(written, self._packet.content.user_words)]
             checked = [self._checked(one) for one in written]
             found = [
@@ -161,6 +164,24 @@ class Asked:
             decided_by="model",
             usage=self.spent,
         )
+
+
+def without_defaults(call: WrittenCall, catalogue: Catalogue) -> WrittenCall:
+    """Return the call without optional arguments that say what their tool does anyway: small models write them all."""
+    spec = catalogue.get(call.name)
+    if spec is None:
+        return call
+    plain = {
+        name: value
+        for name, value in call.arguments.items()
+        if name in spec.required or "default" not in spec.parameters.get(name, {}) or not _is_default(name, value, spec)
+    }
+    return replace(call, arguments=plain, probabilities={name: call.probabilities.get(name, 1.0) for name in plain})
+
+
+def _is_default(name: str, value: Any, spec: ToolSpec) -> bool:
+    default = spec.parameters[name]["default"]
+    return type(value) is type(default) and value == default
 
 
 def held_by(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:

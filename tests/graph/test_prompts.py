@@ -70,7 +70,7 @@ async def test_what_stays_is_the_same_to_the_byte_and_comes_first(by_model: Deci
     assert len(stable) == 1
     assert "- office (40 tools: " in stable.pop()
     prompts = [system(scripted_openai, number) for number in range(len(scripted_openai.requests))]
-    answers = [prompt for prompt in prompts if prompt.startswith("You answer the user")]
+    answers = [prompt for prompt in prompts if "\n\nYou answer the user" in prompt]
     assert len(answers) == len(SUBJECTS)
     assert all(one == other for one, other in pairwise(answers))
 

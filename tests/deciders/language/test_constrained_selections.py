@@ -27,7 +27,7 @@ async def test_constrained_selections(
     part: int, llama_cpp_installed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     file = write_tiny_gguf(tmp_path / "random.gguf", seed=SEEDS[part], terse=part > 0)
-    model = LlamaCppModel.load(str(file), {"n_ctx": 2048, "n_threads": 1, "seed": SEEDS[part]})
+    model = LlamaCppModel.load(str(file), {"n_ctx": 16_384, "n_threads": 1, "seed": SEEDS[part]})
     counts: Counter[str] = Counter()
     for tools in list(palettes())[part :: len(SEEDS)]:
         sampling = {**SAMPLING, "seed": sum(counts.values())}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from support.gguf_model import write_tiny_gguf
-from support.packets import CONTEXT, FILES, packet
+from support.packets import CONTEXT, FILES, packet, tool
 
 from deciders.choosing import language_deciders
-from deciders.language.own_language import held_by, select_in_own_language
+from deciders.language.own_language import held_by, select_in_own_language, without_defaults
 from deciders.language.turn import ASK, FEW, SHOW, offer_of
 from deciders.protocols import Selection
 from models.calling import CallAnswer, WrittenCall
@@ -18,6 +18,7 @@ from models.llama.model import LlamaCppModel
 from state.base import ConfidenceSource, TokenUsage
 from state.context import RoutingContext
 from state.errors import DecisionError
+from tools.catalogue.catalogue import Catalogue
 
 GREEDY = CONTEXT.model_copy(update={"selection_temperature": 0.0, "selection_max_tokens": 300})
 READ = ("files.read_file", {"path": "a.txt"})
@@ -69,6 +70,17 @@ def test_a_tool_that_was_asked_for_is_among_them(writing: Writing):
     context = asked.context.model_copy(update={"palette": tuple(entries)})
     offer = offer_of(writing("Hello"), asked.model_copy(update={"context": context}), FILES)
     assert "clock.convert_time" in {one.name for one in offer.specs}
+
+
+def test_arguments_that_are_defaults_are_left_out():
+    path, lines, deep = {"type": "string", "default": "."}, {"type": "integer", "default": 0}, {"type": "boolean"}
+    listing = Catalogue([tool("files.list", "path", path=path, lines=lines, deep=deep)])
+    call = WrittenCall("files.list", {"path": ".", "lines": 0, "deep": False}, 0.9, {"path": 0.5, "lines": 0.1})
+    assert without_defaults(call, listing) == WrittenCall(
+        "files.list", {"path": ".", "deep": False}, 0.9, {"path": 0.5, "deep": 1.0}
+    )
+    other = WrittenCall("files.list", {"path": ".", "lines": False})
+    assert without_defaults(other, listing).arguments == other.arguments
 
 
 async def test_words_are_no_call_and_need_no_tool(writing: Writing):
