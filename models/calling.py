@@ -54,7 +54,7 @@ class CallAnswer:
 
     calls: tuple[WrittenCall, ...]
     text: str
-    """What it says in words; of a model in this process only the beginning, as far as that was waited for."""
+    """What it says in words; empty of a model in this process, which is left at the first of them."""
     usage: TokenUsage
     cut_off: bool = False
     """Whether the length ran out."""

@@ -1,7 +1,7 @@
 """What tells how probably a call that a model chose is right, and what each piece of it counts."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +11,7 @@ from deciders.reflex.fit import fits_of, needed
 from deciders.reflex.following import step_of
 from deciders.reflex.reading import parts_in
 from deciders.reflex.review import against_of, told_of
-from deciders.reflex.selection import select
-from deciders.reflex.serving import log_odds, sure
+from deciders.reflex.serving import log_odds, logistic, sure
 from models.calling import WrittenCall
 from state.origins import OriginKind
 from state.packet import CognitionPacket
@@ -78,16 +77,13 @@ def written_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
     return {name: round(value, DIGITS) for name, value in found.items() if value is not None}
 
 
-def read_evidence(
-    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, chosen: Selection | None = None
-) -> dict[str, float]:
+def read_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, own: Selection) -> dict[str, float]:
     """Return what the reflexes make of a call. Blocking.
 
     Args:
-        chosen: what they would choose themselves, where that is known.
+        own: what they would choose themselves.
     """
     told, _ = told_of(call, packet, catalogue)
-    own = chosen or select(packet, catalogue)
     same = any(one.tool_name == call.tool_name and one.params == call.params for one in own.calls)
     names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
     invented = sum(one.kind is OriginKind.NOBODY for one in call.provenance.values())
@@ -124,27 +120,21 @@ class Weights(NamedTuple):
     acting: Acting
 
 
-def right(evidence: Mapping[str, float], weights: Weights | None = None) -> float:
+def right(evidence: Mapping[str, float]) -> float:
     """Return the probability that a call is right, rounded."""
-    fitted = weights or load_weights()
+    fitted = load_weights()
     known = Evidence(**{name: value for name, value in evidence.items() if name in Evidence._fields})
-    return _probability(known, fitted.checked if "yes" in evidence else fitted.unchecked)
+    return logistic(known, fitted.checked if "yes" in evidence else fitted.unchecked)
 
 
-def takes_call(acts: float, serves: float, weights: Weights | None = None) -> float:
+def takes_call(acts: float, serves: float) -> float:
     """Return the probability that a request takes a call, rounded.
 
     Args:
         acts: Probability that the model calls.
         serves: Probability that some tool serves, as the reflexes read the request.
-        weights: others than those that are shipped.
     """
-    return _probability(Acting(acts=log_odds(acts), needed=log_odds(serves)), (weights or load_weights()).acting)
-
-
-def _probability(known: Sequence[float], weights: Sequence[float]) -> float:
-    product = sum(one * weight for one, weight in zip(known, weights, strict=True))
-    return round(1 / (1 + math.exp(-product)), DIGITS)
+    return logistic(Acting(acts=log_odds(acts), needed=log_odds(serves)), load_weights().acting)
 
 
 @cache

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
+from models.calling import OfferedTool
 from models.markup.stripping import strip_markup
 from models.model import Model
 from models.pictures import Picture, with_pictures, without_pictures
@@ -46,18 +47,22 @@ async def conversation(
     max_tokens: int,
     *,
     pictures: Sequence[Picture] = (),
+    tools: Sequence[OfferedTool] = (),
+    after: Sequence[BaseMessage] = (),
 ) -> list[BaseMessage]:
     """Return the messages of a model call: system prompt, recent history without markup, this turn.
+
+    What is said `after` the user's words comes last; `tools` are those that the model is offered beside it all.
 
     Where the model's context is too small for all of it, history goes first, the oldest before the newest, and then
     the system prompt gives way to the next of `systems`. What fits no way is sent in its shortest form: the model's
     error then says how much too long it is.
     """
-    history = history_of(packet.history)
+    history = _history(packet.history)
     for system in systems:
         while True:
-            messages = [SystemMessage(system), *history, with_pictures(user, pictures)]
-            if await model.fits(without_pictures(messages), max_tokens):
+            messages = [SystemMessage(system), *history, with_pictures(user, pictures), *after]
+            if await model.fits(without_pictures(messages), max_tokens, tools):
                 return messages
             if not history:
                 break
@@ -127,8 +132,7 @@ def earlier_words(packet: CognitionPacket) -> str:
     return "\n".join(said[-EARLIER_REQUESTS:])
 
 
-def history_of(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
-    """Return what was said before, without markup, each message cut."""
+def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
     spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
     cut = max(0, len(spoken) // HISTORY_MESSAGES - 1) * HISTORY_MESSAGES
     cleaned = [(type(message), strip_markup(message.text).text[:HISTORY_CHARS]) for message in spoken[cut:]]

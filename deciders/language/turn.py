@@ -6,16 +6,16 @@ System prompt and tools come first, then what was said before, the request, and 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
-from deciders.language.prompting import attached, harmless, history_of, result_of
+from deciders.language.prompting import attached, conversation, harmless, result_of
 from deciders.reflex.fit import fits_of
 from deciders.reflex.following import step_of
 from deciders.reflex.reading import parts_in
 from models.calling import OfferedTool
 from models.forms import ANY_TEXT, obj
 from models.model import Model
-from models.pictures import Picture, with_pictures, without_pictures
+from models.pictures import Picture
 from models.schemas import Schema
 from prompts.rendering import render
 from state.context import RoutingContext
@@ -106,27 +106,19 @@ async def turn_messages(  # noqa: PLR0917  what a turn's prompt is made of
     *,
     note: str = "",
 ) -> list[BaseMessage]:
-    """Return the turn so far. Where the model's context is too small for it, history goes first, the oldest first.
-
-    What fits no way is sent in its shortest form: the model's error then says how much too long it is.
+    """Return the turn so far, as far as the model's context takes it.
 
     Args:
         note: said behind the request, of what did not happen.
     """
-    history = history_of(packet.history)
     persona = persona_of(model, context)
     ledger = "" if len(offer.specs) == len(catalogue) else f"\nConnected servers:\n{harmless(catalogue.ledger)}"
+    personas = dict.fromkeys((persona, persona[:PERSONA_CHARS]))
+    systems = [render("turn_system", persona=one, ledger=ledger) for one in personas]
     asked = packet.content.user_words + attached(packet) + note
-    for kept in dict.fromkeys((persona, persona[:PERSONA_CHARS])):
-        system = SystemMessage(render("turn_system", persona=kept, ledger=ledger))
-        while True:
-            messages = [system, *history, with_pictures(asked, pictures), *_calls(packet)]
-            if await model.fits(without_pictures(messages), max_tokens, offer.tools) or not history:
-                break
-            del history[:2]
-        if await model.fits(without_pictures(messages), max_tokens, offer.tools):
-            break
-    return messages
+    return await conversation(
+        model, packet, systems, asked, max_tokens, pictures=pictures, tools=offer.tools, after=[*_calls(packet)]
+    )
 
 
 def _calls(packet: CognitionPacket) -> Iterator[BaseMessage]:

@@ -106,7 +106,11 @@ def score(signals: Signals, fitted: Fitted | None = None) -> float:
 
 def sure(told: Sureness, fitted: Fitted | None = None) -> float:
     """Return the probability that a call is right, in tool and arguments, rounded."""
-    weights = (fitted or load_fitted()).sureness
+    return logistic(told, (fitted or load_fitted()).sureness)
+
+
+def logistic(told: Sequence[float], weights: Sequence[float]) -> float:
+    """Return the probability whose log odds are what is told, weighed; rounded."""
     return round(1 / (1 + math.exp(-_product(told, weights))), DIGITS)
 
 

@@ -222,7 +222,7 @@ class LlamaEngine:
                 unsure += share
             elif begins:
                 sure += share
-        if first is None or unsure < NEGLIGIBLE or request.must_call:
+        if first is None or unsure < NEGLIGIBLE or request.must_call or self._context.room <= PEEKED:
             return sure
         length = self._context.length
         said = self._text(first)
