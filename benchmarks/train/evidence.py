@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -23,7 +24,7 @@ from scipy.optimize import minimize
 from benchmarks.real_models.__main__ import SETS, drawn
 from benchmarks.selection.cases import Case, public_sets
 from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same
-from benchmarks.train.own import Request, catalogues
+from benchmarks.train.own import FOLDER, Request, catalogues
 from deciders.language.checking import YES, odds_of
 from deciders.language.evidence import FITTED, Acting, Evidence, read_evidence, serves
 from deciders.language.own_language import Asked
@@ -43,8 +44,10 @@ from tools.provenance.evidence import evidence_of
 from tools.spec.tool_spec import ToolSpec
 from tools.usage.reliability import calibration_error, reliability
 
-OWN = ("builtin_mixed", "builtin_typed", "builtin_long")
-"""Our own requests to the built-in tools, those held out."""
+OWN = tuple(sorted(path.stem for path in (FOLDER / "held_out").glob("*.json")))
+"""Catalogues of our own with requests, those that nothing else is trained on."""
+MEASURED_ON = 100
+"""Cases of each public set that `benchmarks.real_models` measures on, and that nothing is fitted on."""
 DRAWN = 1.0
 """How hard the weights are drawn to their prior, in calls."""
 PRIOR = Evidence(read=1.0, unlike=0.3, share=0.1, acts=0.2, name=0.1, arguments=0.5, yes=0.5, invented=-0.3, left=-0.2)
@@ -113,7 +116,8 @@ def main() -> None:
         fit(given.rows)
     elif given.model and given.data:
         known = {(row.model, row.set, row.id) for row in _rows(given.rows)} if given.rows.exists() else set()
-        asked = [one for name in given.sets for one in _questions(name, given.data, given.sample)]
+        by_set = [[*_questions(name, given.data, given.sample)] for name in given.sets]
+        asked = [one for row in zip_longest(*by_set) for one in row if one]
         with given.rows.open("a", encoding="utf-8") as file:
             asyncio.run(_collect(given.model, asked, known, file))
     else:
@@ -127,7 +131,7 @@ def _questions(name: str, data: Path, most: int) -> Iterator[Question]:
             right = partial(_is_asked_for, request)
             yield Question(name, str(number), request.text, own.tools, bool(request.tool), right)
         return
-    for case in drawn(public_sets(data)[name](), most):
+    for case in drawn(public_sets(data)[name](), MEASURED_ON + most)[MEASURED_ON:]:
         tools = {tool.spec.name: tool.spec for tool in case.tools}
         yield Question(name, case.id, case.query, tools, bool(case.expected) and not case.asks, partial(_will_do, case))
 
