@@ -2,7 +2,8 @@
 
 Each case is put to each model with plain tool calling, which is its own chat template or its server's `tools`, and
 through Packetgate's selection and review, where a call runs unasked if it passes the gate. Every answer is kept, so
-that a run that was ended goes on where it was, and more cases add to fewer.
+that a run that was ended goes on where it was, and more cases add to fewer. Those of plain tool calling stay when
+Packetgate's code changes.
 
 Models are named as in PACKETGATE_LITE. The sets are read from the data folder, which PACKETGATE_DATA names. When2Call
 names the tool that serves and not its arguments: there a call counts as right by its name.
@@ -30,6 +31,8 @@ from state.errors import DecisionError, InputError, PacketgateError
 
 T = TypeVar("T")
 
+DECIDE = ("deciders", "models", "prompts", "tools")
+"""The rooms whose code decides a case."""
 SEED = 1
 SETS = (
     "bfcl simple_python",
@@ -79,10 +82,11 @@ async def _measure(
     model = await ModelPool(name).get("lite")
     if model is None:
         raise InputError(f"{name!r} is no language model")
-    kept = Kept(folder / f"{model.name.removesuffix('.gguf')}-{_commit()}.jsonl")
+    stem = model.name.removesuffix(".gguf")
+    kept = {way: Kept(folder / f"{stem}-{'plain' if way == 'plain' else _commit()}.jsonl") for way in ways}
     for title, cases in sets.items():
         for way in ways:
-            rows = [await _answer(title, case, way, model, kept) for case in cases]
+            rows = [await _answer(title, case, way, model, kept[way]) for case in cases]
             by_id = {case.id: case for case in cases}
             for reviewed in (True, False) if way == "packetgate" else (False,):
                 label = "packetgate, without review" if way == "packetgate" and not reviewed else way
@@ -105,7 +109,7 @@ async def _answer(title: str, case: Case, way: Way, model: Model, kept: "Kept") 
 
 
 class Kept:
-    """The answers of one model at one commit."""
+    """The answers of one model, in one file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -121,8 +125,9 @@ class Kept:
 
 
 def _commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    """Return the last commit that changed what decides."""
+    asked = ["git", "log", "-1", "--format=%h", "--", *DECIDE]
+    return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _show(model: str, title: str, way: str, found: Mapping[str, float | int | None], *, as_json: bool) -> None:
