@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from models.schemas import Schema
+from models.schemas import Schema, without_limits
 from state.base import TokenUsage
 
 HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
@@ -28,11 +28,21 @@ class OfferedTool:
     description: str
     parameters: Schema
     """JSON Schema of an object."""
+    told: Schema | None = None
+    """What a model reads of it that is held to it anyway, where that is less."""
 
     @property
     def as_openai(self) -> dict[str, Any]:
         """The tool as OpenAI's API has it, and chat templates after it."""
-        told = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return self._with(self.parameters)
+
+    @property
+    def in_short(self) -> dict[str, Any]:
+        """The tool as a model reads it that is held to its limits anyway: without those of its arguments."""
+        return self._with(without_limits(self.told or self.parameters))
+
+    def _with(self, parameters: Schema) -> dict[str, Any]:
+        told = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": told}
 
 

@@ -102,6 +102,11 @@ class Model:
         return None
 
     @property
+    def reading_speed(self) -> float | None:
+        """Tokens of a prompt that a model in this process evaluates in a second; None: not known."""
+        return None
+
+    @property
     def token_counter(self) -> Callable[[str], int] | None:
         """Counts the tokens of a text with the model's own tokenizer, in any thread; None where that is not at hand."""
         return None

@@ -33,6 +33,21 @@ def map_schema(schema: Any, change: Callable[[Schema], Schema]) -> Any:
     return change(mapped)
 
 
+_LIMITS = frozenset(
+    {"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "title"}
+    | {"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "additionalProperties", "$schema"}
+)
+
+
+def without_limits(schema: Schema) -> Schema:
+    """Return the schema without what bounds texts, numbers and lists, and without titles: what a reader can do without.
+
+    What fits the schema fits the result.
+    """
+    found: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in _LIMITS})
+    return found
+
+
 def rebased(schema: Any, place: str) -> Any:
     """Return the schema with its references to itself pointing to where it now stands, such as `#/$defs/tool`.
 

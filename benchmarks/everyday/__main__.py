@@ -1,4 +1,6 @@
-"""How plain everyday requests end, without a model: on the built-in tools and on six public MCP servers, for real.
+"""How plain everyday requests end, on the built-in tools and on six public MCP servers, for real.
+
+Without a model, or with one: through Packetgate, or by plain tool calling (`--plain`), where every call runs.
 
 A request is said to a new session of the real graph, in a world put back to how it was: a folder under git, a database,
 a memory, a site on loopback. Writes and commands are switched on, and a person approves of every call that is put to
@@ -31,40 +33,55 @@ from benchmarks.everyday.asked import SERVERS, Asked, read_asked
 from benchmarks.everyday.company import opened
 from benchmarks.everyday.figures import GOALS, OUTCOMES, explained, figures
 from benchmarks.everyday.judging import Moment, Verdict, judged, now
+from benchmarks.everyday.plain import played_plainly
 from benchmarks.everyday.playing import played
 from benchmarks.everyday.world import World, served_site
+from benchmarks.real_models.opening import by_one, open_model
+from benchmarks.selection.cases import drawn
+from deciders.choosing import reflex_deciders
 from state.errors import PacketgateError
 
 
-async def verdicts(requests: Sequence[Asked]) -> AsyncGenerator[Verdict]:
+async def verdicts(requests: Sequence[Asked], name: str = "", *, plain: bool = False) -> AsyncGenerator[Verdict]:
     """Play the requests, those in the same company of servers after each other, and yield what came of each.
 
+    Args:
+        name: of a model, as in PACKETGATE_LITE; empty: none.
+        plain: by plain tool calling.
+
     Raises:
-        InputError: a server does not start.
+        InputError: a server does not start, or there is no such model.
     """
+    model = await open_model(name) if name else None
+    deciders = by_one(model) if model else reflex_deciders()
     by_company = groupby(sorted(requests, key=lambda one: one.company), key=lambda one: one.company)
     with served_site() as site, tempfile.TemporaryDirectory(prefix="everyday-") as place:
         world = World(Path(place), site)
         for number, (names, together) in enumerate(by_company):
             home = Path(place) / f"home-{number}"
             home.mkdir()
-            async with opened(names, world, home) as company:
+            async with opened(names, world, home, deciders) as company:
                 for asked in together:
                     await asyncio.to_thread(world.reset)
                     start = now()
-                    async with company.sessions() as sessions:
-                        told = await played(sessions, asked, site)
+                    if plain and model:
+                        told = await played_plainly(company.hub, model, asked, site)
+                    else:
+                        async with company.sessions() as sessions:
+                            told = await played(sessions, asked, site)
                     yield await asyncio.to_thread(judged, asked, told, world, Moment(start, now()))
 
 
-async def measure(requests: Sequence[Asked], explain: TextIO | None) -> list[Verdict]:
+async def measure(
+    requests: Sequence[Asked], explain: TextIO | None, name: str = "", *, plain: bool = False
+) -> list[Verdict]:
     """Play the requests; what came of each is written as soon as it is known.
 
     Raises:
-        InputError: a server does not start.
+        InputError: a server does not start, or there is no such model.
     """
     found: list[Verdict] = []
-    async with aclosing(verdicts(requests)) as told:
+    async with aclosing(verdicts(requests, name, plain=plain)) as told:
         async for one in told:
             found.append(one)
             if explain:
@@ -107,15 +124,21 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", action="append", default=[], metavar="ID", help="only this request; several may be")
     parser.add_argument("--explain", type=Path, help="file for what was said, done and found amiss, a line a request")
     parser.add_argument("--json", action="store_true", help="print one line of JSON a server")
+    parser.add_argument("--model", default="", help="such as llamacpp:/path/model.gguf?n_threads=1")
+    parser.add_argument("--plain", action="store_true", help="with plain tool calling, and not through Packetgate")
+    parser.add_argument("--sample", type=int, help="so many requests, drawn with a fixed seed")
     given = parser.parse_args(words)
+    if given.plain and not given.model:
+        parser.error("--plain needs --model")
     try:
         asked = [
             one
             for one in read_asked(given.requests)
             if set(one.servers) <= {*given.servers} and (not given.only or one.id in given.only)
         ]
+        asked = drawn(asked, given.sample) if given.sample else asked
         with given.explain.open("w", encoding="utf-8") if given.explain else nullcontext() as explain:
-            found = asyncio.run(measure(asked, explain))
+            found = asyncio.run(measure(asked, explain, given.model, plain=given.plain))
     except PacketgateError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""How each server is started, and sessions over some of them: the real hub, graph and database, without a model."""
+"""How each server is started, and sessions over some of them: the real hub, graph and database."""
 
 import shutil
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.everyday.asked import ServerName
 from benchmarks.everyday.world import World
 from connectors.sessions import Sessions
-from deciders.choosing import reflex_deciders
+from deciders.protocols import Deciders
 from graph.building import build_graph
 from graph.composition import make_hub
 from graph.journal.opening import journal_in
@@ -63,9 +63,10 @@ def _program(name: str) -> str:
 class Company:
     """A hub that stays open over many requests."""
 
-    def __init__(self, hub: McpHub, settings: Settings) -> None:
-        self._hub = hub
+    def __init__(self, hub: McpHub, settings: Settings, deciders: Deciders) -> None:
+        self.hub = hub
         self._settings = settings
+        self._deciders = deciders
 
     @asynccontextmanager
     async def sessions(self) -> AsyncIterator[Sessions]:
@@ -74,14 +75,14 @@ class Company:
         settings = self._settings.model_copy(update={"home": home})
         async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
             journal = journal_in(settings)
-            graph = build_graph(reflex_deciders(), self._hub, settings.usage_days, settings.prompt_days, journal)
+            graph = build_graph(self._deciders, self.hub, settings.usage_days, settings.prompt_days, journal)
             yield Sessions(graph.compile(checkpointer=checkpointer, store=store, name="packetgate"))
         shutil.rmtree(home, ignore_errors=True)
 
 
 @asynccontextmanager
-async def opened(names: Sequence[ServerName], world: World, home: Path) -> AsyncIterator[Company]:
-    """Start these servers.
+async def opened(names: Sequence[ServerName], world: World, home: Path, deciders: Deciders) -> AsyncIterator[Company]:
+    """Start these servers, with what decides over their tools.
 
     Raises:
         InputError: one does not start.
@@ -93,7 +94,7 @@ async def opened(names: Sequence[ServerName], world: World, home: Path) -> Async
     async with await make_hub(settings, McpConfig(entries, builtin="all" if "builtin" in names else "none")) as hub:
         await hub.catalogue()
         _check(f"{one.name}: {one.problem or one.state}" for one in hub.health() if one.state != "ready")
-        yield Company(hub, settings)
+        yield Company(hub, settings, deciders)
 
 
 def _check(problems: Iterable[str]) -> None:

@@ -13,27 +13,21 @@ import argparse
 import asyncio
 import json
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from benchmarks.real_models.figures import figures
+from benchmarks.real_models.opening import by_one, open_model
 from benchmarks.real_models.playing import WAYS, Played, Way, played
 from benchmarks.results_kept import ROOT
-from benchmarks.selection.cases import Case, public_sets
-from deciders.choosing import language_deciders
+from benchmarks.selection.cases import Case, drawn, public_sets
 from models.model import Model
-from models.pool import ModelPool
 from state.errors import DecisionError, InputError, PacketgateError
-
-T = TypeVar("T")
 
 DECIDE = ("deciders", "models", "prompts", "tools")
 """The rooms whose code decides a case."""
-SEED = 1
 SETS = (
     "bfcl simple_python",
     "bfcl multiple",
@@ -70,18 +64,10 @@ def main() -> None:
         sys.exit(2)
 
 
-def drawn(cases: list[T], most: int) -> list[T]:
-    """Return the first of the cases in an order of chance, so that a larger sample holds a smaller one."""
-    random.Random(SEED).shuffle(cases)
-    return cases[:most]
-
-
 async def _measure(
     name: str, sets: Mapping[str, Sequence[Case]], ways: Sequence[Way], folder: Path, *, as_json: bool
 ) -> None:
-    model = await ModelPool(name).get("lite")
-    if model is None:
-        raise InputError(f"{name!r} is no language model")
+    model = await open_model(name)
     stem = model.name.removesuffix(".gguf")
     kept = {way: Kept(folder / f"{stem}-{'plain' if way == 'plain' else _commit()}.jsonl") for way in ways}
     for title, cases in sets.items():
@@ -94,13 +80,10 @@ async def _measure(
 
 
 async def _answer(title: str, case: Case, way: Way, model: Model, kept: "Kept") -> Played:
-    async def source() -> Model:
-        return model
-
     known = kept.rows.get((title, case.id, way))
     if known is None:
         try:
-            known = await played(title, case, way, model, language_deciders(source, source))
+            known = await played(title, case, way, model, by_one(model))
         except DecisionError as error:
             print(f"{title} {case.id}, {way}: {error}", file=sys.stderr)
             known = Played(set=title, id=case.id, way=way)

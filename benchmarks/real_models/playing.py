@@ -9,10 +9,9 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from benchmarks.selection.cases import Case
 from benchmarks.selection.figures import Call
-from deciders.language.turn import arguments_of
+from deciders.language.turn import offered
 from deciders.outcome import routing_after
 from deciders.protocols import Deciders
-from models.calling import OfferedTool
 from models.model import Model
 from models.requests import usage_of
 from state.base import TokenUsage
@@ -68,7 +67,7 @@ async def played(name: str, case: Case, way: Way, model: Model, deciders: Decide
 
 async def _plain(case: Case, catalogue: Catalogue, model: Model) -> dict[str, Any]:
     """Return what a model calls that is shown the tools by its own chat template, or its server, and nothing else."""
-    tools = [OfferedTool(spec.name, spec.full, arguments_of(spec)).as_openai for spec in catalogue.values()]
+    tools = [offered(spec).as_openai for spec in catalogue.values()]
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
     answer = await model.chat.bind_tools(tools).ainvoke([HumanMessage(case.query)], **options)
     calls = [Call(name=one["name"], arguments=one["args"]) for one in answer.tool_calls]

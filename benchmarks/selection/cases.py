@@ -1,10 +1,11 @@
 """Labelled requests, each with the tools that it may choose from: a file of one's own, or the public sets."""
 
 import json
+import random
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
@@ -13,6 +14,9 @@ from benchmarks.train.data import held_out, rows
 from state.errors import InputError
 from tools.spec.tool_spec import ToolSpec
 
+T = TypeVar("T")
+
+SEED = 1
 BFCL = ("simple_python", "multiple", "live_simple", "live_multiple", "irrelevance", "live_irrelevance")
 """The files of BFCL in which one call, or none, is right."""
 
@@ -87,6 +91,12 @@ def public_sets(data: Path) -> dict[str, Callable[[], list[Case]]]:
         "sealtools, tools held out": partial(_sealtools, data / "sealtools", partial(held_out, "sealtools")),
         "when2call": partial(_when2call, data / "when2call" / "queries.jsonl"),
     }
+
+
+def drawn(cases: list[T], most: int) -> list[T]:
+    """Return the first of the cases in an order of chance, so that a larger sample holds a smaller one."""
+    random.Random(SEED).shuffle(cases)
+    return cases[:most]
 
 
 def as_json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

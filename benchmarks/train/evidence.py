@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 from scipy.optimize import minimize
 
-from benchmarks.real_models.__main__ import SETS, drawn
-from benchmarks.selection.cases import Case, public_sets
+from benchmarks.real_models.__main__ import SETS
+from benchmarks.real_models.opening import open_model
+from benchmarks.selection.cases import Case, drawn, public_sets
 from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same
 from benchmarks.train.own import FOLDER, Request, catalogues
 from deciders.language.checking import YES, odds_of
@@ -33,9 +34,8 @@ from deciders.outcome import traced
 from deciders.reflex.selection import select
 from deciders.reflex.serving import log_odds
 from models.model import Model
-from models.pool import ModelPool
 from state.context import RoutingContext
-from state.errors import DecisionError, InputError
+from state.errors import DecisionError
 from state.packet import CognitionPacket
 from state.routing import ToolRouting
 from state.sections import Content, Context, PaletteEntry
@@ -145,9 +145,7 @@ def _will_do(case: Case, call: Call) -> bool:
 
 
 async def _collect(name: str, asked: Sequence[Question], known: Collection[tuple[str, str, str]], file: TextIO) -> None:
-    model = await ModelPool(name).get("lite")
-    if model is None:
-        raise InputError(f"{name!r} is no language model")
+    model = await open_model(name)
     for question in asked:
         if (model.name, question.set, question.id) in known:
             continue

@@ -5,6 +5,7 @@ System prompt and tools come first, then what was said before, the request, and 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
@@ -20,6 +21,7 @@ from models.schemas import Schema
 from prompts.rendering import render
 from state.context import RoutingContext
 from state.packet import CognitionPacket
+from state.printing import compact_json
 from tools.catalogue.catalogue import Catalogue
 from tools.spec.descriptions import brief_of
 from tools.spec.tool_spec import ToolSpec
@@ -30,9 +32,11 @@ ASKING = OfferedTool(
     ASK, "Asks the user for what a call needs and the request does not say.", obj(question={**ANY_TEXT, "minLength": 1})
 )
 MOST_SHOWN = 5
-FEW = 5
-"""Tools that a model in this process is offered in full."""
-NAMED, WORDS = 24, 8
+FEW = 2
+"""Tools that are offered in full at the least."""
+ROOM: Sequence[tuple[float, int]] = ((250, 600), (1_000, 2_000))
+"""Tokens of tools that a model in this process reads which evaluates fewer tokens in a second: some seconds' worth."""
+NAMED, WORDS = 24, 5
 """Tools that are named besides, and words that are told of each."""
 _HELD = frozenset({"described", "kept", "preview"})
 """Why a tool is on the palette that was asked for, or is to be read on in."""
@@ -46,6 +50,8 @@ class Offer:
 
     tools: tuple[OfferedTool, ...]
     specs: tuple[ToolSpec, ...]
+    named: int = 0
+    """How many more are named."""
 
     def spec(self, name: str) -> ToolSpec | None:
         """Return the tool that a name on offer stands for; None for one of ours."""
@@ -55,31 +61,47 @@ class Offer:
 def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Offer:
     """Return what this turn's palette offers. Blocking.
 
-    A model in this process is offered few in full: it takes seconds to read more, and small ones choose what stands
-    first. They are those that a call must be able to name, and then those that fit best as the request is read without
-    a model.
+    A slow model in this process is offered few in full: it takes seconds to read more, and small ones choose what
+    stands first. They are those that a call must be able to name, and then those that fit best as the request is read
+    without a model, as far as they have room.
     """
     entries = {one.tool_name: one for one in packet.context.palette if one.tool_name in catalogue}
     names, full = sorted(entries), [name for name, one in entries.items() if one.shown == "full"]
-    if model.local_info and len(full) > FEW:
+    room = _room(model)
+    if room and model.token_counter and len(full) > FEW:
         now = packet.header.created_at.astimezone()
         fitting = [fit.spec.name for part in parts_in(step_of(packet)) for fit in fits_of(part, catalogue, now)]
         held = [name for name in full if entries[name].reason in _HELD]
         by_rank = sorted(full, key=lambda name: (-entries[name].score, name))
-        names = list(dict.fromkeys([*held, *(name for name in fitting if name in full), *by_rank, *names]))
-        full = names[: max(FEW, len(held))]
+        full = list(dict.fromkeys([*held, *(name for name in fitting if name in full), *by_rank]))
+        sizes = accumulate(model.token_counter(compact_json(offered(catalogue[name]).in_short)) for name in full)
+        full = full[: max(FEW, len(held), sum(size <= room for size in sizes))]
+        names = [*full, *(name for name in names if name not in full)]
     names.sort(key=lambda name: entries[name].reason != "permanent")
     specs = tuple(catalogue[name] for name in names if name in full)
     rest = [name for name in names if name not in full][:NAMED]
-    tools = [OfferedTool(one.name, one.full, arguments_of(one)) for one in specs]
+    tools = [offered(one) for one in specs]
     own = [ASKING, *([_showing(rest, catalogue)] if rest else [])]
-    return Offer((*tools, *own), specs)
+    return Offer((*tools, *own), specs, named=len(rest))
+
+
+def _room(model: Model) -> int | None:
+    """Return how many tokens of tools are read in good time; None: all that there are. Nothing is known at first."""
+    return (
+        next((most for speed, most in ROOM if (model.reading_speed or 0.0) < speed), None) if model.local_info else None
+    )
+
+
+def offered(tool: ToolSpec) -> OfferedTool:
+    """Return a tool as it is offered in full."""
+    return OfferedTool(tool.name, tool.full, arguments_of(tool))
 
 
 def _showing(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
     listed = "; ".join(f"{name}: {brief_of(catalogue[name].brief, WORDS)}" for name in names)
     wanted = {"type": "array", "items": {"enum": [*names]}, "minItems": 1, "maxItems": MOST_SHOWN}
-    return OfferedTool(SHOW, f"Shows what more tools take, so that they can be called: {listed}", obj(names=wanted))
+    about = f"Shows what more tools take, so that they can be called: {listed}"
+    return OfferedTool(SHOW, about, obj(names=wanted), obj(names={"type": "array", "items": {"type": "string"}}))
 
 
 def arguments_of(tool: ToolSpec) -> Schema:
@@ -112,7 +134,11 @@ async def turn_messages(  # noqa: PLR0917  what a turn's prompt is made of
         note: said behind the request, of what did not happen.
     """
     persona = persona_of(model, context)
-    ledger = "" if len(offer.specs) == len(catalogue) else f"\nConnected servers:\n{harmless(catalogue.ledger)}"
+    ledger = (
+        ""
+        if len(offer.specs) + offer.named == len(catalogue)
+        else f"\nConnected servers:\n{harmless(catalogue.ledger)}"
+    )
     personas = dict.fromkeys((persona, persona[:PERSONA_CHARS]))
     systems = [render("turn_system", persona=one, ledger=ledger) for one in personas]
     asked = packet.content.user_words + attached(packet) + note

@@ -60,6 +60,8 @@ LIKELY, NEGLIGIBLE = 64, 0.05
 """First tokens that are looked at; and what share of those that tell nothing yet makes no difference."""
 MOST_SEEN = 160
 """Tokens back that are looked at for a loop."""
+TELLING = 100
+"""Tokens that a prompt must have for its time to tell the speed."""
 PEEKED = 8
 """Tokens after which it is known whether an answer is calls."""
 CALLS_BEGIN = 0.5
@@ -120,6 +122,8 @@ class LlamaEngine:
             self.weights.trained_context,
             own_template=self.weights.template is not None,
         )
+        self.reading_speed: float | None = None
+        """Tokens of a prompt evaluated in a second, as the first long prompt was; None: there was none yet."""
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"llamacpp-{self.name}")
 
     @cached_property
@@ -139,6 +143,8 @@ class LlamaEngine:
         begun = perf_counter()
         known = self._context.read(prompt.tokens, request.cancelled)
         read = perf_counter()
+        if self.reading_speed is None and len(prompt.tokens) - known >= TELLING and not request.cancelled.is_set():
+            self.reading_speed = (len(prompt.tokens) - known) / (read - begun)
         written = _Written(request)
         if prompt.thought and request.form is None:
             written.emit(prompt.thought.begin)  # its end will come: who reads the answer must know where it began
@@ -165,8 +171,9 @@ class LlamaEngine:
                 dampen(logits_of(self._context, self.weights), said)
             tokens, ended = self._next(sampler, grammar, written, limit)
             said += tokens
-            if ended or (grammar is None and loops(said[-MOST_SEEN:])):
-                reason = "stop"
+            looped = loops(said[-MOST_SEEN:])
+            if ended or looped:
+                reason = "length" if looped and grammar and not ended else "stop"
                 break
             if written.tokens < limit:
                 self._context.append(tokens)

@@ -180,6 +180,11 @@ class LlamaCppModel(Model):
         """The library that runs it."""
         return "llama.cpp"
 
+    @property
+    def reading_speed(self) -> float | None:
+        """Tokens of a prompt that it evaluates in a second, as its first long prompt was; None: there was none yet."""
+        return self.chat._engine.reading_speed
+
     @cached_property
     def token_counter(self) -> Callable[[str], int]:
         """Counts the tokens of a text, read as plain text whatever it says, beside whatever the model is doing."""
@@ -191,7 +196,7 @@ class LlamaCppModel(Model):
         Raises:
             DecisionError: the model's chat template refuses the messages.
         """
-        offered = [one.as_openai for one in tools]
+        offered = [one.in_short for one in tools]
         prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages), offered)
         return len(prompt.tokens) + (self.thoughts.longest or 0) + max_tokens <= self.local_info.context_size
 
@@ -202,7 +207,7 @@ class LlamaCppModel(Model):
 
     def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
         """Return the options with which it is shown tools, and answers in words."""
-        return {"tools": [one.as_openai for one in tools], "words_only": True}
+        return {"tools": [one.in_short for one in tools], "words_only": True}
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
@@ -255,7 +260,7 @@ class LlamaCppModel(Model):
         """
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
         options = {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form, "must_call": must}
-        message = await ask(self.chat, messages, options | {"tools": [one.as_openai for one in tools]})
+        message = await ask(self.chat, messages, options | {"tools": [one.in_short for one in tools]})
         known: Answer = message.response_metadata["answer"]
         self.thoughts.saw(known.thought_tokens)
         return CallAnswer(

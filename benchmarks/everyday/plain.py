@@ -1,0 +1,54 @@
+"""One request played by a model with plain tool calling: it is shown all tools, and every call that it writes runs."""
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+
+from benchmarks.everyday.asked import Asked as Request
+from benchmarks.everyday.playing import Made, Played
+from deciders.language.turn import offered
+from models.model import Model
+from state.errors import PacketgateError
+from tools.servers.hub import McpHub
+
+TEMPERATURE = 0.15
+LONGEST = 400
+"""Tokens that one answer may take."""
+MOST_ROUNDS = 6
+"""Answers with calls in a turn: more than any request needs."""
+
+
+async def played_plainly(hub: McpHub, model: Model, request: Request, site: str) -> Played:
+    """Say what the request says, message by message, and run what the model calls.
+
+    Raises:
+        DecisionError: the model cannot be asked.
+    """
+    chat = model.chat.bind_tools([offered(spec).as_openai for spec in (await hub.catalogue()).values()])
+    options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
+    told, messages = Played(), list[BaseMessage]()
+    for words in request.say:
+        messages.append(HumanMessage(words.replace("{site}", site)))
+        calls: list[Made] = []
+        for _ in range(MOST_ROUNDS):
+            answer = await chat.ainvoke(messages, **options)
+            messages.append(answer)
+            for call in answer.tool_calls:
+                failed, text = await _run(hub, call["name"], call["args"])
+                messages.append(ToolMessage(text, tool_call_id=call["id"]))
+                calls.append(
+                    Made(call["name"], call["args"], 1.0, doubted=False, approved=False, ran=True, failed=failed)
+                )
+            if not answer.tool_calls:
+                break
+        told.answers.append(str(answer.text))
+        told.turns.append(calls)
+    return told
+
+
+async def _run(hub: McpHub, name: str, params: dict[str, Any]) -> tuple[bool, str]:
+    try:
+        result = await hub.call(name, params)
+    except PacketgateError as error:
+        return True, str(error)
+    return not result.success, result.output or str(result.error or "done")
