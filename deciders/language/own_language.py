@@ -1,33 +1,27 @@
 """Tool selection in a model's own language: it is offered tools, and calls them or answers in words."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
+from deciders.language.copying import held_by, unfilled, without_defaults, without_invented
 from deciders.language.evidence import serves, takes_call, written_evidence
 from deciders.language.turn import ASK, SHOW, offer_of, turn_messages
 from deciders.language.weighing import likelier
 from deciders.protocols import Selection, WantedCall
-from deciders.reflex.reading import parts_in
 from models.calling import CallAnswer, OfferedTool, WrittenCall
 from models.model import Model
 from models.pictures import Picture
 from state.base import ConfidenceSource, TokenUsage
 from state.context import RoutingContext
 from state.errors import DecisionError
-from state.origins import OriginKind
 from state.packet import CognitionPacket
 from state.routing import Correction
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import CheckedCall, checked_call
-from tools.provenance.evidence import Evidence, evidence_of
-from tools.provenance.judging import origins_of
-from tools.provenance.values import leaves
-from tools.spec.tool_spec import ToolSpec
-from tools.text.words import words_of
+from tools.provenance.evidence import evidence_of
 
 ENOUGH = 0.5
 """Probability that a request takes a call from which a model that would answer in words is held to one."""
@@ -93,8 +87,11 @@ class Asked:
             self.acts = answer.acts if self.acts is None else self.acts
             if not answer.calls or answer.calls[0].name in (ASK, SHOW):
                 return self._without_call(answer)
-            written = [one for one in answer.calls if one.name not in (ASK, SHOW)]
-            written = [without_defaults(one, self._catalogue) for one in written]
+            written = [
+                without_invented(without_defaults(one, self._catalogue), self._catalogue, evidence)
+                for one in answer.calls
+                if one.name not in (ASK, SHOW)
+            ]
             written = [*held_by(written, self._packet.content.user_words)]
             checked = [self._checked(one) for one in written]
             found = [
@@ -166,35 +163,6 @@ class Asked:
         )
 
 
-def without_defaults(call: WrittenCall, catalogue: Catalogue) -> WrittenCall:
-    """Return the call without optional arguments that say what their tool does anyway: small models write them all."""
-    spec = catalogue.get(call.name)
-    if spec is None:
-        return call
-    plain = {
-        name: value
-        for name, value in call.arguments.items()
-        if name in spec.required or "default" not in spec.parameters.get(name, {}) or not _is_default(name, value, spec)
-    }
-    return replace(call, arguments=plain, probabilities={name: call.probabilities.get(name, 1.0) for name in plain})
-
-
-def _is_default(name: str, value: Any, spec: ToolSpec) -> bool:
-    default = spec.parameters[name]["default"]
-    return type(value) is type(default) and value == default
-
-
-def held_by(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:
-    """Yield the calls that the request holds: as many as it has parts, and others that take more of its words."""
-    parts, said, taken = len(parts_in(request)), request.casefold(), set[str]()
-    for at, call in enumerate(calls):
-        texts = {str(leaf.value).casefold() for name, value in call.arguments.items() for leaf in leaves(value, name)}
-        new = {one for one in texts - taken if one and one in said}
-        if at < parts or new:
-            yield call
-        taken |= texts
-
-
 def _corrected(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correction]]) -> list[BaseMessage]:
     """Return the calls as the model made them, and what is wrong with each."""
     made = [
@@ -204,14 +172,3 @@ def _corrected(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correct
     told = [" ".join(one.message for one in found) or "It was not made yet." for found in problems]
     answers = [ToolMessage(text, tool_call_id=f"call_{at}") for at, text in enumerate(told)]
     return [AIMessage("", tool_calls=made), *answers]
-
-
-def unfilled(call: CheckedCall, catalogue: Catalogue, evidence: Evidence) -> Iterator[Correction]:
-    """Yield an objection to each text that repeats its parameter's name: models fill in what they do not know so."""
-    spec = catalogue[call.tool_name]
-    origins = origins_of(call.params, spec, evidence)
-    for name, value in call.params.items():
-        repeated = isinstance(value, str) and words_of(value) == words_of(name)
-        if repeated and origins[name].kind is OriginKind.NOBODY and "enum" not in spec.parameters.get(name, {}):
-            told = f"`{spec.name}` needs a value for `{name}`, not its name: take it from the request, or ask for it."
-            yield Correction(tool_name=spec.name, problem="placeholder", message=told)

@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
 
+from deciders.language.copying import unfilled
 from deciders.language.forms import selection_form, tool_of
-from deciders.language.own_language import select_in_own_language, unfilled
+from deciders.language.own_language import select_in_own_language
 from deciders.language.pictures import attached_pictures
 from deciders.language.prompting import conversation, data, harmless, results
 from deciders.protocols import Selection, WantedCall

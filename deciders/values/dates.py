@@ -7,6 +7,8 @@ from datetime import datetime
 from functools import cache, lru_cache
 from zoneinfo import available_timezones
 
+from tools.provenance.values import SPELT
+
 _CONTINENTS = frozenset("Africa America Asia Atlantic Australia Europe Indian Pacific".split())
 LANGUAGES = ["en", "de", "es", "fr", "zh"]
 
@@ -89,7 +91,6 @@ def _order(said: str) -> str:
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2592000, "year": 31536000}
 _DURATION_PART = re.compile(rf"(half an?|{_COUNT}(?:\.\d+)?)[ -]({_UNIT})", re.IGNORECASE)
-_SPELT = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
 
 
 def seconds_of(said: str) -> float | None:
@@ -103,7 +104,7 @@ def seconds_of(said: str) -> float | None:
 def _count(said: str) -> float:
     if said.startswith("half"):
         return 0.5
-    return {"a": 1, "an": 1, "couple of": 2, "few": 3}.get(said) or _SPELT.get(said) or float(said)
+    return {"a": 1, "an": 1, "couple of": 2, "few": 3}.get(said) or SPELT.get(said) or float(said)
 
 
 def written(moment: datetime, pattern: str) -> str:

@@ -16,6 +16,7 @@ from state.packet import CognitionPacket, is_told
 from state.printing import escaped
 from state.routing import Risk, ToolCall
 from tools.provenance.values import (
+    SPELT,
     Day,
     accounts_in,
     beside_host,
@@ -125,8 +126,9 @@ class Words:
 
     @cached_property
     def numbers(self) -> frozenset[Decimal]:
-        """The numbers in them."""
-        return frozenset(value for value, _, _ in numbers_in(self.folded))
+        """The numbers in them, those in words too; not `one`, which hardly ever counts."""
+        spelt = (Decimal(SPELT[word]) for word in self.folded.split() if SPELT.get(word, 1) > 1)
+        return frozenset([*(value for value, _, _ in numbers_in(self.folded)), *spelt])
 
     @cached_property
     def days(self) -> list[Day]:

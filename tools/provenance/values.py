@@ -124,6 +124,10 @@ def _ungrouped(text: str) -> str:
     return whole.replace(",", ".")
 
 
+SPELT = dict(zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True))
+"""Numbers as words."""
+
+
 def numbers_in(text: str) -> Iterator[tuple[Decimal, int, int]]:
     """Yield the numbers that a text says, and where."""
     for found in _NUMBER.finditer(text):

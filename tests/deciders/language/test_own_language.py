@@ -9,7 +9,8 @@ from support.gguf_model import write_tiny_gguf
 from support.packets import CONTEXT, FILES, packet, tool
 
 from deciders.choosing import language_deciders
-from deciders.language.own_language import held_by, select_in_own_language, without_defaults
+from deciders.language.copying import held_by, without_defaults, without_invented
+from deciders.language.own_language import select_in_own_language
 from deciders.language.turn import ASK, FEW, SHOW, offer_of
 from deciders.protocols import Selection
 from models.calling import CallAnswer, WrittenCall
@@ -19,6 +20,7 @@ from state.base import ConfidenceSource, TokenUsage
 from state.context import RoutingContext
 from state.errors import DecisionError
 from tools.catalogue.catalogue import Catalogue
+from tools.provenance.evidence import evidence_of
 
 GREEDY = CONTEXT.model_copy(update={"selection_temperature": 0.0, "selection_max_tokens": 300})
 READ = ("files.read_file", {"path": "a.txt"})
@@ -81,6 +83,24 @@ def test_arguments_that_are_defaults_are_left_out():
     )
     other = WrittenCall("files.list", {"path": ".", "lines": False})
     assert without_defaults(other, listing).arguments == other.arguments
+
+
+@pytest.mark.parametrize(
+    ("request_", "kept"),
+    [
+        ("Find hats", {"what": "hats"}),
+        ("Find two hats in red", {"what": "hats", "count": 2, "colour": "red"}),
+        ("Find 2 hats", {"what": "hats", "count": 2}),
+    ],
+)
+def test_optional_arguments_that_nobody_named_are_left_out(request_: str, kept: dict[str, Any]):
+    colour, text = {"enum": ["red", "blue"]}, {"type": "string"}
+    shop = Catalogue([tool("shop.find", "what", what=text, count={"type": "integer"}, colour=colour, sort=text)])
+    unsure, sure = {"what": 0.5, "count": 0.6, "colour": 0.4}, {"sort": 0.95}
+    call = WrittenCall("shop.find", {"what": "hats", "count": 2, "colour": "red", "sort": "price"}, 0.9, unsure | sure)
+    left = without_invented(call, shop, evidence_of(packet(request_)))
+    assert left.arguments == kept | {"sort": "price"}
+    assert left.probabilities.keys() == left.arguments.keys()
 
 
 async def test_words_are_no_call_and_need_no_tool(writing: Writing):

@@ -1,0 +1,76 @@
+"""What of a call is taken from the request: values that are not are left out where they may be, or objected to."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from deciders.reflex.reading import parts_in
+from models.calling import WrittenCall
+from state.origins import OriginKind
+from state.routing import Correction
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.checking import CheckedCall
+from tools.provenance.evidence import Evidence
+from tools.provenance.judging import origins_of
+from tools.provenance.values import leaves
+from tools.spec.tool_spec import ToolSpec
+from tools.text.words import words_of
+
+SURE = 0.9
+"""Probability from which an optional value that nobody named is kept: the model has its reason, such as a synonym."""
+
+
+def without_defaults(call: WrittenCall, catalogue: Catalogue) -> WrittenCall:
+    """Return the call without optional arguments that say what their tool does anyway: small models write them all."""
+    spec = catalogue.get(call.name)
+    if spec is None:
+        return call
+    plain = {
+        name: value
+        for name, value in call.arguments.items()
+        if name in spec.required or "default" not in spec.parameters.get(name, {}) or not _is_default(name, value, spec)
+    }
+    return replace(call, arguments=plain, probabilities={name: call.probabilities.get(name, 1.0) for name in plain})
+
+
+def _is_default(name: str, value: Any, spec: ToolSpec) -> bool:
+    default = spec.parameters[name]["default"]
+    return type(value) is type(default) and value == default
+
+
+def without_invented(call: WrittenCall, catalogue: Catalogue, evidence: Evidence) -> WrittenCall:
+    """Return the call without optional arguments that nobody named and that the model was not sure of. Blocking."""
+    spec = catalogue.get(call.name)
+    if spec is None:
+        return call
+    unsure = {
+        name: call.arguments[name]
+        for name, probability in call.probabilities.items()
+        if probability < SURE and name in spec.parameters and name not in spec.required
+    }
+    origins = origins_of(unsure, spec, evidence)
+    invented = {name for name in unsure if origins[name].kind is OriginKind.NOBODY}
+    kept = {name: value for name, value in call.arguments.items() if name not in invented}
+    return replace(call, arguments=kept, probabilities={name: call.probabilities.get(name, 1.0) for name in kept})
+
+
+def held_by(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:
+    """Yield the calls that the request holds: as many as it has parts, and others that take more of its words."""
+    parts, said, taken = len(parts_in(request)), request.casefold(), set[str]()
+    for at, call in enumerate(calls):
+        texts = {str(leaf.value).casefold() for name, value in call.arguments.items() for leaf in leaves(value, name)}
+        new = {one for one in texts - taken if one and one in said}
+        if at < parts or new:
+            yield call
+        taken |= texts
+
+
+def unfilled(call: CheckedCall, catalogue: Catalogue, evidence: Evidence) -> Iterator[Correction]:
+    """Yield an objection to each text that repeats its parameter's name: models fill in what they do not know so."""
+    spec = catalogue[call.tool_name]
+    origins = origins_of(call.params, spec, evidence)
+    for name, value in call.params.items():
+        repeated = isinstance(value, str) and words_of(value) == words_of(name)
+        if repeated and origins[name].kind is OriginKind.NOBODY and "enum" not in spec.parameters.get(name, {}):
+            told = f"`{spec.name}` needs a value for `{name}`, not its name: take it from the request, or ask for it."
+            yield Correction(tool_name=spec.name, problem="placeholder", message=told)
