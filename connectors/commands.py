@@ -17,6 +17,7 @@ COMMANDS = {
     "policy": "connectors.terminal.commands.looking:policy",
     "settings": "connectors.terminal.commands.looking:settings",
     "calibrate": "connectors.terminal.commands.looking:calibrate",
+    "evaluate": "connectors.terminal.commands.looking:evaluate",
     "doctor": "connectors.terminal.commands.looking:doctor",
     "audit": "connectors.terminal.commands.looking:audit",
     "trace": "connectors.trace.command:trace",

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
 from rich.cells import cell_len, chop_cells
@@ -13,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from state.base import ConfidenceSource, shown_confidence
+from state.errors import ConfigError
 from state.packet import CognitionPacket
 from state.printing import escaped, printable
 from state.sections import Reflection
@@ -168,6 +170,21 @@ def console(*, stderr: bool = False) -> Console:
         emoji=False,
         soft_wrap=not (stderr or at_terminal),
     )
+
+
+def save(file: Path, source: str, *, force: bool) -> None:
+    """Write a page into a file. Blocking.
+
+    Raises:
+        ConfigError: it is there already, or cannot be written.
+    """
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as opened:
+            opened.write(source)
+    except FileExistsError as error:
+        raise ConfigError(f"{file}: is there already: give another name, or --force to replace it") from error
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be written: {error.strerror}") from error
 
 
 class _Console(Console):

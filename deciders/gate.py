@@ -33,7 +33,7 @@ def gated(
 
 
 def calibrated(review: Review, calibration: Calibration) -> Review:
-    """Return the review with its confidences as the user's earlier answers have calibrated them."""
+    """Return the review with its confidences as the user's answers, or the model's evaluation, calibrate them."""
     return review.judged(tuple(_calibrated(one, review.decided_by, calibration) for one in review.reviews))
 
 

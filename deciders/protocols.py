@@ -187,6 +187,10 @@ Responder = Decider[Catalogue, Answer]
 """Writes the answer from the packet alone."""
 
 
+KnownAs = Callable[[], Awaitable[str | None]]
+"""Says what a model is known by, whatever its file is called; None where it is not one that decides all."""
+
+
 @dataclass(frozen=True)
 class Deciders:
     """One decider a stage, and what they ask."""
@@ -201,3 +205,5 @@ class Deciders:
     """The model behind review and answer; None: reflexes decide."""
     reviewing: Callable[[], Awaitable[Named]] | None = None
     """What reviews in place of the prime model; None: that does."""
+    known_as: KnownAs | None = None
+    """Of the model that selects and reviews."""

@@ -82,7 +82,8 @@ def build_graph(
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
     add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite, learned=learned_by if usage_days else None)
     add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
-    reviewing = {"decider": deciders.reviewer, "toolbox": toolbox, "journal": journal, "calibration": calibration_by}
+    calibration = partial(calibration_by, known_as=deciders.known_as)
+    reviewing = {"decider": deciders.reviewer, "toolbox": toolbox, "journal": journal, "calibration": calibration}
     add("review_selection", review_selection, "prime", **reviewing)
     add("ask_user", ask_user, toolbox=toolbox, journal=journal)
     add("execute_tool", execute_tool, toolbox=toolbox, journal=journal)

@@ -56,7 +56,7 @@ def deciders_for(models: ModelPool, kept: KeptResults | None = None) -> Deciders
         if models.is_reflex
         else language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"), kept)
     )
-    return reviewed_by(made, models.reviewer) if models.has_reviewer else made
+    return replace(reviewed_by(made, models.reviewer) if models.has_reviewer else made, known_as=models.known_as)
 
 
 async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> "Model":

@@ -68,6 +68,8 @@ class ModelOptions(BaseModel):
 
 
 SAMPLING = ("temperature", "top_p", "seed")
+ANSWERING = ("temperature", "top_p", "enable_thinking", "thinking_budget", "reasoning_effort", "extra_body")
+"""Options that say how a model answers."""
 LOADING = ("n_ctx", "n_gpu_layers", "n_batch", "n_threads")
 _BOTH = (*SAMPLING, "enable_thinking", "thinking_budget")
 KNOWN: dict[Provider, tuple[str, ...]] = {

@@ -1,15 +1,18 @@
 """The model pool: which model plays which role, loaded when first needed."""
 
 import asyncio
+import hashlib
+import json
 import threading
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from models.endpoint import Role, endpoint_of, shown
-from models.llama.loading import check_gguf, check_installed
-from models.options import ModelOptions, given_options, options_of
+from models.llama.loading import check_gguf, check_installed, sampled
+from models.options import ANSWERING, ModelOptions, given_options, options_of
 from models.servers import LOCAL
 from models.spec import REFLEX, ModelSpec, parse_model
 from state.errors import ModelError
@@ -97,6 +100,15 @@ class ModelPool:
     def players(self) -> tuple[tuple[Role, ...], ...]:
         """The roles, those together that one model plays."""
         return (("lite", "prime"),) if self._parts["lite"] is self._parts["prime"] else (("lite",), ("prime",))
+
+    async def known_as(self) -> str | None:
+        """Return a digest of the model that plays both roles, and of how it is asked; None where none does.
+
+        Raises:
+            ModelError: its file cannot be read.
+        """
+        alone = len(self.players) == 1 and not self._decisions and not self.is_reflex
+        return await asyncio.to_thread(lambda: self._parts["lite"].known_as) if alone else None
 
     async def check(self, *roles: Role) -> None:
         """Make sure that these roles' models, or all, are there, without loading GGUF files: a few seconds at most.
@@ -199,6 +211,13 @@ class _Part:
         if self.endpoint:
             return f"{self.spec.name} at {shown(self.endpoint.base_url)}"
         return f"{Path(self.spec.name).name} in llama.cpp" if self.spec.name else "reflex (no model)"
+
+    @cached_property
+    def known_as(self) -> str:
+        """A digest of the model, and of the options that its answers depend on. Blocking."""
+        where = [self.endpoint.base_url, self.spec.name] if self.endpoint else [sampled(self.spec.name)]
+        asked = self.options.model_dump(include={*ANSWERING}, exclude_none=True)
+        return hashlib.sha256(json.dumps([*where, asked], sort_keys=True).encode()).hexdigest()[:32]
 
     def load(self) -> "Model | None":
         with self._lock:

@@ -22,7 +22,7 @@ STAGE = "review_selection"
 
 
 CalibrationBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Calibration]]
-"""What gives the curves that the user's answers came to."""
+"""What gives the curves that the user's answers came to, and the model's evaluation."""
 
 
 async def review_selection(
@@ -34,7 +34,7 @@ async def review_selection(
     journal: Journal,
     calibration: CalibrationBy | None = None,
 ) -> PacketUpdate:
-    """Have the calls reviewed, all in one go; how sure that is may be calibrated by the user's earlier answers."""
+    """Have the calls reviewed, all in one go; how sure that is may be calibrated."""
     review = await decider(packet, await toolbox.catalogue(), packet.governance.settings)
     if calibration is not None:
         review = calibrated(review, await calibration(packet, runtime.store))

@@ -105,13 +105,14 @@ def _show(said: Decisions, told: Decisions, came_of: str) -> None:
         if decisions:
             bins = reliability(decisions)
             out.print(Text(f"{title}: off by {calibration_error(bins):.2f} on average", style="bold"))
-            out.print(_diagram(bins))
+            out.print(diagram(bins))
     out.print(Text(printable(came_of), style="dim"))
 
 
-def _diagram(bins: Sequence[Bin]) -> Table:
+def diagram(bins: Sequence[Bin], of: str = "answers") -> Table:
+    """Return what was said beside how often it was right: a row for each range of confidence."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("confidence", "answers", "right"):
+    for heading in ("confidence", of, "right"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for one in bins:

@@ -13,8 +13,10 @@ from connectors.terminal.findings import Finding, exit_status, show, show_json
 from connectors.terminal.listing import unfitting
 from graph.composition import open_tools, sandbox_settings
 from graph.pool import model_pool
+from graph.records.passports import read_passport
+from graph.records.passports import version as version_of_cases
 from graph.settings import Settings
-from graph.storage import open_checkpointer
+from graph.storage import open_checkpointer, open_store
 from state.context import RoutingContext
 from state.errors import ConfigError, PacketgateError
 from state.printing import counted
@@ -38,6 +40,7 @@ async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
         *await _process(settings),
         *(one for one in run_settings if one not in tools),
         *([] if models else await _models(settings)),
+        *await _evaluated(settings),
         *tools,
     ]
     if not as_json:
@@ -127,6 +130,27 @@ async def _models(settings: Settings) -> list[Finding]:
         how = "no language model: requests are routed by words alone. `packetgate init` looks for one"
         return [*found, Finding("note", "models", how)]
     return found
+
+
+async def _evaluated(settings: Settings) -> list[Finding]:
+    """Return what is known of the model by its cases, where one model decides."""
+    try:
+        known_as = await model_pool(settings).known_as()
+        if known_as is None:
+            return []
+        async with open_store(settings) as store:
+            kept = await read_passport(store, known_as)
+    except PacketgateError:
+        return []  # told where models and sessions are
+    if kept is None:
+        return [Finding("note", "evaluated", "not yet: `packetgate evaluate` tries the model on eighty cases")]
+    if kept.version != version_of_cases():
+        return [Finding("note", "evaluated", "by an earlier Packetgate: `packetgate evaluate` tries the model anew")]
+    right, seconds = kept.figures().right, kept.mean("seconds")
+    told = f"{right} of {kept.of} cases right, {kept.believed}; {seconds:.1f} s a turn"
+    return [
+        Finding("ok", "evaluated", f"{told}; on {kept.at.astimezone():%Y-%m-%d}{'' if kept.curves else '; no curve'}")
+    ]
 
 
 async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:

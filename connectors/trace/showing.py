@@ -9,7 +9,7 @@ from rich.text import Text
 from connectors import rendering
 from connectors.trace.finding import LAST, SHORTEST, Past, find, is_packet_id, open_archive
 from graph.settings import Settings
-from state.errors import ConfigError, PacketError
+from state.errors import PacketError
 from state.packet import read_packet
 from state.printing import printable
 
@@ -27,7 +27,7 @@ async def show(
     if html is not None:
         from connectors.trace.page import page
 
-        await asyncio.to_thread(lambda: _save(html, page(past), force=force))
+        await asyncio.to_thread(lambda: rendering.save(html, page(past), force=force))
         rendering.console(stderr=True).print(Text(f"saved {html}", style="dim"))
     if as_json:
         sys.stdout.write(past.packet.model_dump_json(indent=2) + "\n")
@@ -72,13 +72,3 @@ def _print(past: Past) -> None:
         out.print(rendering.question(past.question))
     out.print()
     out.print(rendering.journey(past.packet))
-
-
-def _save(file: Path, source: str, *, force: bool) -> None:
-    try:
-        with file.open("w" if force else "x", encoding="utf-8") as opened:
-            opened.write(source)
-    except FileExistsError as error:
-        raise ConfigError(f"{file}: is there already: give another name, or --force to replace it") from error
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be written: {error.strerror}") from error

@@ -92,14 +92,14 @@ def unless_spared(reviewer: Reviewer) -> Reviewer:
 
     async def review(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
         calls = packet.routing.calls
-        if context.review == "risky" and all(map(_risks_nothing, calls)):
+        if context.review == "risky" and all(map(risks_nothing, calls)):
             return Review(reviews=tuple(map(_unreviewed, calls)), decided_by="reflex", confidence_source=_UNJUDGED)
         return await reviewer(packet, catalogue, context)
 
     return review
 
 
-def _risks_nothing(call: ToolCall) -> bool:
+def risks_nothing(call: ToolCall) -> bool:
     """Whether a call only reads, on the user's own machine and servers, with nothing but the user's words."""
     return call.risk is Risk.READ and not call.open_world and not call.foreign
 

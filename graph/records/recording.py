@@ -9,6 +9,8 @@ from itertools import count
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
+from deciders.protocols import KnownAs
+from graph.records.passports import calibration_for
 from graph.records.prompts import ROOT as EXCHANGES
 from graph.records.prompts import StagePrompts, prune_prompts, save_prompts
 from graph.telemetry.spans import guarded
@@ -18,7 +20,7 @@ from models.requests import ModelRequest, collected
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.sections import Header
-from tools.usage.calibration import Calibration, read_history
+from tools.usage.calibration import Calibration
 from tools.usage.learned_store import ROOT as LEARNED
 from tools.usage.learned_store import forget, learn, read_learned
 from tools.usage.learning import Learned
@@ -91,12 +93,17 @@ async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learne
     return learned
 
 
-async def calibration_by(packet: CognitionPacket, store: BaseStore | None) -> Calibration:
-    """Return the curves that the user's answers gave; none where nothing is kept or the store does not answer."""
+async def calibration_by(
+    packet: CognitionPacket, store: BaseStore | None, known_as: KnownAs | None = None
+) -> Calibration:
+    """Return the curves that the user's answers gave, and the evaluation of the model that decides.
+
+    There are none where nothing is kept or the store does not answer.
+    """
     if store is not None:
         with guarded(packet.header.packet_id):
             async with asyncio.timeout(PATIENCE_S):
-                return (await read_history(store)).current
+                return await calibration_for(store, known_as)
     return Calibration()
 
 

@@ -22,6 +22,8 @@ ROOT = ("packetgate", "calibration")
 FEWEST = 20
 """Answers below which nothing is fitted."""
 FOLDS = 5
+HALF = 100
+"""Calls of an evaluation at which half counts of what its curve adds."""
 PRIOR = 1.0
 """How strongly a curve is held to what was said, in answers."""
 _KEY = "curves"
@@ -51,10 +53,14 @@ class Curve(Section):
     offset: float
     answers: int
     """How many it was fitted on."""
+    adds: float = Field(default=1.0, ge=0, le=1)
+    """How much counts of what it adds to the log-odds; what it takes from them always does."""
 
     def at(self, score: float) -> Confidence:
         """Return the probability that a review this sure is right."""
-        return _logistic(self.slope * _log_odds(score) + self.offset)
+        said = _log_odds(score)
+        change = self.slope * said + self.offset - said
+        return _logistic(said + (self.adds * change if change > 0 else change))
 
 
 class Calibration(Section):
@@ -109,6 +115,13 @@ def fitted(answers: Sequence[Answered]) -> Calibration:
         kind: _fitted([one for one in answers if one.kind == kind]) for kind in sorted({one.kind for one in answers})
     }
     return Calibration(curves={kind: curve for kind, curve in curves.items() if curve})
+
+
+def measured(answers: Sequence[Answered]) -> Calibration:
+    """Return the curves of a model that was evaluated: the fewer the calls, the less counts of what a curve adds."""
+    curves = fitted(answers).curves.items()
+    adds = {kind: one.answers / (one.answers + HALF) for kind, one in curves}
+    return Calibration(curves={kind: one.model_copy(update={"adds": adds[kind]}) for kind, one in curves})
 
 
 def left_out(answers: Sequence[Answered]) -> list[tuple[float, bool]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 BINS = 10
 
@@ -41,3 +42,17 @@ def calibration_error(bins: Sequence[Bin]) -> float:
     """Return how far confidence and correctness lie apart, on average (ECE); from 0 to 1, 0 is best."""
     decisions = sum(one.count for one in bins)
     return sum(one.count * abs(one.confidence - one.right) for one in bins) / decisions if decisions else 0.0
+
+
+def auroc(right: Sequence[float], wrong: Sequence[float]) -> float | None:
+    """Return how often what is right has the higher confidence, ties counting half; None without both kinds."""
+    if not right or not wrong:
+        return None
+    return sum((one > other) + (one == other) / 2 for one in right for other in wrong) / (len(right) * len(wrong))
+
+
+def interval(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:
+    """Return between which shares the true one lies with a probability of 95 % (Wilson), of at least one trial."""
+    share, spread = part / whole, z * z / whole
+    middle, half = share + spread / 2, z * sqrt(share * (1 - share) / whole + spread / whole / 4)
+    return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))

@@ -1,4 +1,4 @@
-"""`packetgate tools`, `policy`, `settings`, `calibrate`, `doctor` and `audit`."""
+"""`packetgate tools`, `policy`, `settings`, `calibrate`, `evaluate`, `doctor` and `audit`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -141,6 +141,38 @@ def calibrate(
             least = holds if threshold is None else threshold
             return await shown.replay(settings, least, policy_file, days or 30, as_json=as_json)
         return await shown.calibrate(settings, keep=not look_only, as_json=as_json)
+
+    run(look)
+
+
+def evaluate(
+    model: Annotated[
+        str | None, typer.Argument(help="ollama:NAME, openai:NAME, llamacpp:FILE, ...; by default the one in use.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Forget what came of it before, and start over.")] = False,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kinds", help="Only cases of this kind, such as acts; can be repeated.")
+    ] = None,
+    cases: Annotated[int | None, typer.Option("--cases", min=1, help="Only so many cases of each kind.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Save the passport as a page.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="With --html: replace a file that is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try a model on eighty cases: what it does well, how far its reviews can be believed, which settings fit.
+
+    Nothing is executed. Each case is kept, so that the same command goes on where one was stopped. From then on the
+    gate reads this model's confidence by what came of its cases.
+    """
+    if force and html is None:
+        raise typer.BadParameter("goes with --html: nothing else is written", param_hint="--force")
+
+    async def look() -> int:
+        settings = settings_from(own=True)
+        alone = {"lite": model, "prime": "reflex"} if model else {}
+        from connectors.terminal.evaluate import Evaluation
+
+        wishes = Evaluation(settings.model_copy(update=alone), tuple(kinds or ()), cases, again=again)
+        return await wishes.run(run_settings_from(settings).context, html, force=force, as_json=as_json)
 
     run(look)
 

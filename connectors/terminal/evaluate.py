@@ -1,0 +1,166 @@
+"""`packetgate evaluate`: a model's cases played, its passport shown and kept."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from langgraph.store.base import BaseStore
+from rich.table import Table
+from rich.text import Text
+
+from connectors import rendering
+from connectors.terminal.calibrate import diagram
+from graph.composition import deciders_for
+from graph.evaluation import play
+from graph.pool import model_pool
+from graph.records.passports import forget_evaluation, keep, read_played, version
+from graph.settings import Settings
+from graph.storage import open_store
+from models.pool import ModelPool
+from state.context import RoutingContext
+from state.errors import DecisionError, InputError
+from state.printing import counted, printable
+from tools.evaluation.cases import Case, load_cases
+from tools.evaluation.passport import Passport, Played, curves_of
+from tools.usage.reliability import reliability
+
+POINTS = (0.3, 0.5, 0.7, 0.9)
+"""Confidences of which it is told what a curve makes of them."""
+KEPT = "the cases so far are kept: the same command goes on with them"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An evaluation of the model that the settings name."""
+
+    settings: Settings
+    kinds: Sequence[str] = ()
+    """Of the cases; all where none is named."""
+    most: int | None = None
+    """Cases of each kind."""
+    again: bool = False
+
+    async def run(self, context: RoutingContext, html: Path | None, *, force: bool, as_json: bool) -> int:
+        """Play the cases that are not on record, and print the passport; that of all cases is kept.
+
+        Raises:
+            InputError: there are no such cases, or no such model.
+            DecisionError: the model cannot be asked.
+        """
+        cases, pool, of = self._cases(), model_pool(self.settings), len(load_cases().cases)
+        await pool.check()
+        known_as, model = await pool.known_as(), await pool.get("lite")
+        if known_as is None or model is None:
+            raise InputError("name one model to evaluate, such as ollama:NAME or llamacpp:/path/model.gguf")
+        context = context.model_copy(update={"enabled": True, "review": "all", "allowed_tools": ()})
+        async with open_store(self.settings) as store:
+            if self.again:
+                await forget_evaluation(store, known_as)
+            rows = [row async for row in _played(cases, pool, context, store, known_as)]
+            found = Passport(
+                version=version(),
+                model=pool.describe("lite"),
+                own_language=model.calls_tools,
+                threshold=context.confidence_threshold,
+                of=of,
+                rows=tuple(rows),
+                curves=curves_of(rows),
+            )
+            if len(rows) == of:
+                await keep(store, known_as, found)
+        if html:
+            from connectors.terminal.passport_page import page
+
+            await asyncio.to_thread(lambda: rendering.save(html, page(found, [*facts(found)]), force=force))
+        if as_json:
+            told = {"figures": found.figures()._asdict(), **dict(facts(found))}
+            sys.stdout.write(json.dumps({**found.model_dump(mode="json"), "told": told}, indent=2) + "\n")
+        else:
+            _show(found)
+        return 0
+
+    def _cases(self) -> list[Case]:
+        known = load_cases()
+        if unknown := [one for one in self.kinds if one not in known.kinds]:
+            raise InputError(f"there are no cases of the kind {unknown[0]!r}: the kinds are {', '.join(known.kinds)}")
+        by_kind = [[one for one in known.cases if one.kind == kind] for kind in self.kinds or known.kinds]
+        return [one for cases in by_kind for one in cases[: self.most]]
+
+
+async def _played(
+    cases: Sequence[Case], pool: ModelPool, context: RoutingContext, store: BaseStore, known_as: str
+) -> AsyncIterator[Played]:
+    """Yield what came of each case, with word of how far it is; it is kept, unless the model could not be asked.
+
+    Raises:
+        ModelError: its endpoint has gone.
+        DecisionError: it could not be asked twice in a row.
+    """
+    out, deciders, kept = rendering.console(stderr=True), deciders_for(pool), await read_played(store, known_as)
+    left = [case for case in cases if case.name not in kept]
+    if len(left) < len(cases):
+        out.print(Text(f"{len(cases) - len(left)} of {counted(len(cases), 'case')} are on record", style="dim"))
+    for case in cases:
+        if case.name in kept:
+            yield kept[case.name]
+    seconds, before = 0.0, ""
+    for at, case in enumerate(left, 1):
+        row = await play(case, deciders, context)
+        if row.problem:
+            await pool.check()
+            if before:
+                raise DecisionError(f"{row.problem} ({KEPT})")
+        else:
+            await keep(store, known_as, row)
+        seconds, before = seconds + row.seconds, row.problem
+        minutes = max(1, round((len(left) - at) * seconds / at / 60))
+        told = f"{len(cases) - len(left) + at} of {len(cases)}, {case.name}: {'right' if row.right else 'not right'}"
+        out.print(
+            Text(f"{told}; about {minutes} min left".ljust(60), style="dim"), end="\r" if out.is_terminal else "\n"
+        )
+        yield row
+
+
+def facts(found: Passport) -> Iterator[tuple[str, str]]:
+    """Yield what a passport says beside its tables: what it is about, and in words."""
+    yield "reviews", found.believed
+    tokens = f"{found.mean('evaluated'):,.0f} prompt tokens evaluated and {found.mean('written'):,.0f} written"
+    yield "a turn", f"{found.mean('seconds'):.1f} s without the answer, {tokens}"
+    form = "its own language: it is offered tools, and calls them" if found.own_language else "a form of JSON"
+    yield "asked in", form
+    yield "review", f"{found.review}: of the calls that only read, {found.reads}"
+    cannot = f"{counted(len(found.answers), 'call')} cannot tell from where on 95 % are right"
+    fitting = found.fitting and f"{found.fitting[0]:.2f}: from there on, {found.fitting[1]}"
+    yield "confidence_threshold", fitting or cannot
+    for kind, curve in found.curves.items():
+        told = ", ".join(f"{point:.1f} counts {curve.at(point):.2f}" for point in POINTS)
+        yield "curve", f"{kind}: {told}; from {counted(curve.answers, 'call')}, with {curve.adds:.0%} of what it adds"
+    if not found.curves:
+        yield "curve", "none: it takes 20 calls that were reviewed in one way, some of them right and some wrong"
+    if unasked := sum(bool(row.problem) for row in found.rows):
+        yield "not asked", f"{counted(unasked, 'case')}, counted as not right: the same command tries them again"
+    if len(found.rows) < found.of:
+        yield "kept", f"what came of these cases; a passport, with its curve for the gate, takes all {found.of}"
+
+
+def _show(found: Passport) -> None:
+    out, kinds = rendering.console(), load_cases().kinds
+    out.print(Text(printable(f"{found.model}: {len(found.rows)} of {counted(found.of, 'case')}"), style="bold"))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in ("", "cases", "right", "wrong call", "wrong, past the gate"):
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    for kind, name in {**kinds, "": "all"}.items():
+        figures = found.figures(kind)
+        if figures.cases:
+            table.add_row(name, *map(str, figures), style="" if kind else "bold")
+    out.print(table)
+    out.print(diagram(reliability(found.answers), "calls"))
+    told = Table(box=None, pad_edge=False, show_header=False)
+    told.add_column(style="cyan", no_wrap=True)
+    told.add_column(overflow="fold", ratio=1)
+    for what, how in facts(found):
+        told.add_row(what, Text(printable(how)))
+    out.print(told)

@@ -1,0 +1,133 @@
+"""`packetgate evaluate`: a model's cases, its passport, and what the gate then makes of its reviews."""
+
+import asyncio
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from support.command_line import CommandLine
+from support.prompts import call, review
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import HttpError
+
+from graph.records.passports import keep, version
+from graph.settings import Settings
+from graph.storage import open_store
+from models.pool import ModelPool
+from state.base import ConfidenceSource
+from tools.evaluation.cases import load_cases
+from tools.evaluation.passport import Played, PlayedCall
+from tools.usage.calibration import kind_of
+
+CASES = load_cases().cases
+READ = call("ai.read", path="plan.txt")
+
+
+def known_as(monkeypatch: pytest.MonkeyPatch, model: str, url: str) -> str:
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    name = asyncio.run(ModelPool(model).known_as())
+    assert name
+    return name
+
+
+def on_record(cli: CommandLine, name: str, *, but: int = 0) -> None:
+    """Put on record what came of all cases but some: a model that is sure of wrong calls, whoever reviews them."""
+    kinds = [kind_of("model", source) for source in ConfidenceSource]
+
+    async def record() -> None:
+        async with open_store(Settings(home=cli.home)) as store:
+            for at, case in enumerate(CASES[but:]):
+                right = at % 10 == 0
+                calls = tuple(
+                    PlayedCall(tool="files.read", right=right, review=kind, score=0.93, passed=True, only_reads=True)
+                    for kind in kinds
+                )
+                row = Played(version=version(), case=case.name, kind=case.kind, right=right, calls=calls, seconds=3.0)
+                await keep(store, name, row)
+
+    asyncio.run(record())
+
+
+def test_the_gate_reads_a_models_reviews_by_its_own_cases(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = scripted_openai.base_url
+
+    def status(model: str) -> int:
+        scripted_openai.script(READ, review(0.93), "It opens at seven.")
+        return cli.run("ask", "Read plan.txt", "--lite", model, OPENAI_BASE_URL=url).status
+
+    assert status("openai:small") == 0
+    assert "not yet" in cli.run("doctor", "--lite", "openai:small", OPENAI_BASE_URL=url).out
+    on_record(cli, known_as(monkeypatch, "openai:small", url))
+    scripted_openai.requests.clear()
+    page = cli.folder / "passport.html"
+    done = cli.run("evaluate", "openai:small", "--html", str(page), OPENAI_BASE_URL=url)
+    assert done.status == 0, done.err
+    assert "80 of 80 cases are on record" in done.err
+    assert "8 of 80 right" not in done.out
+    assert re.search(r"all +80 +8 +72 +72", done.out)
+    assert "cannot tell from where on 95 % are right" in done.out
+    assert "picks among near misses" in page.read_text()
+    assert scripted_openai.requests == []
+    assert status("openai:small") == 3
+    assert status("openai:other") == 0
+    assert status("openai:small?temperature=0.9") == 0
+    doctor = cli.run("doctor", "--lite", "openai:small", OPENAI_BASE_URL=url).out
+    assert "8 of 80 cases right, of the calls past the gate 48 of 480 right" in " ".join(doctor.split())
+    refused = cli.run("evaluate", "openai:small", "--html", str(page), OPENAI_BASE_URL=url)
+    assert (refused.status, "--force" in refused.err) == (2, True)
+
+
+def test_a_real_model_is_killed_and_goes_on(cli: CommandLine, smollm2: Path) -> None:
+    model = f"llamacpp:{smollm2}?n_threads=1&seed=1"
+    evaluate = ("evaluate", model, "--kinds", "holds", "--cases", "3", "--json")
+    (told, telling), nothing = os.pipe(), os.open(os.devnull, os.O_RDWR)
+    process = cli.fork(evaluate, (nothing, nothing, telling))
+    for end in (telling, nothing):
+        os.close(end)
+    with os.fdopen(told) as lines:
+        assert lines.readline().startswith("1 of 3, holds-15: ")
+        process.kill()
+    done = cli.run(*evaluate)
+    assert done.status == 0, done.err
+    assert re.match("[12] of 3 cases are on record", done.err)
+    found = json.loads(done.out)
+    assert (len(found["rows"]), found["of"], found["own_language"]) == (3, 80, True)
+    assert found["told"]["figures"]["cases"] == 3
+    assert all(one["evaluated"] > 0 for one in found["rows"] if one["calls"])
+    assert "3 of 3 cases are on record" in cli.run(*evaluate).err
+    again = cli.run(*evaluate, "--again", "--cases", "1")
+    assert "on record" not in again.err
+    assert "not yet" in cli.run("doctor", "--lite", model).out
+
+
+def test_an_endpoint_that_is_not_there_or_goes_is_one_error(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    gone = cli.run("evaluate", "openai:small", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    assert gone.status == 2
+    assert len(gone.err.splitlines()) == 1
+    assert "cannot be reached" in gone.err
+    scripted_openai.script(*[HttpError(429, "slow down")] * 20)
+    some = ("--kinds", "near", "--cases", "4")
+    limited = cli.run("evaluate", "openai:small", *some, OPENAI_BASE_URL=scripted_openai.base_url)
+    assert limited.status == 1
+    assert "the same command goes on with them" in limited.err.splitlines()[-1]
+    again = cli.run("evaluate", "openai:small", *some, OPENAI_BASE_URL=scripted_openai.base_url)
+    assert "on record" not in again.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "name one model to evaluate"),
+        (("reflex",), "name one model to evaluate"),
+        (("decisions:d",), "it can only be prime"),
+        (("openai:m", "--kinds", "odd"), "the kinds are acts, holds"),
+        (("openai:m", "--force"), "--html"),
+    ],
+)
+def test_what_cannot_be_evaluated(arguments: tuple[str, ...], told: str, cli: CommandLine) -> None:
+    done = cli.run("evaluate", *arguments)
+    assert (done.status, told in done.err) == (2, True), done.err

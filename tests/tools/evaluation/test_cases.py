@@ -1,0 +1,64 @@
+"""The cases that models are evaluated on: each can be met, and is judged by its calls."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any
+
+import pytest
+
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.validation import check_call
+from tools.evaluation.cases import Case, RightCall, load_cases
+
+CASES = load_cases().cases
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_a_case_wants_can_be_called(case: Case):
+    catalogue = Catalogue(load_cases().offered(case))
+    names = frozenset(catalogue)
+    assert 3 <= len(names) <= 8
+    made = [(case.after.tool, case.after.params)] if case.after else []
+    for tool, params in [*made, *((call.tool, params) for call in case.calls for params in _ways(call))]:
+        assert check_call(tool, params, names, catalogue) == []
+    assert not (case.asks and case.calls)
+    assert all(case.judged([(call.tool, params) for call in case.calls for params in [next(_ways(call))]]))
+
+
+def test_there_are_cases_of_every_kind_and_none_twice():
+    assert {case.kind for case in CASES} == load_cases().kinds.keys()
+    assert len({case.says for case in CASES}) == len(CASES) == 80
+
+
+@pytest.mark.parametrize(
+    ("params", "right"),
+    [
+        ({"room": "Hall", "degrees": 18}, True),
+        ({"room": "hall", "degrees": 18.0, "note": "now"}, True),
+        ({"room": "hall", "degrees": 18, "path": "a/B.txt"}, True),
+        ({"room": "hall", "degrees": 18, "path": "a/b.txt"}, False),
+        ({"room": "hall", "degrees": True}, False),
+        ({"room": "hall"}, False),
+        ({"room": "hall", "degrees": 18, "other": 1}, False),
+        ({"room": "the hall", "degrees": 18}, False),
+    ],
+)
+def test_a_call_is_right_by_its_arguments(params: dict[str, Any], right: bool):
+    wanted = RightCall(
+        tool="home.heat", args={"room": ["hall"], "degrees": [18]}, may={"note": [], "path": ["a/B.txt"]}
+    )
+    assert wanted.is_made_by("home.heat", params) is right
+    assert not wanted.is_made_by("home.cool", params)
+
+
+def test_the_same_call_is_right_once():
+    one, two = RightCall(tool="a.b", args={"n": [1]}), RightCall(tool="a.b", args={"n": [2]})
+    case = Case(name="c", kind="several", says="1 and 2", tools=("a",), calls=(one, two))
+    assert case.judged([("a.b", {"n": 2}), ("a.b", {"n": 2}), ("a.b", {"n": 1})]) == [True, False, True]
+
+
+def _ways(call: RightCall) -> Iterator[dict[str, Any]]:
+    """Yield arguments such that each value that will do is tried."""
+    known = {name: values or ["anything"] for name, values in {**call.args, **call.may}.items()}
+    for values in zip_longest(*known.values()):
+        yield {name: known[name][0] if value is None else value for name, value in zip(known, values, strict=True)}

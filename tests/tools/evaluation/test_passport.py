@@ -1,0 +1,53 @@
+"""What a passport makes of what came of cases."""
+
+import pytest
+
+from state.base import Confidence
+from tools.evaluation.passport import Passport, Played, PlayedCall, curves_of
+from tools.usage.reliability import interval
+
+KIND = "model, calibrated"
+
+
+def row(score: Confidence, *, right: bool, reads: bool = True) -> Played:
+    call = PlayedCall(tool="files.read", right=right, review=KIND, score=score, passed=score >= 0.7, only_reads=reads)
+    return Played(version="1", case="c", kind="acts", right=right, calls=(call,), seconds=2.0, evaluated=300)
+
+
+def passport(*rows: Played) -> Passport:
+    return Passport(version="1", model="m", own_language=True, threshold=0.7, of=80, rows=rows, curves=curves_of(rows))
+
+
+def test_a_model_that_is_too_sure_is_believed_less():
+    rows = [row(0.9, right=at % 2 == 0) for at in range(30)] + [row(0.3, right=False)] * 20
+    found = passport(*rows)
+    assert found.curves[KIND].at(0.9) < 0.65
+    assert (found.passed, found.review, found.fitting) == ((15, 30), "all", None)
+
+
+@pytest.mark.parametrize("times", [1, 10])
+def test_a_model_that_is_not_sure_enough_is_believed_more_as_far_as_its_cases_carry_it(times: int):
+    rows = [*[row(0.6, right=True)] * 22, *[row(0.55, right=True)] * 7, row(0.6, right=False)] * times
+    curve = passport(*rows).curves[KIND]
+    whole = curve.model_copy(update={"adds": 1.0})
+    assert 0.6 < curve.at(0.6) < whole.at(0.6)
+    assert curve.adds == pytest.approx({1: 30 / 130, 10: 300 / 400}[times])
+
+
+def test_settings_are_told_where_enough_calls_tell_them():
+    few = passport(*[row(0.95, right=True)] * 19)
+    assert (few.review, few.fitting, few.auroc, few.curves) == ("all", None, None, {})
+    rows = [*[row(0.95, right=True)] * 24, row(0.95, right=False), *[row(0.6, right=False)] * 6]
+    many = passport(*rows)
+    assert many.review == "all"
+    assert many.fitting is not None
+    least, share = many.fitting
+    assert share == (24, 25)
+    assert str(share) == "24 of 25 right (80% to 99%)"
+    assert many.curves[KIND].at(0.6) < least <= many.curves[KIND].at(0.95)
+    assert passport(*rows[:25]).review == "risky"
+
+
+def test_the_interval_is_wilsons():
+    assert interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-3)
+    assert interval(24, 25) == pytest.approx((0.8046, 0.9929), abs=1e-3)
