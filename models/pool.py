@@ -105,7 +105,7 @@ class ModelPool:
         """Return a digest of the model that plays both roles, and of how it is asked; None where none does.
 
         Raises:
-            ModelError: its file cannot be read.
+            OSError: its file cannot be read.
         """
         alone = len(self.players) == 1 and not self._decisions and not self.is_reflex
         return await asyncio.to_thread(lambda: self._parts["lite"].known_as) if alone else None

@@ -140,7 +140,7 @@ async def _evaluated(settings: Settings) -> list[Finding]:
             return []
         async with open_store(settings) as store:
             kept = await read_passport(store, known_as)
-    except PacketgateError:
+    except (PacketgateError, OSError):
         return []  # told where models and sessions are
     if kept is None:
         return [Finding("note", "evaluated", "not yet: `packetgate evaluate` tries the model on eighty cases")]

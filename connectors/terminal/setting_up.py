@@ -35,6 +35,7 @@ NOBODY_TO_ASK = (
     "standard input and output are not a terminal, so nothing was written. "
     "--yes accepts the first model and all servers; --model NAME sets this model only"
 )
+EVALUATE = "`packetgate evaluate` tries it on eighty cases, and has the gate read its reviews by what came of them"
 NOT_MEASURED = "not measured: nothing is sent to a provider before the request at the end"
 
 
@@ -85,6 +86,7 @@ class SetUp:
             await self._save(
                 models, lambda: models.changed("models", {"lite": {MODEL: model}}), f"set the model to {model}"
             )
+            _say(EVALUATE)
         takes = new and await self._agrees(f"Take over {counted(len(new), 'server')} ({', '.join(new)})?")
         if takes and await self._save(servers, lambda: with_entries(servers, new), f"added {', '.join(new)}"):
             _warn_of_secrets(servers.path, new)
