@@ -76,8 +76,10 @@ class Evaluation:
 
             await asyncio.to_thread(lambda: rendering.save(html, page(found, [*facts(found)]), force=force))
         if as_json:
-            told = {"figures": found.figures()._asdict(), **dict(facts(found))}
-            sys.stdout.write(json.dumps({**found.model_dump(mode="json"), "told": told}, indent=2) + "\n")
+            figures = {kind or "all": found.figures(kind)._asdict() for kind in ("", *load_cases().kinds)}
+            fitting = {"review": found.review, "confidence_threshold": found.fitting and found.fitting[0]}
+            told = {"figures": figures, "passed": found.passed._asdict(), "auroc": found.auroc, "settings": fitting}
+            sys.stdout.write(json.dumps({**found.model_dump(mode="json"), **told}, indent=2) + "\n")
         else:
             _show(found)
         return 0

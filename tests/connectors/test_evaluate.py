@@ -96,7 +96,8 @@ def test_a_real_model_is_killed_and_goes_on(cli: CommandLine, smollm2: Path) -> 
     assert re.match("[12] of 3 cases are on record", done.err)
     found = json.loads(done.out)
     assert (len(found["rows"]), found["of"], found["own_language"]) == (3, 80, True)
-    assert found["told"]["figures"]["cases"] == 3
+    assert (found["figures"]["all"]["cases"], found["figures"]["near"]["cases"]) == (3, 0)
+    assert found["settings"] == {"review": "all", "confidence_threshold": None}
     assert all(one["evaluated"] > 0 for one in found["rows"] if one["calls"])
     assert "3 of 3 cases are on record" in cli.run(*evaluate).err
     again = cli.run(*evaluate, "--again", "--cases", "1")
