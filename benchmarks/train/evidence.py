@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
-from scipy.optimize import minimize
 
 from benchmarks.real_models.__main__ import SETS
 from benchmarks.real_models.opening import open_model
 from benchmarks.selection.cases import Case, drawn, public_sets
 from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same
+from benchmarks.train.logistic import Bounds, Logistic, Matrix
 from benchmarks.train.own import FOLDER, Request, catalogues
 from deciders.language.checking import YES, odds_of
 from deciders.language.evidence import FITTED, Acting, Evidence, read_evidence, serves
@@ -40,6 +39,7 @@ from state.packet import CognitionPacket
 from state.routing import ToolRouting
 from state.sections import Content, Context, PaletteEntry
 from tools.catalogue.catalogue import Catalogue
+from tools.learned import DIGITS
 from tools.provenance.evidence import evidence_of
 from tools.spec.tool_spec import ToolSpec
 from tools.usage.reliability import calibration_error, reliability
@@ -50,16 +50,14 @@ MEASURED_ON = 100
 """Cases of each public set that `benchmarks.real_models` measures on, and that nothing is fitted on."""
 DRAWN = 1.0
 """How hard the weights are drawn to their prior, in calls."""
-PRIOR = Evidence(read=1.0, unlike=0.3, share=0.1, acts=0.2, name=0.1, arguments=0.5, yes=0.5, invented=-0.3, left=-0.2)
-"""What one would guess. A call that the reflexes would make themselves is as probably right as they say."""
-AGAINST = frozenset({"against", "other", "nothing", "invented", "left"})
+PRIOR = Evidence(judged=1.0, name=0.1, arguments=0.5, yes=0.5)
+"""What one would guess: a call is as probably right as it is judged."""
+AGAINST = frozenset({"against"})
 """What never speaks for a call, however few of the calls show it; the rest never speaks against one."""
-FREE = frozenset({"always", "same", "written"})
+FREE = frozenset({"always", "written"})
 """What says of which kind a call is, and may count for or against it."""
 GATE = 0.7
-
-Matrix = NDArray[np.float64]
-Bounds = tuple[float | None, float | None]
+ALL = 1_000_000
 
 
 class Question(NamedTuple):
@@ -81,6 +79,7 @@ class Candidate(BaseModel):
 
     call: Call
     evidence: dict[str, float]
+    """What the model tells of it; what the request does is read anew when the weights are fitted."""
     right: bool
     by_model: bool
     """Whether the model wrote it, unless it was held to."""
@@ -106,22 +105,27 @@ def main() -> None:
         prog="benchmarks.train.evidence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("stage", choices=("collect", "fit"))
-    parser.add_argument("rows", type=Path, help="a file of JSON Lines, which `collect` adds to")
+    parser.add_argument("rows", type=Path, nargs="+", help="files of JSON Lines; `collect` adds to the first")
     parser.add_argument("--model", help="to collect from, such as llamacpp:/path/model.gguf?n_threads=1")
     parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
     parser.add_argument("--sets", nargs="+", default=(*SETS, *OWN), choices=(*SETS, *OWN), metavar="SET")
     parser.add_argument("--sample", type=int, default=40, help="requests of each set")
     given = parser.parse_args()
+    if not given.data:
+        parser.error("name the folder of the public sets with --data or PACKETGATE_DATA")
     if given.stage == "fit":
-        fit(given.rows)
-    elif given.model and given.data:
-        known = {(row.model, row.set, row.id) for row in _rows(given.rows)} if given.rows.exists() else set()
+        every = {(one.set, one.id): one for name in given.sets for one in _questions(name, given.data, ALL)}
+        rows = [row for path in given.rows for row in _rows(path)]
+        fit([_read(row, every[row.set, row.id]) for row in rows if (row.set, row.id) in every])
+    elif given.model:
+        kept = given.rows[0]
+        known = {(row.model, row.set, row.id) for row in _rows(kept)} if kept.exists() else set()
         by_set = [[*_questions(name, given.data, given.sample)] for name in given.sets]
         asked = [one for row in zip_longest(*by_set) for one in row if one]
-        with given.rows.open("a", encoding="utf-8") as file:
+        with kept.open("a", encoding="utf-8") as file:
             asyncio.run(_collect(given.model, asked, known, file))
     else:
-        parser.error("collect needs --model, and --data or PACKETGATE_DATA")
+        parser.error("collect needs --model")
 
 
 def _questions(name: str, data: Path, most: int) -> Iterator[Question]:
@@ -157,14 +161,29 @@ async def _collect(name: str, asked: Sequence[Question], known: Collection[tuple
         print(row.model_dump_json(), file=file, flush=True)
 
 
-async def _row(question: Question, model: Model) -> Row:
+def _asked(question: Question) -> tuple[CognitionPacket, Catalogue]:
     catalogue = Catalogue(question.tools.values())
     palette = tuple(
         PaletteEntry(tool_name=name, shown="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
     )
-    packet = CognitionPacket(
-        content=Content(original_prompt=question.words), context=Context(palette=palette), tool_routing=ToolRouting()
-    )
+    content, context = Content(original_prompt=question.words), Context(palette=palette)
+    return CognitionPacket(content=content, context=context, tool_routing=ToolRouting()), catalogue
+
+
+def _read(row: Row, question: Question) -> Row:
+    """Return the row with what the request says of each call."""
+    packet, catalogue = _asked(question)
+    own, known = select(packet, catalogue), evidence_of(packet)
+    candidates = []
+    for one in row.candidates:
+        call = traced(one.call.name, one.call.arguments or {}, catalogue[one.call.name], known)
+        read = read_evidence(call, packet, catalogue, own)
+        candidates.append(one.model_copy(update={"evidence": one.evidence | read, "right": question.right(one.call)}))
+    return row.model_copy(update={"serves": serves(packet, catalogue), "candidates": tuple(candidates)})
+
+
+async def _row(question: Question, model: Model) -> Row:
+    packet, catalogue = _asked(question)
     context, offer = RoutingContext(), offer_of(model, packet, catalogue)
     sampling = {"temperature": context.selection_temperature, "top_p": context.selection_top_p, "max_tokens": 300}
     asked = Asked(model, packet, catalogue, context, sampling)
@@ -175,19 +194,13 @@ async def _row(question: Question, model: Model) -> Row:
     if not chosen.calls:
         chosen = await asked.select(messages, [one for one in offer.tools if offer.spec(one.name)], must=True)
     own = select(packet, catalogue)
-    known = evidence_of(packet)
     found: dict[str, Candidate] = {}
     for who, one in [*((by_model, one) for one in chosen.calls), *((False, one) for one in own.calls)]:
         call = Call(name=one.tool_name, arguments=one.params)
         if call.model_dump_json() in found:
             continue
         odds = await odds_of(model, question.words, catalogue[one.tool_name], one.params)
-        evidence = {
-            **({} if acts is None else {"acts": log_odds(acts)}),
-            **one.evidence,
-            **read_evidence(traced(one.tool_name, one.params, catalogue[one.tool_name], known), packet, catalogue, own),
-            "yes": log_odds(odds.of[YES]),
-        }
+        evidence = {**one.evidence, "yes": round(log_odds(odds.of[YES]), DIGITS)}
         found[call.model_dump_json()] = Candidate(
             call=call, evidence=evidence, right=question.right(call), by_model=who
         )
@@ -202,35 +215,40 @@ async def _row(question: Question, model: Model) -> Row:
     )
 
 
-def fit(path: Path) -> None:
+def fit(rows: Sequence[Row]) -> None:
     """Fit all weights, print what they are worth on what was left out, and write them."""
-    rows = [*_rows(path)]
     held: dict[str, dict[str, float]] = {}
-    for name, left_out in (("checked", ()), ("unchecked", ("yes",))):
-        fields = [one for one in Evidence._fields if one not in left_out]
-        judged = [(row, one) for row in rows if _is_judged(row) for one in row.candidates]
-        inputs = np.array([[getattr(Evidence(**one.evidence), field) for field in fields] for _, one in judged])
-        right = np.array([float(one.right) for _, one in judged])
-        prior = np.array([0.0 if field == "always" else getattr(PRIOR, field) for field in fields])
-        bounds = [_bounds(field) for field in fields]
+    judged = [(row, one) for row in rows if _is_judged(row) for one in row.candidates]
+    right, chosen = (
+        np.array([float(one.right) for _, one in judged]),
+        np.array([one.by_model for _, one in judged]),
+    )
+    for name, unknown in (("checked", ()), ("unchecked", ("yes",))):
+        fields = [one for one in Evidence._fields if one not in unknown]
+        inputs = np.array([[getattr(_weighed(one.evidence), field) for field in fields] for _, one in judged])
+        logistic = Logistic(
+            [0.0 if field == "always" else getattr(PRIOR, field) for field in fields], [*map(_bounds, fields)], DRAWN
+        )
         by: dict[str, Callable[[Row], str]] = {"set": lambda row: row.set, "model": lambda row: row.model}
         for what, group in by.items():
-            groups = np.array([group(row) for row, _ in judged])
-            sure = _left_out(inputs, right, prior, groups, bounds)
-            chosen = np.array([one.by_model for _, one in judged])
+            sure = logistic.left_out(inputs, right, np.array([group(row) for row, _ in judged]))
             _print(f"{name}, each {what} left out, the model's own calls", sure[chosen], right[chosen])
-        weights = _fitted(inputs, right, prior, bounds)
-        held[name] = {field: round(float(one), 4) for field, one in zip(fields, weights, strict=True)}
+        held[name] = _named(fields, logistic.fitted(inputs, right))
     told = [row for row in rows if row.acts is not None]
     inputs = np.array([[1.0, log_odds(row.acts or 0.0), log_odds(row.serves)] for row in told])
     wanted = np.array([float(row.wanted) for row in told])
-    prior = np.array([0.0, 0.5, 0.5])
-    bounds = [_bounds(field) for field in Acting._fields]
-    groups = np.array([row.set for row in told])
-    _print("acting, each set left out", _left_out(inputs, wanted, prior, groups, bounds), wanted)
-    weights = _fitted(inputs, wanted, prior, bounds)
-    held["acting"] = {field: round(float(one), 4) for field, one in zip(Acting._fields, weights, strict=True)}
+    logistic = Logistic([0.0, 0.5, 0.5], [*map(_bounds, Acting._fields)], DRAWN)
+    _print("acting, each set left out", logistic.left_out(inputs, wanted, np.array([row.set for row in told])), wanted)
+    held["acting"] = _named(Acting._fields, logistic.fitted(inputs, wanted))
     FITTED.write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
+
+
+def _weighed(evidence: Mapping[str, float]) -> Evidence:
+    return Evidence(**{name: value for name, value in evidence.items() if name in Evidence._fields})
+
+
+def _named(fields: Sequence[str], weights: Matrix) -> dict[str, float]:
+    return {field: round(float(one), 4) for field, one in zip(fields, weights, strict=True)}
 
 
 def _is_judged(row: Row) -> bool:
@@ -241,31 +259,6 @@ def _bounds(field: str) -> Bounds:
     if field in FREE:
         return None, None
     return (None, 0.0) if field in AGAINST else (0.0, None)
-
-
-def _left_out(
-    inputs: Matrix, right: Matrix, prior: Matrix, groups: NDArray[np.str_], bounds: Sequence[Bounds]
-) -> Matrix:
-    """Return the probabilities of each, fitted on the other groups; on all where there is only one."""
-    sure = np.zeros(len(right))
-    for group in sorted(set(groups.tolist())):
-        at = groups == group
-        kept = ~at if not at.all() else at
-        sure[at] = 1 / (1 + np.exp(-inputs[at] @ _fitted(inputs[kept], right[kept], prior, bounds)))
-    return sure
-
-
-def _fitted(inputs: Matrix, right: Matrix, prior: Matrix, bounds: Sequence[Bounds]) -> Matrix:
-    signs = 2 * right - 1
-    scale = np.maximum(inputs.std(0), 0.1)
-    scale[0] = 1.0
-
-    def loss(weights: Matrix) -> float:
-        drawn_to = float((((weights - prior) * scale)[1:] ** 2).sum())
-        return float(np.logaddexp(0, -(inputs @ weights) * signs).sum()) + DRAWN * drawn_to
-
-    found: Matrix = minimize(loss, prior, method="L-BFGS-B", bounds=bounds).x
-    return found
 
 
 def _print(title: str, sure: Matrix, right: Matrix) -> None:

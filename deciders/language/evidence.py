@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deciders.protocols import Selection
+from deciders.reflex.calls_judged import call_signals, judged
 from deciders.reflex.fit import fits_of, needed
 from deciders.reflex.following import step_of
 from deciders.reflex.reading import parts_in
-from deciders.reflex.review import against_of, told_of
-from deciders.reflex.serving import log_odds, logistic, sure
+from deciders.reflex.review import against_of
+from deciders.reflex.serving import log_odds, logistic
 from models.calling import WrittenCall
-from state.origins import OriginKind
 from state.packet import CognitionPacket
 from state.routing import ToolCall
 from tools.catalogue.catalogue import Catalogue
@@ -22,46 +22,26 @@ from tools.learned import DIGITS, json_of
 FITTED = Path(__file__).with_name("evidence.json")
 LEAST = 1e-3
 """Probability below which nothing gets worse."""
-MOST = 3
-"""Values beyond which nothing gets worse."""
 
 
 class Evidence(NamedTuple):
     """What speaks for a call and against it; each is weighed by the number of the same name."""
 
     always: float = 1.0
-    read: float = 0.0
-    """Log odds that it is right, as the reflexes read the request, of a call that they would make themselves."""
-    unlike: float = 0.0
-    """The same of a call that they would not make."""
-    share: float = 0.0
-    """Log odds that its tool serves, as they do."""
-    needed: float = 0.0
-    """Log odds that any tool serves, as they do."""
-    against: float = 0.0
-    """A rule speaks against it: it is not asked for, or not in the user's words."""
+    judged: float = 0.0
+    """Log odds that it is right, as the request is read without a model."""
     same: float = 0.0
     """The reflexes would make this very call."""
-    other: float = 0.0
-    """They would call another tool."""
-    nothing: float = 0.0
-    """They would call none."""
-    acts: float = 0.0
-    """Log odds that the model calls, and does not answer in words."""
+    against: float = 0.0
+    """A rule speaks against it: it is not asked for, or not in the user's words."""
     written: float = 0.0
     """The model wrote it; what follows is 0 of a call that it did not."""
     name: float = 0.0
     """Log odds of the tool's name, among all names."""
     arguments: float = 0.0
     """Log probability of all arguments as the model wrote them."""
-    least: float = 0.0
-    """Log probability of the argument that the model was least sure of."""
     yes: float = 0.0
     """Log odds of a yes of the prime model."""
-    invented: float = 0.0
-    """Arguments that neither the user nor a result nor the tool's own schema holds; at most 3."""
-    left: float = 0.0
-    """Values of the request that no argument takes; at most 3."""
 
 
 def written_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
@@ -72,34 +52,29 @@ def written_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
         "acts": None if acts is None else log_odds(acts),
         "name": None if call.name_probability is None else log_odds(call.name_probability),
         "arguments": max(math.log(LEAST), sum(map(math.log, values))) if values else None,
-        "least": math.log(min(values)) if values else None,
     }
     return {name: round(value, DIGITS) for name, value in found.items() if value is not None}
 
 
 def read_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, own: Selection) -> dict[str, float]:
-    """Return what the reflexes make of a call. Blocking.
+    """Return what the request says of a call, as it is read without a model, with the signals that it is judged by.
+
+    Blocking.
 
     Args:
-        own: what they would choose themselves.
+        own: what the reflexes would choose themselves.
     """
-    told, _ = told_of(call, packet, catalogue)
-    same = any(one.tool_name == call.tool_name and one.params == call.params for one in own.calls)
+    seen = call_signals(call, packet, catalogue)
     names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
-    invented = sum(one.kind is OriginKind.NOBODY for one in call.provenance.values())
-    read = round(log_odds(sure(told)), DIGITS)
-    return {
-        "read": read if same else 0.0,
-        "unlike": 0.0 if same else read,
-        "share": round(told.share, DIGITS),
-        "needed": round(log_odds(serves(packet, catalogue)), DIGITS),
-        "against": float(bool(against_of(call, packet))),
-        "same": float(same),
+    found = {
+        "judged": judged(seen),
+        "same": float(any(one.tool_name == call.tool_name and one.params == call.params for one in own.calls)),
         "other": float(bool(names) and call.tool_name not in names),
         "nothing": float(own.action == "none"),
-        "invented": float(min(MOST, invented)),
-        "left": float(min(MOST, told.left + told.spare)),
+        "against": float(bool(against_of(call, packet))),
     }
+    signals = {name: value for name, value in seen._asdict().items() if name not in {"always", "words"} and value}
+    return {name: round(value, DIGITS) for name, value in (signals | found).items()}
 
 
 class Acting(NamedTuple):

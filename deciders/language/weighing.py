@@ -61,6 +61,7 @@ def told(evidence: Mapping[str, float], yes: float, against: list[str]) -> str:
         "other": "another tool without a model",
         "nothing": "no tool without a model",
         "invented": "an argument that nobody named",
+        "added": "an argument that nobody named and that it could do without",
         "left": "your words name what it does not take",
     }
     said = [why for name, why in others.items() if evidence.get(name)]

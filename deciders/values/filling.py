@@ -1,7 +1,7 @@
 """Filling a tool's parameters from a request: values, where each was read, how probably, and what was left over."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -44,6 +44,8 @@ THERE = 3.0
 optional path leads to nothing."""
 LOOKED_UP = 4
 """Of the likeliest optional paths, how many are looked up."""
+TELLABLE = 1e-3
+"""Probability from which another value is told of."""
 LIKELY = 0.5
 """Probability from which an argument is likelier right than wrong."""
 OUTRIGHT = 2.0
@@ -65,6 +67,14 @@ class Argument:
     """The words that it was read from."""
     start: int = 0
     end: int = 0
+    others: tuple[tuple[Any, float], ...] = field(default=(), repr=False)
+    """What else it could get, each value with its probability; None: nothing."""
+
+    def probability_of(self, value: Any) -> float | None:
+        """Return how probable a value is, None standing for nothing; None where the request was not read so."""
+        if self.value == value and type(self.value) is type(value):
+            return self.probability
+        return next((sure for other, sure in self.others if other == value and type(other) is type(value)), None)
 
 
 @dataclass(frozen=True)
@@ -113,7 +123,7 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
             found = [_without_kind(one) for one in found] if is_path else found
         ranked.append(Ranked(parameter, found, softmax(scores)))
     values = [span for span in reading.mentions if span.kind in VALUES][:MOST_VALUES]
-    return _filling(spec, reading, [*zip(parameters, assign(ranked, values), strict=True)])
+    return _filling(spec, reading, [*zip(ranked, assign(ranked, values), strict=True)])
 
 
 def _outright(found: Sequence[Candidate]) -> NDArray[np.float64]:
@@ -187,26 +197,31 @@ def _without_kind(candidate: Candidate) -> Candidate:
     return replace(candidate, value=name) if name and _names_kind(first) else candidate
 
 
-def _filling(spec: ToolSpec, reading: Reading, chosen: Sequence[tuple[Parameter, Chosen]]) -> Filling:
+def _filling(spec: ToolSpec, reading: Reading, chosen: Sequence[tuple[Ranked, Chosen]]) -> Filling:
     params: dict[str, Any] = {}
-    for parameter, (candidate, _) in chosen:
+    for ranked, (candidate, _) in chosen:
         if candidate is not NONE:
-            put(params, parameter.path, candidate.value)
+            put(params, ranked.parameter.path, candidate.value)
     used = [candidate.span for _, (candidate, _) in chosen if candidate.span is not None]
     return Filling(
         params=params,
-        arguments=tuple(_argument(parameter, *one) for parameter, one in chosen),
+        arguments=tuple(_argument(ranked, *one) for ranked, one in chosen),
         missing=tuple(name for name in spec.required if name not in params),
         unused=tuple(_left_over(reading, used, spec)),
     )
 
 
-def _argument(parameter: Parameter, candidate: Candidate, probability: float) -> Argument:
+def _argument(ranked: Ranked, candidate: Candidate, probability: float) -> Argument:
+    parameter, span = ranked.parameter, candidate.span
+    others = tuple(
+        (None if one is NONE else one.value, float(sure))
+        for one, sure in zip(ranked.found, ranked.probabilities, strict=True)
+        if sure >= TELLABLE and one is not candidate
+    )
     if candidate is NONE:
-        return Argument(parameter.path, "missing" if parameter.required else "default", probability)
-    span = candidate.span
+        return Argument(parameter.path, "missing" if parameter.required else "default", probability, others=others)
     said = (span.text, span.start, span.end) if span else ("", 0, 0)
-    return Argument(parameter.path, "filled", probability, candidate.value, *said)
+    return Argument(parameter.path, "filled", probability, candidate.value, *said, others)
 
 
 def _left_over(reading: Reading, used: Sequence[Span], spec: ToolSpec) -> list[Span]:

@@ -48,7 +48,7 @@ async def test_a_call(writing: Writing):
     assert chosen.confidence_source is ConfidenceSource.MEASURED
     assert chosen.acts is not None
     assert chosen.acts > 0.9
-    assert call.evidence.keys() == {"written", "acts", "name", "arguments", "least"}
+    assert call.evidence.keys() == {"written", "acts", "name", "arguments"}
 
 
 def test_few_tools_are_offered_in_full(writing: Writing):

@@ -1,0 +1,183 @@
+"""Fits how probably any call is right, on calls as people's requests want them and on such as models get wrong.
+
+Of each request of a catalogue of our own that is held out, the right call is taken, what the reflexes make of it, and
+the right one spoilt: another tool, an argument more or less, a value that is longer or shorter than it should be, or in
+another's place. Where no tool serves, every call is wrong.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.selection.figures import Call, auroc, same
+from benchmarks.train.logistic import Bounds, Logistic
+from benchmarks.train.own import catalogues
+from deciders.outcome import traced
+from deciders.reflex.calls_judged import FITTED, CallSignals, call_signals
+from deciders.reflex.fit import fits_of
+from state.packet import CognitionPacket
+from state.routing import ToolRouting
+from state.sections import Content, Context
+from tools.catalogue.catalogue import Catalogue
+from tools.checks.checking import checked_call
+from tools.provenance.evidence import evidence_of
+from tools.spec.tool_spec import ToolSpec
+
+SEED = 5
+NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
+DRAWN = 0.5
+"""How hard the weights are drawn to nothing, in calls."""
+SPOILT = 4
+"""Ways in which a right call is spoilt."""
+AGAINST = frozenset({"rival", "unread", "invented", "added", "switched", "left", "unexplained"})
+FREE = frozenset({"always", "words"})
+
+
+class Example(NamedTuple):
+    """A call for a request, and whether it is right."""
+
+    source: str
+    signals: CallSignals
+    right: bool
+
+
+def main() -> None:
+    """Collect, fit, print and write."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.train.calls", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--most", type=int, default=70, help="requests of each catalogue")
+    parser.add_argument("--kept", type=Path, help="file of the signals, so that a second fit is quick")
+    given = parser.parse_args()
+    if given.kept and given.kept.exists():
+        held = json.loads(given.kept.read_text())
+        examples = [Example(source, CallSignals(*signals), right) for source, signals, right in held]
+    else:
+        examples = [*_examples(given.most)]
+        if given.kept:
+            given.kept.write_text(json.dumps(examples))
+    fit(examples)
+
+
+def fit(examples: list[Example]) -> None:
+    """Fit the weights, print what they are worth on the sources that were left out, and write them."""
+    inputs, right = np.array([one.signals for one in examples]), np.array([float(one.right) for one in examples])
+    groups = np.array([one.source for one in examples])
+    logistic = Logistic([0.0] * inputs.shape[1], [*map(_bounds, CallSignals._fields)], DRAWN)
+    sure = logistic.left_out(inputs, right, groups)
+    area = auroc([*sure[right == 1]], [*sure[right == 0]])
+    print(f"{len(examples)} calls, {right.mean():.2f} right; each source left out: AUROC {area:.3f}")
+    weights = logistic.fitted(inputs, right)
+    held = {name: round(float(one), 4) for name, one in zip(CallSignals._fields, weights, strict=True)}
+    print(held)
+    FITTED.write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
+
+
+def _bounds(name: str) -> Bounds:
+    if name in FREE:
+        return None, None
+    return (None, 0.0) if name in AGAINST else (0.0, None)
+
+
+def _examples(most: int) -> Iterator[Example]:
+    random.seed(SEED)
+    for own in catalogues(held_out=True):
+        catalogue = Catalogue(own.tools.values())
+        for request in random.sample(own.requests, min(most, len(own.requests))):
+            wanted = Call(name=request.tool, arguments=dict(request.arguments)) if request.tool else None
+            for call in _calls(request.text, wanted, catalogue):
+                if checked_call(call.name, call.arguments or {}, frozenset(catalogue), catalogue).problems:
+                    continue
+                right = wanted is not None and call.name == wanted.name
+                right = right and same(call.arguments or {}, {k: [v] for k, v in request.arguments.items()})
+                yield Example(own.name, _signals(request.text, call, catalogue), right)
+
+
+def _signals(text: str, call: Call, catalogue: Catalogue) -> CallSignals:
+    packet = CognitionPacket(content=Content(original_prompt=text), context=Context(), tool_routing=ToolRouting())
+    made = traced(call.name, call.arguments or {}, catalogue[call.name], evidence_of(packet))
+    return call_signals(made, packet, catalogue)
+
+
+def _calls(text: str, wanted: Call | None, catalogue: Catalogue) -> Iterator[Call]:
+    """Yield calls for a request, each once."""
+    fits = fits_of(text, catalogue, NOW)
+    found = [Call(name=fit.spec.name, arguments=dict(fit.fillings[0].params)) for fit in fits[:2]]
+    found += [_with_guesses(one, catalogue[one.name], text) for one in found]
+    if wanted:
+        found += [wanted, *(_spoilt(wanted, catalogue[wanted.name], text) for _ in range(SPOILT))]
+        other = random.choice([name for name in catalogue if name != wanted.name])
+        found.append(_with_guesses(Call(name=other, arguments={}), catalogue[other], text))
+    yield from {one.model_dump_json(): one for one in found}.values()
+
+
+def _with_guesses(call: Call, spec: ToolSpec, text: str) -> Call:
+    """Return the call with what it must be given and lacks, guessed, and sometimes an argument more."""
+    more = {name: _guess(spec.parameters.get(name, {}), text) for name in spec.required if name not in call.arguments}
+    optional = [name for name in spec.parameters if name not in spec.required and name not in call.arguments]
+    for name in random.sample(optional, min(len(optional), random.choice([0, 1, 1, 2]))):
+        more[name] = _guess(spec.parameters[name], text)
+    return Call(name=call.name, arguments={**call.arguments, **more})
+
+
+def _guess(schema: Mapping[str, Any], text: str) -> Any:
+    """Return a value as a small model makes one up."""
+    if "enum" in schema:
+        return random.choice(schema["enum"])
+    kind, words = schema.get("type"), text.split()
+    if kind == "boolean":
+        return random.choice([True, False])
+    if kind in {"integer", "number"}:
+        return random.choice([1, 5, 10, 20, 100])
+    if kind == "array":
+        return [_guess(schema.get("items", {}), text)]
+    at, size = random.randrange(len(words)), random.choice([1, 2, 3])
+    made_up = random.choice(["general", "New York", "2023-10-01", "example", "all", "user123", "docs/plan.md"])
+    return random.choice([" ".join(words[at : at + size]), made_up])
+
+
+def _spoilt(call: Call, spec: ToolSpec, text: str) -> Call:
+    """Return the call with one thing wrong, if that can be."""
+    arguments = dict(call.arguments or {})
+    texts = {name: value for name, value in arguments.items() if isinstance(value, str) and value}
+    way = random.choice(["more", "more", "less", "longer", "shorter", "swapped", "number"])
+    optional = [name for name in spec.parameters if name not in spec.required and name not in arguments]
+    if way == "more" and optional:
+        name = random.choice(optional)
+        arguments[name] = _guess(spec.parameters[name], text)
+    elif way == "less" and (given := [name for name in arguments if name not in spec.required]):
+        del arguments[random.choice(given)]
+    elif way in {"longer", "shorter"} and texts:
+        name = random.choice([*texts])
+        arguments[name] = _longer(texts[name], text) if way == "longer" else _shorter(texts[name])
+    elif way == "swapped" and len(texts) > 1:
+        one, other = random.sample([*texts], 2)
+        arguments[one], arguments[other] = arguments[other], arguments[one]
+    elif way == "number":
+        for name, value in arguments.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                arguments[name] = value + random.choice([-1, 1, 10])
+                break
+    return Call(name=call.name, arguments=arguments)
+
+
+def _longer(value: str, text: str) -> str:
+    """Return a value with a word more, one that stands beside it if it stands in the text."""
+    before, found, after = text.partition(value)
+    beside = [f"{word} {value}" for word in before.split()[-1:]] + [f"{value} {word}" for word in after.split()[:1]]
+    return random.choice(beside) if found and beside else f"{value} {text.split(maxsplit=1)[0]}"
+
+
+def _shorter(value: str) -> str:
+    words = value.split()
+    return " ".join(random.choice([words[1:], words[:-1]])) if len(words) > 1 else value[:-1]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""How probably a call is right, whoever made it."""
+
+from typing import Any
+
+import pytest
+from support.packets import packet, tool
+
+from deciders.outcome import traced
+from deciders.reflex.calls_judged import CallSignals, call_signals, judged
+from tools.catalogue.catalogue import Catalogue
+from tools.provenance.evidence import evidence_of
+
+TEXT, COUNT = {"type": "string"}, {"type": "integer"}
+COLOUR = {"enum": ["red", "blue"], "type": "string"}
+SHOP = Catalogue(
+    [
+        tool(
+            "shop.order_item", "item", description="Orders an item.", item=TEXT, count=COUNT, colour=COLOUR, gift=TEXT
+        ),
+        tool("shop.find_shop", "city", description="Finds a shop in a city.", city=TEXT),
+    ]
+)
+REQUEST = 'Order 3 items of "wool socks" in red'
+RIGHT = {"item": "wool socks", "count": 3, "colour": "red"}
+
+
+def seen(params: dict[str, Any], name: str = "shop.order_item", request: str = REQUEST) -> CallSignals:
+    asked = packet(request)
+    return call_signals(traced(name, params, SHOP[name], evidence_of(asked)), asked, SHOP)
+
+
+@pytest.mark.parametrize(
+    ("params", "signal"),
+    [
+        (RIGHT | {"gift": "a card from mother"}, "added"),
+        (RIGHT | {"item": "silk scarf"}, "invented"),
+        (RIGHT | {"colour": "blue"}, "switched"),
+        ({"item": "wool socks", "colour": "red"}, "left"),
+    ],
+)
+def test_a_spoilt_call_is_less_probable(params: dict[str, Any], signal: str):
+    right, spoilt = seen(RIGHT), seen(params)
+    assert getattr(spoilt, signal) > getattr(right, signal) == 0
+    assert judged(spoilt) < judged(right)
+
+
+def test_another_tool_is_less_probable():
+    other = seen({"city": "wool socks"}, "shop.find_shop")
+    assert other.share < seen(RIGHT).share
+    assert other.rival > 0
+    assert judged(other) < judged(seen(RIGHT))
+
+
+def test_nothing_speaks_for_a_call_where_no_tool_serves():
+    assert judged(seen({"item": "joke"}, request="Tell me a joke")) < judged(seen(RIGHT))
