@@ -104,6 +104,8 @@ def show(lines: Sequence[dict[str, Any]]) -> None:
         met = share >= goal if name == "well" else share <= goal
         words = "at least" if name == "well" else "at most"
         print(f"{name}: {share:.1%} (goal: {words} {goal:.0%}, {'met' if met else 'missed'})")
+    if whole["evaluated"]:
+        print(f"tokens evaluated: {whole['evaluated']}, written: {whole['written']}; {whole['seconds']} s")
     print(f"\nconfidence of the {whole['calls']} calls that ran, ECE {whole['ece']:.3f}")
     for one in whole["bins"]:
         mean, right = f"mean {one['confidence']:.2f}", f"{one['right']:.0%} in requests that ended well"

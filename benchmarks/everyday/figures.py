@@ -27,13 +27,16 @@ def _line(name: str, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     counted = Counter(one.outcome for one in verdicts)
     hows = Counter(one.wrong for one in verdicts if one.wrong)
     calls = [(call.confidence, one.outcome == "well") for one in verdicts for call in one.played.ran]
-    bins = reliability(calls)
+    bins, played = reliability(calls), [one.played for one in verdicts]
     return {
         "name": name,
         "requests": len(verdicts),
         **{outcome: counted[outcome] for outcome in OUTCOMES},
         **{f"wrong_{how}": hows[how] for how in get_args(Wrong) if how},
         "questions": sum(one.played.questions for one in verdicts),
+        "evaluated": sum(one.spent.input_tokens - one.spent.cached_tokens for one in played),
+        "written": sum(one.spent.output_tokens for one in played),
+        "seconds": round(sum(one.seconds for one in played), 1),
         "calls": len(calls),
         "ece": round(calibration_error(bins), 4),
         "bins": [asdict(one) for one in bins],
@@ -51,4 +54,7 @@ def explained(one: Verdict) -> dict[str, Any]:
         "problems": one.problems,
         "calls": [[asdict(call) for call in calls] for calls in one.played.turns],
         "answers": one.played.answers,
+        "evaluated": one.played.spent.input_tokens - one.played.spent.cached_tokens,
+        "written": one.played.spent.output_tokens,
+        "seconds": round(one.played.seconds, 1),
     }

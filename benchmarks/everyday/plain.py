@@ -1,5 +1,6 @@
 """One request played by a model with plain tool calling: it is shown all tools, and every call that it writes runs."""
 
+from time import perf_counter
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
@@ -8,6 +9,7 @@ from benchmarks.everyday.asked import Asked as Request
 from benchmarks.everyday.playing import Made, Played
 from deciders.language.turn import offered
 from models.model import Model
+from models.requests import usage_of
 from state.errors import PacketgateError
 from tools.servers.hub import McpHub
 
@@ -26,13 +28,14 @@ async def played_plainly(hub: McpHub, model: Model, request: Request, site: str)
     """
     chat = model.chat.bind_tools([offered(spec).as_openai for spec in (await hub.catalogue()).values()])
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
-    told, messages = Played(), list[BaseMessage]()
+    told, messages, begun = Played(), list[BaseMessage](), perf_counter()
     for words in request.say:
         messages.append(HumanMessage(words.replace("{site}", site)))
         calls: list[Made] = []
         for _ in range(MOST_ROUNDS):
             answer = await chat.ainvoke(messages, **options)
             messages.append(answer)
+            told.spent += usage_of(answer)
             for call in answer.tool_calls:
                 failed, text = await _run(hub, call["name"], call["args"])
                 messages.append(ToolMessage(text, tool_call_id=call["id"]))
@@ -43,6 +46,7 @@ async def played_plainly(hub: McpHub, model: Model, request: Request, site: str)
                 break
         told.answers.append(str(answer.text))
         told.turns.append(calls)
+    told.seconds = perf_counter() - begun
     return told
 
 

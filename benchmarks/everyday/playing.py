@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 from benchmarks.everyday.asked import Asked as Request
 from connectors.asking import Reply, Say, Turn
 from connectors.sessions import Sessions
 from connectors.turn import Asked, Finished, run_turn
-from state.base import new_id
+from state.base import TokenUsage, new_id
 from state.context import RoutingContext
 from state.errors import RequestError
 from state.packet import CognitionPacket
@@ -48,6 +49,8 @@ class Played:
     """How often the person was asked, for words or for an approval."""
     asks: bool = False
     """Whether it ends in a question."""
+    spent: TokenUsage = field(default_factory=TokenUsage)
+    seconds: float = 0.0
 
     @property
     def answer(self) -> str:
@@ -67,7 +70,7 @@ class Played:
 
 async def played(sessions: Sessions, request: Request, site: str) -> Played:
     """Say what the request says, message by message; a message after a question in words is its answer."""
-    session, told = new_id(), Played()
+    session, told, begun = new_id(), Played(), perf_counter()
     question: dict[str, Any] | None = None
     for message in request.say:
         words = message.replace("{site}", site)
@@ -79,6 +82,9 @@ async def played(sessions: Sessions, request: Request, site: str) -> Played:
         told.asks = question is not None
         told.answers.append(_shown(question) if question else last.packet.response.candidate)
         told.turns.append([*_made(last.packet)])
+        if question is None:  # a turn that goes on has what it took so far among what it took at its end
+            told.spent += sum(last.packet.metrics.token_usage.values(), TokenUsage())
+    told.seconds = perf_counter() - begun
     return told
 
 

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.real_models.figures import figures
+from benchmarks.real_models.figures import beside, figures
 from benchmarks.real_models.opening import by_one, open_model
 from benchmarks.real_models.playing import WAYS, Played, Way, played
 from benchmarks.results_kept import ROOT
@@ -71,12 +71,15 @@ async def _measure(
     stem = model.name.removesuffix(".gguf")
     kept = {way: Kept(folder / f"{stem}-{'plain' if way == 'plain' else _commit()}.jsonl") for way in ways}
     for title, cases in sets.items():
-        for way in ways:
-            rows = [await _answer(title, case, way, model, kept[way]) for case in cases]
-            by_id = {case.id: case for case in cases}
+        answers = [[await _answer(title, case, way, model, kept[way]) for way in ways] for case in cases]
+        by_id = {case.id: case for case in cases}
+        for at, way in enumerate(ways):
+            rows = [each[at] for each in answers]
             for reviewed in (True, False) if way == "packetgate" else (False,):
                 label = "packetgate, without review" if way == "packetgate" and not reviewed else way
                 _show(model.name, title, label, figures(by_id, rows, reviewed=reviewed), as_json=as_json)
+        if len(ways) == len(WAYS):
+            _show(model.name, title, "packetgate to plain", beside(answers), as_json=as_json)
 
 
 async def _answer(title: str, case: Case, way: Way, model: Model, kept: "Kept") -> Played:

@@ -42,6 +42,27 @@ def figures(cases: Mapping[str, Case], rows: Sequence[Played], *, reviewed: bool
     }
 
 
+def beside(answers: Sequence[Sequence[Played]]) -> Mapping[str, float | int | None]:
+    """Return the ratios of what Packetgate takes to what plain tool calling does; time, of cases timed in one run.
+
+    Args:
+        answers: of each case, by plain tool calling and through Packetgate.
+    """
+    timed = [(plain, ours) for plain, ours in answers if plain.run == ours.run]
+    return {
+        "cases": len(answers),
+        "evaluated": _ratio([(plain.evaluated, ours.evaluated) for plain, ours in answers]),
+        "written": _ratio([(plain.written, ours.written) for plain, ours in answers]),
+        "timed": len(timed),
+        "seconds": _ratio([(plain.seconds, ours.seconds) for plain, ours in timed]),
+    }
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> float | None:
+    plain = sum(one for one, _ in pairs)
+    return sum(one for _, one in pairs) / plain if plain else None
+
+
 def _is_wanted(case: Case) -> bool:
     return bool(case.expected) and not case.asks
 

@@ -14,7 +14,7 @@ from deciders.outcome import routing_after
 from deciders.protocols import Deciders
 from models.model import Model
 from models.requests import usage_of
-from state.base import TokenUsage
+from state.base import TokenUsage, new_id
 from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.routing import ToolCall, ToolRouting
@@ -24,6 +24,7 @@ from tools.checks.checking import checked_call
 
 Way = Literal["plain", "packetgate"]
 WAYS: tuple[Way, ...] = ("plain", "packetgate")
+RUN = new_id()
 TEMPERATURE = 0.15
 LONGEST = 200
 """Tokens that a plain call may take."""
@@ -51,6 +52,8 @@ class Played(BaseModel):
     """Tokens of prompts that were not known from an earlier prompt."""
     written: int = 0
     seconds: float = 0.0
+    run: str = ""
+    """Of the run that it was timed in: on another day the same takes another time."""
 
 
 async def played(name: str, case: Case, way: Way, model: Model, deciders: Deciders) -> Played:
@@ -62,7 +65,7 @@ async def played(name: str, case: Case, way: Way, model: Model, deciders: Decide
     catalogue = Catalogue(tool.spec for tool in case.tools)
     begun = perf_counter()
     found = await (_plain(case, catalogue, model) if way == "plain" else _routed(case, catalogue, deciders))
-    return Played(set=name, id=case.id, way=way, seconds=round(perf_counter() - begun, 3), **found)
+    return Played(set=name, id=case.id, way=way, seconds=round(perf_counter() - begun, 3), run=RUN, **found)
 
 
 async def _plain(case: Case, catalogue: Catalogue, model: Model) -> dict[str, Any]:
