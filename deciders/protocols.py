@@ -172,6 +172,8 @@ class Answer(Decision):
     text: str
     markdown: str = ""
     """The same for front ends that render it, where `text` is plain."""
+    below: str = ""
+    """What is shown below it, in Markdown, and is not the model's."""
     message_id: str | None = None
     """The id of the message it was streamed as; None when it was not."""
 

@@ -22,7 +22,7 @@ async def respond(
     text, violations = _without_markup(answer, packet.spoken) if answer.decided_by == "model" else (answer.text, 0)
     dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
     shown = inert(dropped + (answer.markdown or text), packet.spoken)
-    kept = _kept(packet)
+    kept = answer.below + _kept(packet)
     shown += kept
     told = dropped + answer.text + kept if answer.markdown else shown
     cut = f", {violations} pieces of tool markup cut out" if violations else ""

@@ -6,17 +6,22 @@ from deciders.language.pictures import attached_pictures, earlier_pictures, retu
 from deciders.language.prompting import conversation, harmless, results
 from deciders.language.turn import PERSONA_CHARS, offer_of, persona_of, turn_messages
 from deciders.protocols import Answer
+from deciders.reflex.reading import asks
 from models.calling import OfferedTool
 from models.completion import complete
 from models.source import ModelSource
 from prompts.rendering import render
 from state.context import RoutingContext
 from state.packet import CognitionPacket
+from state.printing import fenced
 from state.transitions import ToolExecutionStatus
 from tools.catalogue.catalogue import Catalogue
 from tools.text.kept import KeptResults
 
-TEMPERATURE = 0.7
+TEMPERATURE, OF_RESULTS = 0.7, 0.2
+"""Of an answer, and of one that says what tools returned."""
+SHOWN_CHARS = 1_500
+"""Longest result that is shown below the words of a model in this process."""
 
 
 async def respond_by_model(
@@ -38,27 +43,53 @@ async def respond_by_model(
         *await returned_pictures(packet, kept, sees=model.sees),
     ]
     most, outcome = context.answer_max_tokens, _outcome(packet)
+    called = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()
-    if model.calls_tools and not (packet.tool_routing and packet.tool_routing.all_calls):
+    if model.calls_tools and not called:
         offer = await asyncio.to_thread(offer_of, model, packet, catalogue)
         tools = offer.tools if packet.context.palette else ()
         messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=outcome)
     else:  # a small model that has tools in view, and a call of its own, goes on writing calls
         user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=outcome)
-        rules = render("answer_system", ledger=harmless(catalogue.ledger))
+        ledger = "" if called else f"\nConnected servers:\n{harmless(catalogue.ledger)}"
+        sources = "tools returned" + (" and the user attached" if packet.content.attachments else "")
+        rules = render("answer_system", ledger=ledger, sources=sources)
         persona = persona_of(model, context)
         systems = [f"{one}\n\n{rules}" for one in dict.fromkeys((persona, persona[:PERSONA_CHARS]))]
         messages = await conversation(model, packet, systems, user, most, pictures=pictures)
     answer = await complete(
-        model, messages, user_words=packet.spoken, temperature=TEMPERATURE, max_tokens=most, tools=tools
+        model,
+        messages,
+        user_words=packet.spoken,
+        temperature=OF_RESULTS if called else TEMPERATURE,
+        max_tokens=most,
+        tools=tools,
     )
     return Answer(
         text=answer.text,
+        below=_below(packet, answer.text) if model.local_info else "",
         decided_by="model",
         usage=answer.usage,
         message_id=answer.message_id,
         fallback_reason=answer.problem,
     )
+
+
+def _below(packet: CognitionPacket, words: str) -> str:
+    """Return the short results that words leave out, where something is to be shown or done and not to be answered.
+
+    Small models say that a file was read, and not what is in it.
+    """
+    if asks(packet.content.user_words) or packet.tool_routing is None:
+        return ""
+    said = " ".join(words.split())
+    outputs = [
+        call.result.output.strip()
+        for call in packet.tool_routing.all_calls
+        if call.status is ToolExecutionStatus.EXECUTED and call.result
+    ]
+    left = [one for one in outputs if one and len(one) <= SHOWN_CHARS and " ".join(one.split()) not in said]
+    return "".join(f"\n\n{fenced(one)}" for one in left)
 
 
 def _outcome(packet: CognitionPacket) -> str:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from support.gguf_model import write_tiny_gguf
-from support.packets import CONTEXT, FILES, packet, tool
+from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 
 from deciders.choosing import language_deciders
+from deciders.language.answer import respond_by_model
 from deciders.language.copying import held_by, without_defaults, without_invented
 from deciders.language.own_language import select_in_own_language
 from deciders.language.turn import ASK, FEW, SHOW, offer_of
@@ -162,3 +163,23 @@ async def test_a_call_that_does_not_end_leaves_it_to_the_reflexes(writing: Writi
     chosen = await language_deciders(source, source).selector(packet("Read a.txt"), FILES, short)
     assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
     assert "longer than it may be" in chosen.fallback_reason
+
+
+@pytest.mark.parametrize(
+    ("request_", "words", "below"),
+    [
+        ("Show a.txt", "The file was read.", "\n\n```\nmilk\nbread\n```"),
+        ("Show a.txt", "It holds: milk bread", ""),
+        ("What is in a.txt?", "Food.", ""),
+    ],
+)
+async def test_a_result_that_small_models_leave_out_is_shown_below(
+    writing: Writing, request_: str, words: str, below: str
+):
+    async def source() -> LlamaCppModel:
+        return model
+
+    model = writing(words)
+    made = with_output(done("files.read_file", path="a.txt"), "milk\nbread\n")
+    answer = await respond_by_model(source, packet(request_, made), FILES, CONTEXT)
+    assert (answer.text, answer.below) == (words, below)
