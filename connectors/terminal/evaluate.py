@@ -4,7 +4,6 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from langgraph.store.base import BaseStore
@@ -27,69 +26,72 @@ from tools.evaluation.cases import Case, load_cases
 from tools.evaluation.passport import Passport, Played, curves_of
 from tools.usage.reliability import reliability
 
+STEPS = 40
+"""Points of a drawn curve."""
 POINTS = (0.3, 0.5, 0.7, 0.9)
 """Confidences of which it is told what a curve makes of them."""
 KEPT = "the cases so far are kept: the same command goes on with them"
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """An evaluation of the model that the settings name."""
+async def evaluate(
+    settings: Settings,
+    context: RoutingContext,
+    cases: Sequence[Case],
+    html: Path | None,
+    *,
+    again: bool,
+    as_json: bool,
+) -> int:
+    """Play the cases that are not on record, and print the passport; that of all cases is kept.
 
-    settings: Settings
-    kinds: Sequence[str] = ()
-    """Of the cases; all where none is named."""
-    most: int | None = None
-    """Cases of each kind."""
-    again: bool = False
+    Raises:
+        InputError: there is no such model.
+        DecisionError: the model cannot be asked.
+    """
+    pool, of = model_pool(settings), len(load_cases().cases)
+    await pool.check()
+    known_as, model = await pool.known_as(), await pool.get("lite")
+    if known_as is None or model is None:
+        raise InputError("name one model to evaluate, such as ollama:NAME or llamacpp:/path/model.gguf")
+    context = context.model_copy(update={"enabled": True, "review": "all", "allowed_tools": ()})
+    async with open_store(settings) as store:
+        if again:
+            await forget_evaluation(store, known_as)
+        rows = [row async for row in _played(cases, pool, context, store, known_as)]
+        found = Passport(
+            version=version(),
+            model=pool.describe("lite"),
+            own_language=model.calls_tools,
+            threshold=context.confidence_threshold,
+            of=of,
+            rows=tuple(rows),
+            curves=curves_of(rows),
+        )
+        if len(rows) == of:
+            await keep(store, known_as, found)
+    if html:
+        await asyncio.to_thread(lambda: rendering.save(html, page(found), force=True))
+    if as_json:
+        figures = {kind or "all": found.figures(kind)._asdict() for kind in ("", *load_cases().kinds)}
+        fitting = {"review": found.review, "confidence_threshold": found.fitting and found.fitting[0]}
+        told = {"figures": figures, "passed": found.passed._asdict(), "auroc": found.auroc, "settings": fitting}
+        sys.stdout.write(json.dumps({**found.model_dump(mode="json"), **told}, indent=2) + "\n")
+    else:
+        _show(found)
+    return 0
 
-    async def run(self, context: RoutingContext, html: Path | None, *, force: bool, as_json: bool) -> int:
-        """Play the cases that are not on record, and print the passport; that of all cases is kept.
 
-        Raises:
-            InputError: there are no such cases, or no such model.
-            DecisionError: the model cannot be asked.
-        """
-        cases, pool, of = self._cases(), model_pool(self.settings), len(load_cases().cases)
-        await pool.check()
-        known_as, model = await pool.known_as(), await pool.get("lite")
-        if known_as is None or model is None:
-            raise InputError("name one model to evaluate, such as ollama:NAME or llamacpp:/path/model.gguf")
-        context = context.model_copy(update={"enabled": True, "review": "all", "allowed_tools": ()})
-        async with open_store(self.settings) as store:
-            if self.again:
-                await forget_evaluation(store, known_as)
-            rows = [row async for row in _played(cases, pool, context, store, known_as)]
-            found = Passport(
-                version=version(),
-                model=pool.describe("lite"),
-                own_language=model.calls_tools,
-                threshold=context.confidence_threshold,
-                of=of,
-                rows=tuple(rows),
-                curves=curves_of(rows),
-            )
-            if len(rows) == of:
-                await keep(store, known_as, found)
-        if html:
-            from connectors.terminal.passport_page import page
+def chosen(kinds: Sequence[str], most: int | None) -> list[Case]:
+    """Return the cases of some kinds, all where none is named, and of each kind at most so many.
 
-            await asyncio.to_thread(lambda: rendering.save(html, page(found, [*facts(found)]), force=force))
-        if as_json:
-            figures = {kind or "all": found.figures(kind)._asdict() for kind in ("", *load_cases().kinds)}
-            fitting = {"review": found.review, "confidence_threshold": found.fitting and found.fitting[0]}
-            told = {"figures": figures, "passed": found.passed._asdict(), "auroc": found.auroc, "settings": fitting}
-            sys.stdout.write(json.dumps({**found.model_dump(mode="json"), **told}, indent=2) + "\n")
-        else:
-            _show(found)
-        return 0
-
-    def _cases(self) -> list[Case]:
-        known = load_cases()
-        if unknown := [one for one in self.kinds if one not in known.kinds]:
-            raise InputError(f"there are no cases of the kind {unknown[0]!r}: the kinds are {', '.join(known.kinds)}")
-        by_kind = [[one for one in known.cases if one.kind == kind] for kind in self.kinds or known.kinds]
-        return [one for cases in by_kind for one in cases[: self.most]]
+    Raises:
+        InputError: there is no such kind.
+    """
+    known = load_cases()
+    if unknown := [one for one in kinds if one not in known.kinds]:
+        raise InputError(f"there are no cases of the kind {unknown[0]!r}: the kinds are {', '.join(known.kinds)}")
+    by_kind = [[one for one in known.cases if one.kind == kind] for kind in kinds or known.kinds]
+    return [one for cases in by_kind for one in cases[:most]]
 
 
 async def _played(
@@ -146,6 +148,24 @@ def facts(found: Passport) -> Iterator[tuple[str, str]]:
         yield "not asked", f"{counted(unasked, 'case')}, counted as not right: the same command tries them again"
     if len(found.rows) < found.of:
         yield "kept", f"what came of these cases; a passport, with its curve for the gate, takes all {found.of}"
+
+
+def page(found: Passport) -> str:
+    """Return a passport as a page that needs nothing else. Blocking."""
+    from jinja2 import ChoiceLoader, PackageLoader
+
+    from state.html.rendering import environment
+
+    templates = environment(ChoiceLoader([PackageLoader("connectors.terminal"), PackageLoader("state.html")]))
+    curves = {
+        kind: " ".join(f"{100 * at / STEPS:.1f},{100 - 100 * curve.at(at / STEPS):.1f}" for at in range(STEPS + 1))
+        for kind, curve in found.curves.items()
+    }
+    kinds = [(name, found.figures(kind)) for kind, name in {**load_cases().kinds, "": "all"}.items()]
+    shown = templates.get_template("passport.html").render(
+        found=found, facts=[*facts(found)], kinds=kinds, bins=reliability(found.answers), curves=curves
+    )
+    return f"{shown.strip()}\n"
 
 
 def _show(found: Passport) -> None:

@@ -18,6 +18,7 @@ from connectors.options import (
     settings_from,
 )
 from connectors.running import run
+from state.errors import ConfigError
 
 
 def tools(
@@ -169,10 +170,13 @@ def evaluate(
     async def look() -> int:
         settings = settings_from(own=True)
         alone = {"lite": model, "prime": "reflex"} if model else {}
-        from connectors.terminal.evaluate import Evaluation
+        from connectors.terminal import evaluate as evaluating
 
-        wishes = Evaluation(settings.model_copy(update=alone), tuple(kinds or ()), cases, again=again)
-        return await wishes.run(run_settings_from(settings).context, html, force=force, as_json=as_json)
+        played, context = evaluating.chosen(kinds or (), cases), run_settings_from(settings).context
+        if html and html.exists() and not force:
+            raise ConfigError(f"{html}: is there already: give another name, or --force to replace it")
+        settings = settings.model_copy(update=alone)
+        return await evaluating.evaluate(settings, context, played, html, again=again, as_json=as_json)
 
     run(look)
 
