@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 ExistingFile = Annotated[
-    str, Field(description="The file: its path in the working folder, as docs/plan.md, or only its name.")
+    str, Field(description="The file: its path in the working folder, as notes.txt, or only its name.")
 ]
-FilePath = Annotated[str, Field(description="The file, relative to the working folder, for example docs/plan.md.")]
+FilePath = Annotated[str, Field(description="The file, relative to the working folder, for example notes.txt.")]
 Folder = Annotated[str, Field(description="The folder to look in, for example docs. Left out: the working folder.")]
 FileOrFolder = Annotated[
     str, Field(description="The file or folder, for example notes.txt or docs. Left out: the whole working folder.")
