@@ -25,6 +25,9 @@ def figures(cases: Mapping[str, Case], rows: Sequence[Played], *, reviewed: bool
     correct = sum(right)
     return {
         "cases": len(rows),
+        "wanted": len(wanted),
+        "right": sum(ok for ok, _ in wanted),
+        "right_ran": sum(passed),
         "exact": _share(sum(ok for ok, _ in wanted), len(wanted)),
         "called_where_none_serves": _share(sum(bool(row.calls) for row, _ in unserved), len(unserved)),
         "ran": sum(ran),
