@@ -69,14 +69,18 @@ def told(evidence: Mapping[str, float], yes: float, against: list[str]) -> str:
 
 
 def likelier(chosen: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
-    """Return what the model chose, or what the reflexes would, where that is likelier to be right. Blocking."""
+    """Return what the model chose, or what the reflexes would, where that is likelier to be right. Blocking.
+
+    Where they would ask for what a call needs, they do in place of a call that is likelier wrong than right.
+    """
     own = select(packet, catalogue)
-    if own.action != "call" or chosen.action == "clarify":
+    if own.action not in {"call", "clarify"} or chosen.action == "clarify":
         return chosen
-    sure, others = (_probability(one, own, packet, catalogue, chosen.acts) for one in (chosen, own))
-    if others <= max(sure, APPROVED):
-        return chosen
-    return own.in_stead_of(chosen)
+    sure = _probability(chosen, own, packet, catalogue, chosen.acts)
+    if own.action == "clarify":
+        return own.in_stead_of(chosen) if chosen.calls and sure < APPROVED else chosen
+    others = _probability(own, own, packet, catalogue, chosen.acts)
+    return own.in_stead_of(chosen) if others > (sure if chosen.calls else APPROVED) else chosen
 
 
 def _probability(

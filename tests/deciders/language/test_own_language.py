@@ -183,3 +183,17 @@ async def test_a_result_that_small_models_leave_out_is_shown_below(
     made = with_output(done("files.read_file", path="a.txt"), "milk\nbread\n")
     answer = await respond_by_model(source, packet(request_, made), FILES, CONTEXT)
     assert (answer.text, answer.below) == (words, below)
+
+
+async def test_what_is_missing_is_asked_for_in_place_of_an_improbable_call(writing: Writing):
+    made_up = ("files.write_file", {"path": "plan.md", "content": "Lorem ipsum"})
+    chosen = await select(writing(OWN.write([made_up])), "Write to a.txt")
+    assert (chosen.action, chosen.calls) == ("clarify", ())
+    assert chosen.alternatives[0].tool_name == "files.write_file"
+
+
+async def test_the_likelier_call_is_put_in_place_of_the_models(writing: Writing):
+    other = ("files.read_file", {"path": "notes"})
+    chosen = await select(writing(OWN.write([other])), "Read a.txt")
+    assert [(one.tool_name, one.params) for one in chosen.calls] == [READ]
+    assert chosen.decided_by == "reflex"
