@@ -19,6 +19,8 @@ from tools.provenance.evidence import evidence_of
 
 APPROVED = 0.5
 """Probability from which on a call counts as approved; how sure that must be, the gate's threshold says."""
+UNLIKELY = 0.1
+"""Probability below which one call in thirty turned out right."""
 _SOURCE = ConfidenceSource.CALIBRATED
 
 
@@ -71,14 +73,17 @@ def told(evidence: Mapping[str, float], yes: float, against: list[str]) -> str:
 def likelier(chosen: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     """Return what the model chose, or what the reflexes would, where that is likelier to be right. Blocking.
 
-    Where they would ask for what a call needs, they do in place of a call that is likelier wrong than right.
+    Where they would ask for what a call needs, they do in place of a call that is likelier wrong than right. Where they
+    know of no tool, a call that is hardly ever right is not made.
     """
     own = select(packet, catalogue)
-    if own.action not in {"call", "clarify"} or chosen.action == "clarify":
+    if own.action == "describe" or chosen.action == "clarify":
         return chosen
     sure = _probability(chosen, own, packet, catalogue, chosen.acts)
-    if own.action == "clarify":
-        return own.in_stead_of(chosen) if chosen.calls and sure < APPROVED else chosen
+    if own.action != "call":
+        measured = all(one.confidence is not None for one in chosen.calls)
+        least = APPROVED if own.action == "clarify" else UNLIKELY if measured else 0.0
+        return own.in_stead_of(chosen) if chosen.calls and sure < least else chosen
     others = _probability(own, own, packet, catalogue, chosen.acts)
     return own.in_stead_of(chosen) if others > (sure if chosen.calls else APPROVED) else chosen
 

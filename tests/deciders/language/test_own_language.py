@@ -192,6 +192,13 @@ async def test_what_is_missing_is_asked_for_in_place_of_an_improbable_call(writi
     assert chosen.alternatives[0].tool_name == "files.write_file"
 
 
+async def test_a_call_that_is_hardly_ever_right_is_not_made(writing: Writing):
+    made_up = ("files.read_file", {"path": "flights/lisbon.txt"})
+    chosen = await select(writing(OWN.write([made_up])), "Tell me a joke about penguins")
+    assert (chosen.action, chosen.calls) == ("none", ())
+    assert [one.reason for one in chosen.alternatives][:1] == ["the model chose it"]
+
+
 async def test_the_likelier_call_is_put_in_place_of_the_models(writing: Writing):
     other = ("files.read_file", {"path": "notes"})
     chosen = await select(writing(OWN.write([other])), "Read a.txt")
