@@ -34,9 +34,11 @@ from benchmarks.tokens.counting import VOCABULARY, count, tokens
 from benchmarks.tokens.sets import filesystem, livemcpbench
 from deciders.choosing import language_deciders
 from graph.building import build_graph
+from models.calling import CallAnswer, OfferedTool
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model
 from models.openai.request_modes import RequestMode
+from models.openai.schemas import tool_of
 from state.context import RoutingContext
 from state.errors import InputError
 from state.packet import CognitionPacket, TurnInput
@@ -109,11 +111,11 @@ class Side:
         }
 
     def _cached(self, at: int) -> float:
-        """Return the price of a turn's prompts, in tokens, after another one."""
+        """Return the price of a turn's prompts, in tokens, after another one: of each what is like an earlier one."""
         total = 0.0
         for number, one in enumerate(self.turns[at]):
-            before = self.turns[at - 1]
-            known = _common(tokens(one.prompt), tokens(before[number].prompt)) if number < len(before) else 0
+            before = [*self.turns[at - 1][number : number + 1], *self.turns[at][:number]]
+            known = max((_common(tokens(one.prompt), tokens(other.prompt)) for other in before), default=0)
             total += count(one.prompt) - (1 - CACHED_PRICE) * (known if known >= LEAST_CACHED else 0)
         return total
 
@@ -152,6 +154,23 @@ class _Model(ReadyModel):
     def token_counter(self) -> Callable[[str], int]:
         """Counts as the benchmark does."""
         return count
+
+    async def call(
+        self,
+        messages: Sequence[BaseMessage],
+        tools: Sequence[OfferedTool],
+        *,
+        most: int,
+        sampling: dict[str, Any],
+        must: bool = False,
+    ) -> CallAnswer:
+        """Call rightly, and as briefly as can be."""
+        answer = await super().call(messages, tools, most=most, sampling=sampling, must=must)
+        offered = compact_json([tool_of(one, whole=True, is_openai=True) for one in tools])
+        called = [{"name": call.name, "args": call.arguments} for call in answer.calls]
+        written = compact_json(called[0]) if called else answer.text
+        self.chat._asked.append(Asked(_billed(messages, offered), written))
+        return answer
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]

@@ -13,6 +13,8 @@ from pydantic import PrivateAttr
 
 from benchmarks.ranking.data import tool_spec
 from benchmarks.tokens.others import RecordingChat
+from deciders.language.turn import SHOW
+from models.calling import CallAnswer, OfferedTool, WrittenCall, names_of
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model
 from state.base import TokenUsage
@@ -22,6 +24,7 @@ from tools.ranking.encoder import Floats, sentence_encoder
 from tools.ranking.ranking import Meaning
 from tools.ranking.text import text_of
 from tools.ranking.vectors import Vectors
+from tools.spec.listed_names import listed_name
 from tools.spec.tool_spec import ToolSpec
 
 VERBS = "list find get search count compare create update delete archive".split()
@@ -72,21 +75,34 @@ class ReadyChat(RecordingChat):
 
 
 class ReadyModel(Model):
-    """Selects the tool of its chat model, which it must first be shown, and approves it."""
+    """Calls the tool of its chat model, which it must first be offered, approves it, and answers from its result."""
 
     chat: ReadyChat
+
+    async def call(
+        self,
+        messages: Sequence[BaseMessage],
+        tools: Sequence[OfferedTool],
+        *,
+        most: int,
+        sampling: dict[str, Any],
+        must: bool = False,
+    ) -> CallAnswer:
+        """Call rightly, and as briefly as can be."""
+        if isinstance(messages[-1], ToolMessage):
+            return CallAnswer((), self.chat.words, TokenUsage(), held_by="tool_call")
+        server, _, upstream = self.chat.tool.partition(".")
+        name = listed_name(server, upstream)
+        call = WrittenCall(name, self.chat.params)
+        if name not in names_of(tools):
+            call = WrittenCall(SHOW, {"names": [self.chat.tool]})
+        return CallAnswer((call,), "", TokenUsage(), held_by="tool_call")
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
-        """Answer rightly, and as briefly as the form lets it."""
-        tool, params = self.chat.tool, self.chat.params
-        value: dict[str, Any] = {"reviews": {"1": {"approved": True, "confidence": 0.95}}}
-        if form.name == "selection":
-            value = {"action": "call", "calls": [{"tool": tool, "params": params}], "complete": True}
-            if not any(compact_json(tool) in choice.options for choice in form.choices):
-                value = {"action": "describe", "tools": [tool]}
-        return FormAnswer(compact_json(value), TokenUsage())
+        """Approve, as briefly as the form lets it."""
+        return FormAnswer(compact_json({"reviews": {"1": {"approved": True, "confidence": 0.95}}}), TokenUsage())
 
 
 def reading_tool(name: str) -> ToolSpec:

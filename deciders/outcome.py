@@ -19,6 +19,7 @@ from tools.spec.tool_spec import ToolSpec
 
 ALL = "*"
 """A wish for the descriptions of all tools."""
+REPEATED = "the same call was already made, asked about or turned down, so it is not made again"
 MAX_CLARIFICATIONS = 2
 MAX_DESCRIBE_ROUNDS = 2
 MAX_SUGGESTIONS = 5
@@ -106,7 +107,7 @@ def _call(
         left_out = f"a call was left out: {told}" if told else ""
         return routing.called(fresh, most, left_out, complete=None if left_out else selection.complete)
     if valid:
-        return routing.ended("the same call was already made, asked about or turned down, so it is not made again")
+        return routing.ended(REPEATED)
     return routing.ended(told or "selection named no call")
 
 

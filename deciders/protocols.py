@@ -92,6 +92,8 @@ class Selection(Decision):
     calls: tuple[WantedCall, ...] = ()
     tool_names: tuple[str, ...] = ()
     """For `describe`: whose full description is needed."""
+    text: str = ""
+    """For `none`: the answer, where the model that chose gave it in the same words."""
     question: str = ""
     """For `clarify`."""
     asks_for: tuple[str, ...] = ()
@@ -114,6 +116,10 @@ class Selection(Decision):
             acts=chosen.acts,
             usage=chosen.usage,
         )
+
+    def without_text(self) -> "Selection":
+        """Return the selection without an answer: another model gives it."""
+        return self._changed(text="")
 
     def explained(self, reasoning: str) -> "Selection":
         """Return the selection with another reasoning."""

@@ -56,6 +56,10 @@ class WrittenCall:
     """Of this name, among those that were offered; None: it could not be measured."""
     probabilities: Mapping[str, float] = field(default_factory=dict)
     """By argument, of its value as it was written, all tokens together."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """The text of arguments that the model's syntax gives no type, where it was read as more than a text."""
+    unread: str = ""
+    """What stands in place of the arguments, where that is no JSON object."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class CallAnswer:
 
     calls: tuple[WrittenCall, ...]
     text: str
-    """What it says in words; empty of a model in this process, which is left at the first of them."""
+    """What it says in words; empty of a model in this process, which is stopped at the first of them."""
     usage: TokenUsage
     cut_off: bool = False
     """Whether the length ran out."""

@@ -7,19 +7,20 @@ from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableBinding, RunnableConfig
 
-from models.calling import CallAnswer, HeldBy, Odds, OfferedTool, Timing
+from models.calling import CallAnswer, HeldBy, Odds, OfferedTool, Timing, WrittenCall
 from models.choices import Measured
+from models.decoding.native_calls import calls_in
 from models.forms import AnswerForm
 from models.options import ModelOptions
 from models.pictures import has_pictures, may_refuse_pictures, takes_none, without_pictures
 from models.requests import exchange, usage_of
 from models.thoughts import Thoughts
-from models.transport import check_answered, model_label, named_errors
+from models.transport import check_answered, model_label, named_errors, timeout_of
 from models.turns import attempt
 from state.base import TokenUsage
-from state.errors import DecisionError
+from state.errors import DecisionError, ToolsRefusedError
 
 HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 """Keeps LangGraph's message stream from showing JSON to the user."""
@@ -69,13 +70,15 @@ class Model:
     thinks_in_forms = True
     """Whether thoughts count towards the length of an answer in a form."""
 
-    calls_tools = False
-    """Whether it is offered tools, and calls them in its own language; else it is asked in a form."""
+    tells_odds = False
+    """Whether it tells how probable words are as the beginning of an answer."""
 
     def __init__(self, chat: BaseChatModel, options: ModelOptions | None = None) -> None:
         self.chat = chat
         self.options = options or ModelOptions()
         self.thoughts = Thoughts(self.options.thinking_budget)
+        self.returns_calls = False
+        """Whether its server has been seen to return calls apart from the text."""
         self.sees = self.options.vision
         """Whether it takes pictures; None: nobody said, and none was sent yet."""
         self.pictures_refused = ""
@@ -85,6 +88,11 @@ class Model:
     def label(self) -> str:
         """The model's name, and where it is reached, without anything secret."""
         return model_label(self.chat)
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether it is offered tools, and calls them in its own language; else it is asked in a form."""
+        return self.options.native_tools is not False and type(self.chat).bind_tools is not BaseChatModel.bind_tools
 
     @property
     def local_info(self) -> LocalModelInfo | None:
@@ -195,25 +203,56 @@ class Model:
         """Ask once for calls of these tools, or for words, in the model's own language.
 
         Args:
-            most: calls in one answer.
+            most: calls in one answer, as far as the model can be held to that.
             must: hold the answer to calls.
 
         Raises:
+            ToolsRefusedError: it takes no tools, or not these.
             DecisionError: the model cannot be asked.
         """
-        raise NotImplementedError(f"{self.label} is asked in a form")
+        offered = [one.as_openai for one in tools]
+        bound = self.chat.bind_tools(offered, tool_choice="any") if must else self.chat.bind_tools(offered)
+        if not isinstance(bound, RunnableBinding):
+            raise ToolsRefusedError(f"{self.label} does not take tools as LangChain gives them")
+        return self.called(await ask(self.chat, messages, {**bound.kwargs, **sampling}))
+
+    def called(self, answer: AIMessage) -> CallAnswer:
+        """Return what the model answered that was offered tools.
+
+        Some servers leave calls in the text, as the model wrote them. They are read there until it is seen that the
+        server does not.
+        """
+        text = answer.text
+        calls = [WrittenCall(one["name"], one["args"]) for one in answer.tool_calls]
+        calls += [
+            WrittenCall(one["name"] or "", {}, unread=one["args"] or "nothing") for one in answer.invalid_tool_calls
+        ]
+        self.returns_calls = self.returns_calls or bool(calls)
+        if not self.returns_calls:
+            written = text if text.strip() else answer.additional_kwargs.get("reasoning_content", "")
+            calls = [WrittenCall(one.name, one.arguments, written=one.written) for one in calls_in(written)]
+        # a call that was cut off has no text: what there is of it shows that it was no thought
+        said = text if text.strip() else "".join(one.unread for one in calls)
+        return CallAnswer(tuple(calls), said, usage_of(answer), cut_off=was_cut_off(answer), held_by="tool_call")
 
 
-async def ask(chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> AIMessage:
+async def ask(
+    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
+) -> AIMessage:
     """Ask once, hidden from LangGraph's message stream, and wait for a bounded time.
+
+    Args:
+        patient: wait twice as long. Only for models that take a `timeout`.
 
     Raises:
         DecisionError: the model cannot be asked, or refuses to answer.
     """
-    with attempt(chat) as limit, exchange(chat, messages, options) as answered:
+    timeout = timeout_of(chat)
+    longer: dict[str, Any] = {"timeout": 2 * timeout} if patient and timeout else {}
+    with attempt(chat, twice=patient) as limit, exchange(chat, messages, options) as answered:
         with named_errors(chat, limit.way_out):
             async with asyncio.timeout_at(limit.deadline):
-                answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options)
+                answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options, **longer)
             if not isinstance(answer, AIMessage):  # the endpoint chooses the role
                 raise TypeError(f"a message of type {answer.type}")
         answered(answer)

@@ -41,6 +41,8 @@ class ModelOptions(BaseModel):
     """Whether its chat template has it think: templates that know nothing of it pass it over."""
     thinking_budget: int | None = Field(default=None, ge=0, le=1_000_000)
     """Most tokens of thoughts before an answer; None: as many as it has been seen to need."""
+    native_tools: bool | None = None
+    """Whether it is offered tools and calls them in its own language; None: it is tried. False asks in a JSON form."""
     vision: bool | None = None
     """Whether it sees pictures; None: it is tried."""
     reasoning_effort: str | None = Field(default=None, pattern="^[a-z_-]{1,20}$")
@@ -74,7 +76,7 @@ LOADING = ("n_ctx", "n_gpu_layers", "n_batch", "n_threads")
 _BOTH = (*SAMPLING, "enable_thinking", "thinking_budget")
 KNOWN: dict[Provider, tuple[str, ...]] = {
     "reflex": (),
-    "openai": (*_BOTH, "vision", "reasoning_effort", "timeout", "extra_body", "headers"),
+    "openai": (*_BOTH, "native_tools", "vision", "reasoning_effort", "timeout", "extra_body", "headers"),
     "llamacpp": (*_BOTH, *LOADING),
     "decisions": ("timeout", "headers"),
 }

@@ -110,7 +110,13 @@ def usage_of(*answers: AIMessage) -> TokenUsage:
 
 def _said(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
     sent: list[dict[str, Any]] = convert_to_openai_messages(announced(messages), text_format="string")
-    return tuple(SentMessage(role=one["role"], text=storable((one.get("content") or "")[:MOST_CHARS])) for one in sent)
+    return tuple(SentMessage(role=one["role"], text=storable(_text(one)[:MOST_CHARS])) for one in sent)
+
+
+def _text(message: dict[str, Any]) -> str:
+    """Return what a message says, a tool call as JSON."""
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    return (message.get("content") or "") + (json.dumps(calls, ensure_ascii=False) if calls else "")
 
 
 def _written(answer: AIMessage) -> str:

@@ -22,7 +22,7 @@ TIMEOUT_WAY_OUT = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in
 _LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
 """openai leaves a connection that breaks while streaming to its HTTP library's errors."""
 
-ESSENTIAL = frozenset({"model", "messages", "stream", "response_format", "tools", "tool_choice"})
+ESSENTIAL = frozenset({"model", "messages", "stream", "response_format", "tools", "tool_choice", "timeout"})
 """Parameters of a request that are no options."""
 OF_THE_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar", "tool")
 """Words by which refusals name what holds an answer to its form."""

@@ -83,8 +83,12 @@ def in_turn(packet_id: str, budget_s: float) -> Iterator[None]:
 
 
 @contextmanager
-def attempt(chat: object, *, streamed: bool = False) -> Iterator[Limit]:
+def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Iterator[Limit]:
     """Around one request to an endpoint; yields how long it may take. A model in this process is not limited.
+
+    Args:
+        streamed: whether the answer shows that it goes on.
+        twice: whether it may take twice as long as others, as an answer in words does that comes at once.
 
     Raises:
         NotAskedError: this turn has found the endpoint absent, and told so.
@@ -104,7 +108,7 @@ def attempt(chat: object, *, streamed: bool = False) -> Iterator[Limit]:
             f"{label} is left alone for {breaker.rests_until - begun:.0f} s, as nobody answered there "
             f"{breaker.failures} times in a row: check the server"
         )
-    limit, before = _limit(label, timeout, turn, streamed=streamed), _deadline.get()
+    limit, before = _limit(label, 2 * timeout if twice else timeout, turn, streamed=streamed), _deadline.get()
     _deadline.set(limit.deadline)
     try:
         yield limit

@@ -9,7 +9,7 @@ from deciders.protocols import ToolSelector
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolRouting
-from state.sections import Reflection
+from state.sections import Reflection, Response
 from tools.approval.parking import replaced
 from tools.approval.waiting import asking, nobody_to_ask
 from tools.catalogue.toolbox import Toolbox
@@ -36,6 +36,7 @@ async def select_tool(
             else {"intent": packet.intent.without_tool(selection.confidence, selection.confidence_source)}
         ),
         "tool_routing": routing,
+        **({"response": Response(candidate=selection.text)} if selection.text and routing.outcome == "none" else {}),
         **asking(packet, asks=routing.outcome == "clarify"),
         **(replaced(packet) if routing.outcome in ("call", "clarify") else {}),
         "metrics": packet.metrics.spent(STAGE, selection.usage).failed(*selection.errors(STAGE)),

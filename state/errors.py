@@ -10,6 +10,7 @@ PacketgateError
 │   └── SessionError         a session that has nothing to resume, or still waits for an answer
 ├── WeightsError             what is learned and shipped with Packetgate is missing or broken
 ├── DecisionError            a model's answer could not be used as a decision
+│   ├── ToolsRefusedError    the model's server takes no tools, or not these: it can be asked in words
 │   └── NotAskedError        the model was not asked: earlier in the turn it was not there, which was told then
 └── ToolCallError            a tool call that did not succeed
     ├── CallRefusedError     the call may not run: off the palette, invalid, not approved, switched off
@@ -66,6 +67,10 @@ class DecisionError(PacketgateError):
         super().__init__(message)
         self.usage = usage or TokenUsage()
         """What the model was asked in vain."""
+
+
+class ToolsRefusedError(DecisionError):
+    """The model's server takes no tools, or not these: it can be asked in words."""
 
 
 class NotAskedError(DecisionError):

@@ -309,19 +309,26 @@ class ToolRouting(Section):
         return tuple(one for call in self.all_calls if call.result for one in call.result.attachments)
 
     @property
+    def first_call(self) -> ToolCall | None:
+        """The first call of this pass; of the turn where this pass makes none, as the results so far answer it."""
+        answered = self.outcome == "none" and not self.note
+        calls = self.calls or (self.past_calls if answered else ())
+        return calls[0] if calls else None
+
+    @property
     def selected_tool(self) -> str | None:
         """The first call's tool."""
-        return self.calls[0].tool_name if self.calls else None
+        return self.first_call.tool_name if self.first_call else None
 
     @property
     def execution_status(self) -> ToolExecutionStatus:
         """The first call's status; of a pass without calls, how the pass ended."""
-        return self.calls[0].status if self.calls else self.pass_status
+        return self.first_call.status if self.first_call else self.pass_status
 
     @property
     def execution_result(self) -> ToolResult | None:
         """The first call's result."""
-        return self.calls[0].result if self.calls else None
+        return self.first_call.result if self.first_call else None
 
     @property
     def capped(self) -> bool:

@@ -111,6 +111,9 @@ def _work(seen: ProbeResult) -> Iterator[Finding]:
         confidence += " (stated: a number that the model writes, which tends to be too high)"
     measured = set(sources.values()) <= {ConfidenceSource.MEASURED, ConfidenceSource.CALIBRATED}
     yield Finding("ok" if measured else "note", "  confidence", confidence)
+    if seen.selection.chose == "none":
+        way = "if its server passes over tools, set ?native_tools=false"
+        yield Finding("note", "  tools", f"it answered {REQUEST!r} without a call: {way}")
     if seen.only_validated:
         names = ", ".join(seen.only_validated)
         yield Finding("note", "  only validated", f"nothing holds the model to the schema of {names}")

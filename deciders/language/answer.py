@@ -3,8 +3,9 @@
 import asyncio
 
 from deciders.language.pictures import attached_pictures, earlier_pictures, returned_pictures
-from deciders.language.prompting import conversation, harmless, results
+from deciders.language.prompting import conversation, harmless, outcome_of, results
 from deciders.language.turn import PERSONA_CHARS, offer_of, persona_of, turn_messages
+from deciders.outcome import REPEATED
 from deciders.protocols import Answer
 from deciders.reflex.reading import asks
 from models.calling import OfferedTool
@@ -36,6 +37,8 @@ async def respond_by_model(
     Raises:
         DecisionError: the model could not be asked, or said nothing.
     """
+    if packet.response.candidate:  # the selection's words
+        return Answer(text=packet.response.candidate, decided_by="model")
     model = await source()
     pictures = [
         *await earlier_pictures(packet, kept, sees=model.sees),
@@ -45,7 +48,7 @@ async def respond_by_model(
     most, outcome = context.answer_max_tokens, _outcome(packet)
     called = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()
-    if model.calls_tools and not called:
+    if model.local_info and not called:
         offer = await asyncio.to_thread(offer_of, model, packet, catalogue)
         tools = offer.tools if packet.context.palette else ()
         messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=outcome)
@@ -97,15 +100,7 @@ def _outcome(packet: CognitionPacket) -> str:
     routing = packet.tool_routing
     if routing is None:
         return ""
-    notes = [
-        f"{call.tool_name} did not run to an end: it is {call.status.replace('_', ' ')}. "
-        f"{call.review_reasoning and f'({call.review_reasoning})'}"
-        for call in routing.all_calls
-        if call.status not in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}
-    ]
-    off = {call.risk for call in routing.all_calls if call.result and call.result.dry_run}
-    ways = packet.header.way_out
-    notes += [f"{risk} tools are switched off; tell the user that {ways.of(risk)}." for risk in sorted(off)]
-    if routing.note:
+    notes = [*dict.fromkeys(note for call in routing.all_calls if (note := outcome_of(call, packet)))]
+    if routing.note and (notes or routing.note != REPEATED):  # what was done anyway is not missing
         notes.append(f"{routing.note}." if routing.all_calls else f"No tool was called: {routing.note}.")
     return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""

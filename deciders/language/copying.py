@@ -22,7 +22,7 @@ SURE = 0.9
 
 def without_defaults(call: WrittenCall, catalogue: Catalogue) -> WrittenCall:
     """Return the call without optional arguments that say what their tool does anyway: small models write them all."""
-    spec = catalogue.get(call.name)
+    spec = catalogue.get(catalogue.exactly(call.name) or "")
     if spec is None:
         return call
     plain = {

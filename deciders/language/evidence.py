@@ -45,7 +45,9 @@ class Evidence(NamedTuple):
 
 
 def written_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
-    """Return what the probabilities of a selection's own tokens tell of a call."""
+    """Return what the probabilities of a selection's own tokens tell of a call; nothing where they are not known."""
+    if call.name_probability is None and acts is None:
+        return {}
     values = [max(LEAST, one) for one in call.probabilities.values()]
     found = {
         "written": 1.0,

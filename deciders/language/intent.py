@@ -31,7 +31,7 @@ async def left_to_selection(packet: CognitionPacket, toolbox: Toolbox, context: 
     wrong = any(call.status in _WRONG for call in routing.calls)
     if routing.complete and not wrong:
         return _decided(False, request, packet.intent.access, "the selection said that these calls are all it takes")
-    open_ = "a call did not succeed" if wrong else "the selection said that more is to be done"
+    open_ = "a call did not succeed" if wrong else "what decides sees the results first"
     return _decided(True, request, packet.intent.access, open_)
 
 

@@ -2,22 +2,27 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
 from deciders.language.copying import held_by, unfilled, without_defaults, without_invented
 from deciders.language.evidence import serves, takes_call, written_evidence
+from deciders.language.prompting import corrections_of
 from deciders.language.turn import ASK, SHOW, offer_of, turn_messages
 from deciders.language.weighing import likelier
 from deciders.protocols import Selection, WantedCall
 from models.calling import CallAnswer, OfferedTool, WrittenCall
+from models.markup.stripping import strip_markup
 from models.model import Model
 from models.pictures import Picture
+from models.thoughts import Thoughts, cut_off_in_thought, ended_in_thought, with_room
 from state.base import ConfidenceSource, TokenUsage
 from state.context import RoutingContext
 from state.errors import DecisionError
 from state.packet import CognitionPacket
+from state.printing import compact_json, shorten
 from state.routing import Correction
 from tools.catalogue.catalogue import Catalogue
 from tools.checks.checking import CheckedCall, checked_call
@@ -25,6 +30,8 @@ from tools.provenance.evidence import evidence_of
 
 ENOUGH = 0.5
 """Probability that a request takes a call from which a model that would answer in words is held to one."""
+REASON_CHARS = 200
+"""Of what a model says beside its calls."""
 UNMEASURED = 0.5
 """Stands where no probability could be had; it is not shown."""
 
@@ -35,14 +42,23 @@ async def select_in_own_language(
     catalogue: Catalogue,
     context: RoutingContext,
     pictures: Sequence[Picture] = (),
+    *,
+    answers: bool = False,
 ) -> Selection:
     """Ask the model, and correct it once.
 
+    Args:
+        answers: whether what it says without a call is the turn's answer, and may be as long as one.
+
     Raises:
+        ToolsRefusedError: its server takes no tools, or not these.
         DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
     """
     offer, max_tokens = await asyncio.to_thread(offer_of, model, packet, catalogue), context.selection_max_tokens
-    messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures)
+    if answers and not model.local_info:
+        max_tokens = max(max_tokens, context.answer_max_tokens)
+    note = corrections_of(packet)
+    messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures, note=note)
     sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
     asked = Asked(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens})
     chosen = await asked.select(messages, offer.tools)
@@ -51,7 +67,10 @@ async def select_in_own_language(
         if takes_call(chosen.acts, likely) >= ENOUGH:
             only = [one for one in offer.tools if offer.spec(one.name)]
             chosen = await asked.select(messages, only, must=True)
-    return await asyncio.to_thread(likelier, chosen, packet, catalogue)
+    if not answers:
+        chosen = chosen.without_text()
+    # weighed against the reflexes is only a model of which it is known how sure it is
+    return chosen if chosen.acts is None else await asyncio.to_thread(likelier, chosen, packet, catalogue)
 
 
 class Asked:
@@ -82,8 +101,7 @@ class Asked:
         """
         evidence = await asyncio.to_thread(evidence_of, self._packet)
         for _ in range(2):
-            answer = await self._model.call(messages, tools, most=self._most, sampling=self._sampling, must=must)
-            self.spent += answer.usage
+            answer = await self._ask(messages, tools, must=must)
             self.acts = answer.acts if self.acts is None else self.acts
             if not answer.calls or answer.calls[0].name in (ASK, SHOW):
                 return self._without_call(answer)
@@ -92,23 +110,55 @@ class Asked:
                 for one in answer.calls
                 if one.name not in (ASK, SHOW)
             ]
-            written = [*held_by(written, self._packet.content.user_words)]
+            if answer.measured:  # a small model's; of others it is not known that they write more than is asked
+                written = [*held_by(written, self._packet.content.user_words)]
             checked = [self._checked(one) for one in written]
             found = [
-                list(one.problems or (() if one.misses else unfilled(one, self._catalogue, evidence)))
+                # a tool that is not on the palette is not the model's to correct: it widens the palette
+                [] if one.misses else list(one.problems or unfilled(one, self._catalogue, evidence))
                 for one in checked
             ]
             if not any(found):
                 return self._call(answer, written, checked)
             self.corrections += [problem for problems in found for problem in problems]
+            if answer.cut_off and any(one.unread for one in written):
+                break
             messages = [*messages, *_corrected(written, found)]
         told = " ".join(one.message for problems in found for one in problems)
         raise DecisionError(
             f"{self._model.label} was asked twice for a call, and made none that can run: {told}", self.spent
         )
 
+    async def _ask(self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must: bool) -> CallAnswer:
+        """Ask once, with room for thoughts beside the answer.
+
+        Raises:
+            DecisionError: the model cannot be asked, or thought until it was cut off.
+        """
+        model = self._model
+        thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
+
+        async def call(most: int) -> CallAnswer:
+            sampling = self._sampling | {"max_tokens": most}
+            return await model.seeing(
+                messages, lambda shown: model.call(shown, tools, most=self._most, sampling=sampling, must=must)
+            )
+
+        answer, spent = await with_room(thoughts, self._sampling["max_tokens"], call)
+        self.spent += spent
+        if model.thinks_in_forms and ended_in_thought(answer):
+            raise cut_off_in_thought(model.label, thoughts, self.spent)
+        said = answer.text.strip()
+        if said and not answer.calls and not strip_markup(said, self._packet.content.user_words).text:
+            return replace(answer, calls=(WrittenCall("", {}, unread=said),))  # a call that nothing can read
+        return answer
+
     def _checked(self, call: WrittenCall) -> CheckedCall:
-        return checked_call(call.name, call.arguments, self._packet.context.palette_names, self._catalogue)
+        name, palette = self._catalogue.exactly(call.name) or call.name, self._packet.context.palette_names
+        if call.unread:
+            told = f"The call {name and f'of `{name}` '}cannot be read: its arguments must be one JSON object."
+            return CheckedCall(name, {}, problems=(Correction(tool_name=name, problem="invalid_value", message=told),))
+        return checked_call(name, call.arguments, palette, self._catalogue, call.written)
 
     def _call(self, answer: CallAnswer, written: Sequence[WrittenCall], checked: Sequence[CheckedCall]) -> Selection:
         calls = tuple(
@@ -126,7 +176,9 @@ class Asked:
         return Selection(
             action="call",
             calls=calls,
+            complete=None if answer.measured else False,
             corrections=tuple(self.corrections),
+            reasoning=shorten(strip_markup(answer.text).text, REASON_CHARS),
             confidence=min(measured) if known else UNMEASURED,
             confidence_source=ConfidenceSource.MEASURED if known else ConfidenceSource.UNJUDGED,
             acts=self.acts,
@@ -141,7 +193,7 @@ class Asked:
         Raises:
             DecisionError: it began a call, and did not end it.
         """
-        if answer.cut_off and not answer.calls:
+        if answer.cut_off and not answer.calls and not answer.text:
             raise DecisionError(f"{self._model.label} began a call that is longer than it may be", self.spent)
         own = answer.calls[0] if answer.calls else None
         question = str(own.arguments.get("question", "")).strip() if own and own.name == ASK else ""
@@ -153,6 +205,7 @@ class Asked:
             question=question,
             tool_names=tuple(map(str, names)),
             needs_tool=own is not None,
+            text="" if own or answer.cut_off else answer.text,
             corrections=tuple(self.corrections),
             confidence=UNMEASURED if measured is None else measured,
             confidence_source=ConfidenceSource.UNJUDGED if measured is None else ConfidenceSource.MEASURED,
@@ -165,10 +218,14 @@ class Asked:
 
 def _corrected(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correction]]) -> list[BaseMessage]:
     """Return the calls as the model made them, and what is wrong with each."""
-    made = [
-        ToolCall(name=call.name, args=call.arguments, id=f"call_{at}", type="tool_call")
-        for at, call in enumerate(calls)
-    ]
     told = [" ".join(one.message for one in found) or "It was not made yet." for found in problems]
-    answers = [ToolMessage(text, tool_call_id=f"call_{at}") for at, text in enumerate(told)]
+    if any(call.unread for call in calls):  # a template that shows calls shows no broken ones
+        written = "\n".join(f"{call.name} {call.unread or compact_json(call.arguments)}" for call in calls)
+        return [AIMessage(written), HumanMessage("\n".join(told))]
+    ids = [f"correct{at:02}" for at in range(len(calls))]
+    made = [
+        ToolCall(name=call.name, args=call.arguments, id=id_, type="tool_call")
+        for call, id_ in zip(calls, ids, strict=True)
+    ]
+    answers = [ToolMessage(text, tool_call_id=id_) for text, id_ in zip(told, ids, strict=True)]
     return [AIMessage("", tool_calls=made), *answers]

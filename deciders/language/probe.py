@@ -13,11 +13,11 @@ from deciders.language.decisions import DecisionSource, review_by_decisions
 from deciders.language.forms import tool_of
 from deciders.language.review import review_by_model
 from deciders.language.selection import select_by_model
-from deciders.protocols import CallReview, Decision
+from deciders.protocols import CallReview, Decision, Selection
 from models.calling import CallAnswer, Odds, OfferedTool
 from models.endpoint import Role
 from models.forms import AnswerForm
-from models.model import FormAnswer, Model
+from models.model import FormAnswer, LocalModelInfo, Model
 from models.pool import ModelPool
 from models.source import ModelSource
 from models.thoughts import ended_in_thought
@@ -67,11 +67,21 @@ class WatchedModel(Model):
     def __init__(self, model: Model) -> None:
         super().__init__(model.chat, model.options)
         self.thoughts, self.thinks_in_forms = model.thoughts, model.thinks_in_forms
-        self.calls_tools = model.calls_tools
+        self.tells_odds, self.returns_calls = model.tells_odds, model.returns_calls
         self.answers: list[TimedAnswer] = []
         self.unanswered = 0
         """How often it could not be asked since it last answered."""
         self._model = model
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether the model is offered tools."""
+        return self._model.calls_tools
+
+    @property
+    def local_info(self) -> LocalModelInfo | None:
+        """What is known of the model, where it is in this process."""
+        return self._model.local_info
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
         """Whether the model's context takes this.
@@ -148,11 +158,14 @@ class Trial:
     """None where no answer came far enough to tell."""
     problem: str = ""
     """Why no answer is usable; empty where one is."""
+    chose: str = ""
+    """Of a selection that is usable, its action."""
 
     @property
     def tries(self) -> int:
         """How many answers it took until one was usable."""
-        return sum(isinstance(one.answer, FormAnswer) for one in self.answers) or 1
+        asked = (one.answer for one in self.answers)
+        return sum(isinstance(one, FormAnswer) or one.held_by == "tool_call" for one in asked) or 1
 
 
 @dataclass(frozen=True)
@@ -196,7 +209,7 @@ async def probe_model(model: Model, catalogue: Catalogue, context: RoutingContex
     review = await _trial(model, lambda source: review_by_model(source, packet, catalogue, context))
     tools = [catalogue[entry.tool_name] for entry in packet.context.palette]
     widened = selection.answers[-1].answer.widened
-    if not model.calls_tools:
+    if isinstance(selection.answers[-1].answer, FormAnswer):
         widened = tuple(tool_of(part, tools) for part in widened)
     return ProbeResult(selection, review, answer, widened)
 
@@ -234,7 +247,10 @@ async def _trial(model: Model, decide: Callable[[ModelSource], Awaitable[Decisio
             problem = f"the answer was cut off at {last.usage.output_tokens} tokens"
         confidence = ConfidenceSource.MEASURED if last and last.measured else None
         return Trial(tuple(watched.answers), error.usage, perf_counter() - begun, confidence, problem)
-    return Trial(tuple(watched.answers), decision.usage, perf_counter() - begun, decision.confidence_source)
+    chose = decision.action if isinstance(decision, Selection) else ""
+    return Trial(
+        tuple(watched.answers), decision.usage, perf_counter() - begun, decision.confidence_source, chose=chose
+    )
 
 
 def _packet(catalogue: Catalogue, context: RoutingContext) -> CognitionPacket:

@@ -12,7 +12,9 @@ from models.pictures import Picture, with_pictures, without_pictures
 from prompts.rendering import render
 from state.packet import CognitionPacket, is_own
 from state.printing import fenced
+from state.routing import ToolCall
 from state.sections import DataField
+from state.transitions import ToolExecutionStatus
 from tools.servers.results import reading_on
 from tools.text.kept import SHOWN_CHARS
 
@@ -96,6 +98,29 @@ def result_of(call_id: str, packet: CognitionPacket) -> str:
     key = f"tool_result:{call_id}"
     found = [_fenced(field, _fence(packet)) for field in packet.content.data_fields if field.key == key]
     return found[-1].strip() if found else ""
+
+
+def outcome_of(call: ToolCall, packet: CognitionPacket) -> str:
+    """Return what did not happen of a call, and what to tell the user of it; empty where it ran."""
+    if call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}:
+        return ""
+    why = call.review_reasoning and f" ({call.review_reasoning})"
+    told = f"{call.tool_name} did not run to an end: it is {call.status.replace('_', ' ')}.{why}"
+    if call.result and call.result.dry_run:
+        way_out = packet.header.way_out.of(call.risk)
+        told += f" {call.risk} tools are switched off; tell the user that {way_out}."
+    return told
+
+
+def corrections_of(packet: CognitionPacket) -> str:
+    """Return what was wrong with this pass's earlier selections, and what is near to them; empty where nothing was."""
+    routing = packet.tool_routing
+    if routing is None:
+        return ""
+    notes = [correction.message for correction in routing.corrections if not correction.mended]
+    if routing.describe_rounds and routing.suggestions:
+        notes.append("Nearest tools: " + ", ".join(routing.suggestions))
+    return "\n\nCorrections:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""
 
 
 def _fence(packet: CognitionPacket) -> str:

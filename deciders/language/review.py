@@ -53,7 +53,7 @@ async def review_by_model(
         DecisionError: the model gave no usable answer, or did not judge every call exactly once.
     """
     model = await source()
-    if model.calls_tools:
+    if model.tells_odds:
         return await review_by_evidence(model, packet, catalogue)
     calls = packet.routing.calls
     numbers = numbers_of(len(calls))

@@ -9,7 +9,7 @@ from deciders.language.copying import unfilled
 from deciders.language.forms import selection_form, tool_of
 from deciders.language.own_language import select_in_own_language
 from deciders.language.pictures import attached_pictures
-from deciders.language.prompting import conversation, data, harmless, results
+from deciders.language.prompting import conversation, corrections_of, data, harmless, results
 from deciders.protocols import Selection, WantedCall
 from models.decoding.call_forms import call_fields
 from models.source import ModelSource
@@ -17,6 +17,7 @@ from models.structured import Structured, decide
 from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
 from state.context import RoutingContext
+from state.errors import ToolsRefusedError
 from state.packet import CognitionPacket
 from state.printing import compact_json
 from state.routing import Alternative, Correction
@@ -120,8 +121,13 @@ async def select_by_model(
     catalogue: Catalogue,
     context: RoutingContext,
     kept: KeptResults | None = None,
+    *,
+    prime: ModelSource | None = None,
 ) -> Selection:
     """Ask the lite model, show it the palette, and correct it once.
+
+    Args:
+        prime: what answers the turn; where that is the same model, what it says without a call is the answer.
 
     Raises:
         DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
@@ -143,7 +149,13 @@ async def select_by_model(
     model, max_tokens = await source(), context.selection_max_tokens
     pictures = await attached_pictures(packet, kept)
     if model.calls_tools:
-        return await select_in_own_language(model, packet, catalogue, context, pictures)
+        # what the selection's words say about pictures that it was not shown, only the answer's stage tells
+        seen = bool(pictures or packet.context.earlier_pictures)
+        answers = not seen and prime is not None and (prime is source or await prime() is model)
+        try:
+            return await select_in_own_language(model, packet, catalogue, context, pictures, answers=answers)
+        except ToolsRefusedError:
+            pass  # asked in a form, it may answer
     shown = {one.tool_name: one.shown for one in packet.context.palette if one.tool_name in catalogue}
     tools = [catalogue[name] for name, how in shown.items() if how != "name"]
     in_full = {name for name, how in shown.items() if how == "full"}
@@ -224,13 +236,9 @@ def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingConte
 
 
 def _user(packet: CognitionPacket) -> str:
-    routing = packet.routing
-    notes = [correction.message for correction in routing.corrections if not correction.mended]
-    if routing.describe_rounds and routing.suggestions:
-        notes.append("Nearest tools: " + ", ".join(routing.suggestions))
     return render(
         "selection_user",
         request=packet.content.user_words,
         results=results(packet),
-        corrections="\n\nCorrections:\n" + "\n".join(f"- {note}" for note in notes) if notes else "",
+        corrections=corrections_of(packet),
     )

@@ -9,7 +9,8 @@ from itertools import accumulate
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
-from deciders.language.prompting import attached, conversation, harmless, result_of
+from deciders.language.prompting import attached, conversation, harmless, outcome_of, result_of
+from deciders.outcome import ALL
 from deciders.reflex.fit import fits_of
 from deciders.reflex.following import step_of
 from deciders.reflex.reading import parts_in
@@ -21,7 +22,8 @@ from models.schemas import Schema
 from prompts.rendering import render
 from state.context import RoutingContext
 from state.packet import CognitionPacket
-from state.printing import compact_json
+from state.printing import compact_json, shorten
+from state.routing import ToolCall as RoutedCall
 from tools.catalogue.catalogue import Catalogue
 from tools.spec.descriptions import brief_of
 from tools.spec.tool_spec import ToolSpec
@@ -32,14 +34,18 @@ ASKING = OfferedTool(
     ASK, "Asks the user for what a call needs and the request does not say.", obj(question={**ANY_TEXT, "minLength": 1})
 )
 MOST_SHOWN = 5
-FEW = 2
-"""Tools that are offered in full at the least."""
+FEW, MOST = 2, 120
+"""Tools that are offered in full at the least, and at most: providers take 128."""
 ROOM: Sequence[tuple[float, int]] = ((250, 600), (1_000, 2_000))
 """Tokens of tools that a model in this process reads which evaluates fewer tokens in a second: some seconds' worth."""
-NAMED, WORDS = 24, 5
-"""Tools that are named besides, and words that are told of each."""
+NAMED, LIKELY = 24, 12
+"""Tools that each is told the names of besides: one elsewhere can ask for all others, too, and pays for each word."""
+WORDS, CHARS = 5, 100
+"""What is told of each of those, its name included."""
 _HELD = frozenset({"described", "kept", "preview"})
 """Why a tool is on the palette that was asked for, or is to be read on in."""
+ID_CHARS = 9
+"""Of a call's id: Mistral's takes ids of exactly nine letters and digits."""
 PERSONA_CHARS = 4_000
 """Of a longer persona, what is kept where the model's context is too small for all of it."""
 
@@ -63,26 +69,34 @@ def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Off
 
     A slow model in this process is offered few in full: it takes seconds to read more, and small ones choose what
     stands first. They are those that a call must be able to name, and then those that fit best as the request is read
-    without a model, as far as they have room.
+    without a model, as far as they have room. A model elsewhere can ask for tools that are not on the palette, too.
     """
     entries = {one.tool_name: one for one in packet.context.palette if one.tool_name in catalogue}
     names, full = sorted(entries), [name for name, one in entries.items() if one.shown == "full"]
     room = _room(model)
-    if room and model.token_counter and len(full) > FEW:
+    if len(full) > MOST or (room and model.token_counter and len(full) > FEW):
         now = packet.header.created_at.astimezone()
         fitting = [fit.spec.name for part in parts_in(step_of(packet)) for fit in fits_of(part, catalogue, now)]
         held = [name for name in full if entries[name].reason in _HELD]
         by_rank = sorted(full, key=lambda name: (-entries[name].score, name))
         full = list(dict.fromkeys([*held, *(name for name in fitting if name in full), *by_rank]))
-        sizes = accumulate(model.token_counter(compact_json(offered(catalogue[name]).in_short)) for name in full)
-        full = full[: max(FEW, len(held), sum(size <= room for size in sizes))]
+        most = MOST
+        if room and model.token_counter:
+            listed = [compact_json(offered(catalogue[name]).in_short) for name in full]
+            most = sum(size <= room for size in accumulate(map(model.token_counter, listed)))
+        full = full[: max(FEW, len(held), most)]
         names = [*full, *(name for name in names if name not in full)]
     names.sort(key=lambda name: entries[name].reason != "permanent")
     specs = tuple(catalogue[name] for name in names if name in full)
-    rest = [name for name in names if name not in full][:NAMED]
-    tools = [offered(one) for one in specs]
-    own = [ASKING, *([_showing(rest, catalogue)] if rest else [])]
-    return Offer((*tools, *own), specs, named=len(rest))
+    rest = [name for name in names if name not in full]
+    if model.local_info:
+        rest = rest[:NAMED]
+        more = _showing(rest, catalogue) if rest else None
+    else:
+        rest = sorted(rest, key=lambda name: -entries[name].score)[:LIKELY]
+        more = _telling(rest, catalogue) if len(specs) < len(catalogue) else None
+    tools = [offered(one, offered_name(model, one)) for one in specs]
+    return Offer((*tools, ASKING, *([more] if more else [])), specs, named=len(rest))
 
 
 def _room(model: Model) -> int | None:
@@ -92,16 +106,33 @@ def _room(model: Model) -> int | None:
     )
 
 
-def offered(tool: ToolSpec) -> OfferedTool:
-    """Return a tool as it is offered in full."""
-    return OfferedTool(tool.name, tool.full, arguments_of(tool))
+def offered(tool: ToolSpec, name: str = "") -> OfferedTool:
+    """Return a tool as it is offered in full, under its own name or another."""
+    return OfferedTool(name or tool.name, tool.full, arguments_of(tool))
+
+
+def offered_name(model: Model, tool: ToolSpec) -> str:
+    """Return the name under which a model is offered a tool: providers take no dots."""
+    return tool.name if model.local_info else tool.listed_name
 
 
 def _showing(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
-    listed = "; ".join(f"{name}: {brief_of(catalogue[name].brief, WORDS)}" for name in names)
+    listed = "; ".join(_about(name, catalogue) for name in names)
     wanted = {"type": "array", "items": {"enum": [*names]}, "minItems": 1, "maxItems": MOST_SHOWN}
     about = f"Shows what more tools take, so that they can be called: {listed}"
     return OfferedTool(SHOW, about, obj(names=wanted), obj(names={"type": "array", "items": {"type": "string"}}))
+
+
+def _telling(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
+    """Return the same for a model that no grammar holds to the names, and that may ask for any other tool."""
+    others = f"all tools of a server or a kind, by its name; {ALL} for all there are"
+    told = "; ".join([*(shorten(_about(name, catalogue), CHARS) for name in names), others])
+    wanted = {"type": "array", "items": ANY_TEXT, "description": told}
+    return OfferedTool(SHOW, "Shows what more tools take, so that they can be called.", obj(names=wanted))
+
+
+def _about(name: str, catalogue: Catalogue) -> str:
+    return f"{name}: {brief_of(catalogue[name].brief, WORDS)}"
 
 
 def arguments_of(tool: ToolSpec) -> Schema:
@@ -142,16 +173,23 @@ async def turn_messages(  # noqa: PLR0917  what a turn's prompt is made of
     personas = dict.fromkeys((persona, persona[:PERSONA_CHARS]))
     systems = [render("turn_system", persona=one, ledger=ledger) for one in personas]
     asked = packet.content.user_words + attached(packet) + note
+    after = [*_calls(model, packet, catalogue)]
     return await conversation(
-        model, packet, systems, asked, max_tokens, pictures=pictures, tools=offer.tools, after=[*_calls(packet)]
+        model, packet, systems, asked, max_tokens, pictures=pictures, tools=offer.tools, after=after
     )
 
 
-def _calls(packet: CognitionPacket) -> Iterator[BaseMessage]:
+def _calls(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Iterator[BaseMessage]:
     """Yield the turn's calls so far, each with what came of it."""
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     if calls:
-        made = [ToolCall(name=one.tool_name, args=one.params, id=one.call_id, type="tool_call") for one in calls]
-        yield AIMessage("", tool_calls=made)
+        yield AIMessage("", tool_calls=[_made(one, model, catalogue) for one in calls])
         for one in calls:
-            yield ToolMessage(result_of(one.call_id, packet) or one.status.replace("_", " "), tool_call_id=one.call_id)
+            told = "\n".join(filter(None, (result_of(one.call_id, packet), outcome_of(one, packet))))
+            yield ToolMessage(told or one.status.replace("_", " "), tool_call_id=one.call_id[:ID_CHARS])
+
+
+def _made(call: RoutedCall, model: Model, catalogue: Catalogue) -> ToolCall:
+    spec = catalogue.get(call.tool_name)
+    name = offered_name(model, spec) if spec else call.tool_name
+    return ToolCall(name=name, args=call.params, id=call.call_id[:ID_CHARS], type="tool_call")

@@ -150,7 +150,7 @@ class LlamaCppModel(Model):
     """A GGUF model in this process."""
 
     chat: LlamaCppChat
-    calls_tools = True
+    tells_odds = True
     thinks_in_forms = False  # a thought ends at its budget, and the answer begins: it takes nothing of its length
 
     def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:

@@ -134,11 +134,16 @@ class OpenAIChat(CompatibleChat, ChatOpenAI):
 
 
 def _encode_arguments(response: Any) -> None:
-    """Encode all arguments once, as the protocol says: some servers send an object, some encode it twice."""
+    """Encode all arguments once, as the protocol says: some servers send an object, some encode it twice.
+
+    The library fails on JSON that is no object: in brackets it is no JSON, and so an invalid call.
+    """
     for choice in getattr(response, "choices", None) or ():
         for call in getattr(choice.message, "tool_calls", None) or ():
             given = call.function.arguments
-            call.function.arguments = once_decoded(given) if isinstance(given, str) else given and compact_json(given)
+            text = once_decoded(given) if isinstance(given, str) else given and compact_json(given)
+            is_object = not text or text.lstrip().startswith("{") or text.strip() == "null"
+            call.function.arguments = text if is_object else f"({text})"
 
 
 def _keep_thought(message: BaseMessage, said: dict[str, Any]) -> None:

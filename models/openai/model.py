@@ -1,4 +1,4 @@
-"""Answers in a form from OpenAI-compatible servers: asked for with the strongest means that the server accepts."""
+"""OpenAI-compatible servers: tool calls, and answers in a form by the strongest means that the server accepts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,18 +7,19 @@ from typing import Any
 from jsonschema_rs import validator_for
 from langchain_core.messages import AIMessage, BaseMessage
 
+from models.calling import CallAnswer, OfferedTool
 from models.forms import AnswerForm
 from models.model import FormAnswer, Model, ask, was_cut_off
 from models.openai.connect import CompatibleChat
 from models.openai.logprobs import measure, whole_object
 from models.openai.refusals import refuses_form, refuses_type, says_form
-from models.openai.request_modes import KnownModes, RequestMode
-from models.openai.schemas import shape_of
+from models.openai.request_modes import ENOUGH, KnownModes, RequestMode
+from models.openai.schemas import shape_of, tool_of
 from models.options import ModelOptions
 from models.pictures import has_pictures, names_pictures
 from models.requests import usage_of
 from models.transport import status_of
-from state.errors import DecisionError
+from state.errors import DecisionError, ToolsRefusedError
 from state.printing import compact_json
 
 
@@ -30,15 +31,58 @@ class OpenAICompatible(Model):
     def __init__(self, chat: CompatibleChat, options: ModelOptions | None = None, *, is_openai: bool = False) -> None:
         """Take a chat model, and whether its endpoint is OpenAI itself."""
         super().__init__(chat, options)
-        self._is_openai = is_openai
+        self._is_openai = self.returns_calls = is_openai
         if is_openai or self.options.enable_thinking is False:
             self.thoughts.opened = False  # OpenAI shows none, and elsewhere the template is told to have none
         self._known = KnownModes(is_openai=is_openai)
+        self._takes_tools, self._takes_schemas = False, True
+        self._refusals, self._refused_last = 0, False
 
     @property
     def provider(self) -> str | None:
         """OpenAI; None of others that speak its protocol."""
         return "openai" if self._is_openai else None
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether it is offered tools: not where its server took none, and refused them again and again."""
+        return self.options.native_tools is not False and (self._takes_tools or self._refusals < ENOUGH)
+
+    async def call(
+        self,
+        messages: Sequence[BaseMessage],
+        tools: Sequence[OfferedTool],
+        *,
+        most: int,
+        sampling: dict[str, Any],
+        must: bool = False,
+    ) -> CallAnswer:
+        """Ask for calls of these tools, or for words; once more with plainer schemas where the server refuses them.
+
+        Raises:
+            ToolsRefusedError: the server takes no tools, or not these.
+            DecisionError: the model cannot be asked, or refuses to answer.
+        """
+        options = {**sampling, "tool_choice": "required" if must else "auto"}
+        if most == 1:
+            options["parallel_tool_calls"] = False
+        refusal: DecisionError | None = None
+        for whole in (True, False) if self._takes_schemas else (False,):
+            offered = [tool_of(one, whole=whole, is_openai=self._is_openai) for one in tools]
+            try:
+                message = await ask(self.chat, messages, {**options, "tools": offered}, patient=True)
+            except DecisionError as error:
+                if has_pictures(messages) and names_pictures(error.__cause__):
+                    raise
+                if not refuses_form(error.__cause__, self.chat.wishes):
+                    raise
+                refusal = refusal or error
+            else:
+                self._takes_tools, self._takes_schemas = True, whole
+                self.thoughts.noticed([message])
+                return self.called(message)
+        self._refused_last = True
+        raise ToolsRefusedError(str(refusal)) from refusal and refusal.__cause__
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
@@ -50,6 +94,8 @@ class OpenAICompatible(Model):
         """
         modes = await asyncio.to_thread(self._known.left, form)
         message, at = await self._ask(messages, form, sampling, modes)
+        self._refusals += self._refused_last  # it was the tools that it refused, and not any request
+        self._refused_last = False
         self.thoughts.noticed([message])
         answer, ignored = await asyncio.to_thread(_read, message, modes[at], form, is_openai=self._is_openai)
         if ignored and not self._is_openai:  # OpenAI does keep schemas, but outside its strict mode only mostly

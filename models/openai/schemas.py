@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from models.calling import OfferedTool
 from models.schemas import Schema, map_schema
 from state.printing import compact_json
 
@@ -13,6 +14,12 @@ _LIMITS = frozenset(
 
 MODEST, MODEST_ITEMS = 300, 30
 """The longest text, in characters, and the longest array that a server is asked to count out."""
+
+DESCRIPTION_CHARS = 1_024
+"""The longest description of a tool that OpenAI takes."""
+
+_OUTERMOST = frozenset({"type", "properties", "required", "additionalProperties", "$defs", "definitions"})
+"""The keywords that OpenAI takes at the outermost place of a tool's schema."""
 
 _SHAPES = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref", "$defs"}
@@ -36,6 +43,23 @@ def modest(schema: Schema) -> Schema:
 
     changed: Schema = map_schema(schema, change)
     return changed
+
+
+def tool_of(tool: OfferedTool, *, whole: bool, is_openai: bool) -> dict[str, Any]:
+    """Return a tool as a request offers it.
+
+    Args:
+        whole: with all of its schema that a server can be held to. Without, only the types and names of its arguments.
+    """
+    schema = modest(tool.parameters)
+    if is_openai or not whole:
+        schema = {key: value for key, value in shape_of(schema).items() if key in _OUTERMOST}
+    function: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": schema}
+    if is_openai:
+        function["description"] = function["description"][:DESCRIPTION_CHARS]
+        if whole and strict_schema(schema):
+            function["strict"] = True
+    return {"type": "function", "function": function}
 
 
 def strict_schema(schema: Schema) -> Schema | None:

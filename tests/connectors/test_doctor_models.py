@@ -8,7 +8,7 @@ import pytest
 from support.command_line import CommandLine
 from support.gguf_model import write_tiny_gguf
 from support.packets import FILES
-from support.prompts import review
+from support.prompts import BROKEN, offered, review
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Raw, Reply, Thinks
 from support.tool_specs import a_tool
@@ -21,8 +21,7 @@ from state.context import RoutingContext
 from tools.catalogue.catalogue import Catalogue
 
 ABOUT = "It is about plans."
-CALLS = [{"tool": "ai.read", "params": {"path": "README.md"}}]
-READ = json.dumps({"action": "call", "calls": CALLS, "complete": True})
+CALLED = '<tool_call>{"name": "ai__read", "arguments": {"path": "README.md"}}</tool_call>'
 
 
 def test_a_model_in_this_process(llama_cpp_installed: None, cli: CommandLine, tmp_path: Path) -> None:
@@ -63,7 +62,7 @@ async def test_a_model_that_cannot_be_asked_is_described_all_the_same(tiny_gguf:
 def test_one_model_that_is_missing_and_one_that_answers_nonsense(
     cli: CommandLine, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(ABOUT, "Nonsense.", "More nonsense.", review(0.9))
+    scripted_openai.script(ABOUT, BROKEN, BROKEN, review(0.9))
     url = scripted_openai.base_url
     done = cli.run("doctor", "--models", "--lite", "llamacpp:no.gguf", "--prime", "openai:small", OPENAI_BASE_URL=url)
     assert done.status == 2
@@ -78,20 +77,20 @@ def test_a_model_behind_a_server_and_no_tool_server_that_answers(
     cli: CommandLine, scripted_openai: ScriptedOpenAI
 ) -> None:
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"gone": {"command": "no-such-program"}}}))
-    texts = [ABOUT, READ, review(0.9)]
+    texts = [ABOUT, CALLED, review(0.9)]
     scripted_openai.script(*(Thinks(700, text) for text in texts))
     done = cli.run("doctor", "--models", "--lite", "openai:small", OPENAI_BASE_URL=scripted_openai.base_url)
     assert done.status == 1
     rows = _rows(done.out)
     assert rows["gone"].startswith("bad: ")
     assert rows["lite, prime"].startswith(f"ok: small at {scripted_openai.base_url}")
-    assert rows["selection"].startswith("ok: usable, held to its form by the server's json_schema; 6")
+    assert rows["selection"].startswith("ok: usable, held to its form by the server's tool calling; 6")
     assert "tokens of thoughts; " in rows["answer"]
     assert rows["thoughts"].startswith("ok: up to 6")
     assert "reasoning_effort=low" in rows["thoughts"]
     assert rows["confidence"].startswith("note: selection unknown, review by stated")
     assert "prompt tokens included" in rows["speed"]
-    assert "ai.read" in scripted_openai.requests[1]["messages"][0]["content"]
+    assert "ai__read" in offered(scripted_openai, 1)
 
 
 def test_reflexes_are_no_model_to_examine(cli: CommandLine) -> None:

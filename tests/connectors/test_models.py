@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from support.command_line import CommandLine
+from support.prompts import BROKEN
 from support.scripted_openai import ScriptedOpenAI
 
 from state.packet import read_packet
@@ -59,7 +60,7 @@ def test_packetgate_toml_names_the_model_unless_something_else_does(
 
 def test_reflexes_stand_in_visibly(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     """Selection falls back, the gate does not."""
-    scripted_openai.script("rubbish", "rubbish", REVIEW, "It opens at seven.")
+    scripted_openai.script(BROKEN, BROKEN, REVIEW, "It opens at seven.")
     done = cli.run("ask", "--lite", "openai:small", "Read plan.txt", OPENAI_BASE_URL=scripted_openai.base_url)
     assert done.status == 0, done.err
     assert "It opens at seven." in done.out

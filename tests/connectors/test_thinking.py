@@ -64,12 +64,12 @@ def test_an_endpoint_that_fails_is_asked_once_and_told_once(
 
 def test_options_of_the_file_and_of_the_name(cli: CommandLine, scripted_openai: ScriptedOpenAI):
     (cli.folder / "packetgate.toml").write_text('[models.lite]\nreasoning_effort = "high"\nseed = 3\n')
-    scripted_openai.script(*STAGES)
+    scripted_openai.script(*STAGES[:2], "I am done.", STAGES[2])
     done = ask(cli, scripted_openai, "openai:small?reasoning_effort=low", PACKETGATE_PRIME_TEMPERATURE="0")
     assert done.status == 0, done.out + done.err
     assert {request["reasoning_effort"] for request in scripted_openai.requests} == {"low"}
-    assert [request.get("seed") for request in scripted_openai.requests] == [3, None, None]
-    assert [request["temperature"] for request in scripted_openai.requests] == [0.15, 0.0, 0.0]
+    assert [request.get("seed") for request in scripted_openai.requests] == [3, None, 3, None]
+    assert [request["temperature"] for request in scripted_openai.requests] == [0.15, 0.0, 0.15, 0.0]
     shown = json.loads(cli.run("settings", "--json", "--lite", "openai:small?seed=1").out)["models"]
     assert {"name": "models.lite.seed", "value": 1, "from": "openai:small: seed"} in shown
 

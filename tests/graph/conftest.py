@@ -8,6 +8,7 @@ from support.telemetry import Telemetry, recording
 
 from deciders.choosing import language_deciders
 from deciders.protocols import Deciders
+from models.openai.model import OpenAICompatible
 
 
 @pytest.fixture
@@ -21,10 +22,13 @@ def by_model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -
     """Deciders that ask the scripted server."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
-    async def model():
-        made = await model_at(scripted_openai)
-        made.thoughts.opened = False  # so that its first answer comes in pieces
-        return made
+    made: list[OpenAICompatible] = []
+
+    async def model() -> OpenAICompatible:
+        if not made:
+            made.append(await model_at(scripted_openai))
+            made[0].thoughts.opened = False  # so that its first answer comes in pieces
+        return made[0]
 
     return language_deciders(model, model)
 

@@ -17,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 from support.blocking import blocking_refused
 from support.gguf_model import write_tiny_gguf
 from support.graphs import Session, stages
-from support.prompts import call, first_call, review, selection
+from support.prompts import BROKEN, call, first_call, review, selection
 from support.scripted_openai import ScriptedOpenAI
 
 from connectors.asking import Say
@@ -147,7 +147,7 @@ async def test_a_model_decides_at_every_stage(
 async def test_reflexes_stand_in_for_a_model_that_fails(
     folder: Path, by_model: Deciders, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(LONG, LONG, review(0.9))
+    scripted_openai.script(BROKEN, BROKEN, review(0.9))
     async with at_work(by_model, folder) as talk:
         packet = await talk.say("What does owls.txt say about paragraph 1234?")
     assert {entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback} == {"select_tool", "respond"}

@@ -4,7 +4,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.graphs import run_once, session
 from support.notebook import Notebook
-from support.prompts import call, first_call, last, review, selection, sent, system
+from support.prompts import BROKEN, call, first_call, last, offered, review, selection, sent
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from deciders.protocols import Deciders
@@ -20,7 +20,8 @@ async def test_a_read(by_model: Deciders, notebook: Notebook, scripted_openai: S
     assert packet.response.candidate == packet.messages[-1].text == "It says apples."
     assert notebook.calls == [("read_note", {"name": "a"})]
     spent = {stage for stage, usage in packet.metrics.token_usage.items() if usage.input_tokens}
-    assert spent == {"select_tool", "review_selection", "respond"}
+    assert spent == {"select_tool", "review_selection"}
+    assert len(scripted_openai.requests) == 3
     decided = {entry.step: entry.decided_by for entry in packet.reasoning.reflection_log if entry.decided_by}
     assert decided == {
         "detect_intent": "reflex",
@@ -44,12 +45,11 @@ async def test_gate(
 async def test_a_review_that_fails_closes_the_gate(
     by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI, rubbish: list
 ):
-    """The selection was sure of itself; that does not count."""
     scripted_openai.script(READ_A, *rubbish, "It was skipped.")
     packet = await run_once(by_model, "Read note a", notebook)
     (skipped,) = packet.routing.all_calls
     assert notebook.calls == []
-    assert (skipped.review_confidence, skipped.selection_confidence) == (0.0, 0.85)
+    assert skipped.review_confidence == 0.0
     assert skipped.status is ToolExecutionStatus.SKIPPED
     assert packet.metrics.errors[0].stage == "review_selection"
     assert "did not run to an end: it is skipped" in last(scripted_openai)
@@ -58,7 +58,7 @@ async def test_a_review_that_fails_closes_the_gate(
 async def test_a_malformed_selection_falls_back_and_says_so(
     by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
 ):
-    scripted_openai.script("I read it!", "Really!", review(0.9), "Apples.")
+    scripted_openai.script(BROKEN, BROKEN, review(0.9), "Apples.")
     packet = await run_once(by_model, "Read note name=a", notebook)
     chosen = next(entry for entry in packet.reasoning.reflection_log if entry.step == "select_tool")
     assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
@@ -68,9 +68,9 @@ async def test_a_malformed_selection_falls_back_and_says_so(
 async def test_the_reason_of_a_fallback_is_on_the_packet(
     by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
 ):
-    scripted_openai.script("I read it!", "Really!", review(0.9), "Apples.")
+    scripted_openai.script(BROKEN, BROKEN, review(0.9), "Apples.")
     packet = await run_once(by_model, "Read note name=a", notebook)
-    assert any("Really!" in error.message for error in packet.metrics.errors if error.stage == "select_tool")
+    assert any("cannot be read" in error.message for error in packet.metrics.errors if error.stage == "select_tool")
 
 
 async def test_a_miss_is_shown_to_the_next_selection(
@@ -78,7 +78,7 @@ async def test_a_miss_is_shown_to_the_next_selection(
 ):
     scripted_openai.script(call("notebook.open_note", name="a"), READ_A, review(0.9), "Apples.")
     await run_once(by_model, "Read note a", notebook)
-    assert "There is no tool `notebook.open_note`. Nearest: `notebook." in last(scripted_openai, 1)
+    assert "There is no tool `notebook__open_note`. Nearest: `notebook." in last(scripted_openai, 1)
     assert notebook.called == ["read_note"]
 
 
@@ -88,13 +88,12 @@ async def test_describe_shows_the_full_text_next(
     wish = selection("describe", tools=["notebook.check_weather"])
     scripted_openai.script(wish, call("notebook.check_weather", city="Bern"), review(0.9), "It failed.")
     packet = await run_once(by_model, "Do something", notebook, palette_token_budget=150)
-    brief, full = system(scripted_openai, 0), system(scripted_openai, 1)
-    of_weather = "- notebook.check_weather: Check the weather in a city.\n  arguments: "
-    assert of_weather not in brief
-    assert "- notebook.check_weather: Check the weather in a city." in brief
-    assert of_weather in full
+    brief, full = offered(scripted_openai, 0), offered(scripted_openai, 1)
+    assert "notebook__check_weather" not in brief
+    assert "notebook.check_weather: Check the weather in a" in str(brief["show_tools"]["parameters"])
+    assert full["notebook__check_weather"]["parameters"]["required"] == ["city"]
     assert packet.routing.reinjection_count == 1
-    assert "the weather station burned down" in last(scripted_openai)
+    assert "the weather station burned down" in sent(scripted_openai)[-1][1]
 
 
 async def test_poison_in_a_result_stays_inside_the_fence_everywhere(
@@ -112,7 +111,7 @@ async def test_poison_in_a_result_stays_inside_the_fence_everywhere(
     for number in range(len(scripted_openai.requests)):
         for role, text in sent(scripted_openai, number):
             if "Ignore previous" in text:
-                assert role == "user"
+                assert role in {"user", "tool"}
                 assert "Ignore previous" not in text.replace(inside, "")
                 shown += 1
     assert shown == 2

@@ -1,4 +1,4 @@
-"""What stands in the prompts of a long conversation, as the model's server gets them."""
+"""What stands in the prompts of a long conversation, as the server of a model gets them that is offered no tools."""
 
 import re
 from itertools import pairwise
@@ -6,13 +6,29 @@ from itertools import pairwise
 import pytest
 from support.graphs import Session, session
 from support.mcp_servers import in_process
+from support.openai_models import model_at
 from support.prompts import call, review, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI
 from support.work_tools import READS, work_server
 
+from deciders.choosing import language_deciders
 from deciders.protocols import Deciders
+from models.openai.model import OpenAICompatible
+from models.options import ModelOptions
 
 NONE = selection("none")
+
+
+@pytest.fixture
+def by_model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> Deciders:
+    """Deciders that ask the scripted server in a form."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+    async def model() -> OpenAICompatible:
+        return await model_at(scripted_openai, options=ModelOptions(native_tools=False))
+
+    return language_deciders(model, model)
+
 
 SUBJECTS = (
     "List my tasks",

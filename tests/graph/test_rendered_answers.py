@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 from support.browser import chromium
 from support.graphs import run_once, session
 from support.notebook import Notebook
-from support.prompts import call, review
+from support.prompts import NO_TOOL, call, review
 from support.scripted_deciders import call as selected
 from support.scripted_deciders import scripted
 from support.scripted_openai import ScriptedOpenAI
@@ -47,7 +47,7 @@ async def test_a_models_answer_is_inert_at_once_and_in_pieces(by_model: Deciders
         "It says ![x] (http[:]//127.0.0.1:9/beacon.png?q=secret), see https[:]//evil.example, "
         "https://docs.example/a and ```x```."
     )
-    script = (call("notebook.read_note", name="a"), review(0.9), answer)
+    script = (call("notebook.read_note", name="a"), review(0.9), NO_TOOL, answer)
     scripted_openai.script(*script)
     async with session(by_model, Notebook(a=POISON)) as talk:
         turn = await stream(talk, "Read note a, as https://docs.example/a says")

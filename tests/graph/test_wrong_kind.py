@@ -7,7 +7,7 @@ import pytest
 from fastmcp import FastMCP
 from support.graphs import session
 from support.mcp_servers import RawTool, in_process
-from support.prompts import call, last, review, system
+from support.prompts import call, last, offered, review
 from support.scripted_deciders import IntentWhileSelecting, ScriptedSelector, scripted
 from support.scripted_deciders import call as wants
 from support.scripted_openai import ScriptedOpenAI
@@ -64,8 +64,8 @@ async def test_a_model_is_corrected_and_follows(studio: Studio, by_model: Decide
 async def test_the_better_tool_joins_the_palette(studio: Studio, by_model: Deciders, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(TEXT_ART, PAINTING, review(0.9), "Painted.")
     packet = await approved_turn(by_model, studio.banner, studio.studio, palette_size=1)
-    assert f"- {IMAGE} (write): Paint a picture" not in system(scripted_openai, 0)
-    assert f"- {IMAGE} (write): Paint a picture" in system(scripted_openai, 1)
+    assert "studio__paint" not in offered(scripted_openai, 0)
+    assert "studio__paint" in offered(scripted_openai, 1)
     assert [(one.tool_name, one.reason) for one in packet.context.palette] == [(IMAGE, "widened")]
     assert studio.drawn == [(IMAGE, "a fox")]
 

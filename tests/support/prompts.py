@@ -8,7 +8,18 @@ from support.scripted_openai import ScriptedOpenAI
 
 def sent(scripted: ScriptedOpenAI, number: int = -1) -> list[tuple[str, str]]:
     """Return (role, text) of a request's messages."""
-    return [(message["role"], message["content"]) for message in scripted.requests[number]["messages"]]
+    return [(message["role"], _text(message)) for message in scripted.requests[number]["messages"]]
+
+
+def _text(message: dict[str, Any]) -> Any:
+    """Return what a message says: a text, its parts, or its calls as JSON."""
+    calls = [call["function"] for call in message.get("tool_calls", ())]
+    return json.dumps(calls, ensure_ascii=False) if calls else message["content"]
+
+
+def offered(scripted: ScriptedOpenAI, number: int = -1) -> dict[str, dict[str, Any]]:
+    """Return the tools that a request offers, by name."""
+    return {one["function"]["name"]: one["function"] for one in scripted.requests[number]["tools"]}
 
 
 def system(scripted: ScriptedOpenAI, number: int = -1) -> str:
@@ -24,6 +35,10 @@ def last(scripted: ScriptedOpenAI, number: int = -1) -> str:
     role, text = sent(scripted, number)[-1]
     assert role == "user"
     return text.strip()
+
+
+BROKEN = '<tool_call>{"name": "notebook.read_note", "arguments": {"name": }}</tool_call>'
+"""A call that cannot be read."""
 
 
 def selection(action: str, **more: Any) -> str:

@@ -6,7 +6,7 @@ import struct
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from string import ascii_lowercase
 from typing import Any
 
@@ -24,8 +24,11 @@ from support.scripted_replies import (
     Stall,
     Thinks,
     Tokens,
+    as_calls,
+    as_text,
     envelope,
     event,
+    read_selection,
 )
 
 EXHAUSTED = HttpError(410, "the script is exhausted")
@@ -69,7 +72,16 @@ class ScriptedOpenAI:
             return HttpError(401, "wrong key").response()
         present = features(body)
         refusal = next((error for feature, error in self.refuses.items() if feature in present), None)
-        return _response(refusal or (self.replies.pop(0) if self.replies else EXHAUSTED), body)
+        return _response(refusal or self._next(body), body)
+
+    def _next(self, body: dict[str, Any]) -> Reply:
+        """Return the next reply; a selection, where tools are offered, as a model's own calls, or as no word."""
+        reply = self.replies.pop(0) if self.replies else EXHAUSTED
+        offered = body.get("tools") and not isinstance(body.get("tool_choice"), dict)
+        chosen = read_selection(reply) if offered else None
+        if isinstance(reply, Thinks) and offered and (thought := read_selection(reply.text)):
+            return replace(reply, text=as_text(thought))
+        return reply if chosen is None else as_calls(chosen)
 
     async def decide(self, request: Request) -> Response:
         """Answer a request for decisions as scripted."""
@@ -159,7 +171,7 @@ def _response(reply: Reply, body: dict[str, Any]) -> Response:
     if isinstance(reply, Thinks):
         return reply.response(body)
     if isinstance(reply, Message):
-        usage = _usage(body, str(reply.fields.get("content") or ""))
+        usage = _usage(body, f"{reply.fields.get('content') or ''} {reply.fields.get('tool_calls') or ''}")
         return JSONResponse(
             envelope("chat.completion", "message", reply.fields, reply.finish_reason) | {"usage": usage}
         )

@@ -10,6 +10,8 @@ from typing import Any, Literal
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from tools.spec.listed_names import listed_name
+
 NO_RETRY = {"x-should-retry": "false"}
 EVENTS = "text/event-stream"
 
@@ -166,6 +168,46 @@ class Thinks:
 
 
 Reply = str | HttpError | Raw | CutOff | Stall | Message | Tokens | Thinks
+
+
+def read_selection(reply: Reply) -> dict[str, Any] | None:
+    """Return the selection that a reply is; None where it is something else."""
+    try:
+        value = json.loads(reply) if isinstance(reply, str) else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and "action" in value else None
+
+
+def as_calls(chosen: Mapping[str, Any]) -> Message:
+    """Return a selection as a model's own tool calls, by the names under which tools are offered.
+
+    One of no tool has no words: the answer is then asked for by itself.
+    """
+    match chosen["action"]:
+        case "none":
+            return Message({"content": ""})
+        case "call":
+            calls = [(one["tool"], one["params"]) for one in chosen["calls"]]
+        case "clarify":
+            calls = [("ask_user", {"question": chosen["question"]})]
+        case _:
+            calls = [("show_tools", {"names": chosen["tools"]})]
+    functions = [
+        {"name": listed_name(*name.split(".", 1)) if "." in name else name, "arguments": json.dumps(arguments)}
+        for name, arguments in calls
+    ]
+    made = [{"id": f"call_{at}", "type": "function", "function": one} for at, one in enumerate(functions)]
+    return Message({"content": chosen.get("reasoning"), "tool_calls": made}, "tool_calls")
+
+
+def as_text(chosen: Mapping[str, Any]) -> str:
+    """Return a selection as servers write it that leave calls in the text."""
+    calls = as_calls(chosen).fields.get("tool_calls", ())
+    return "".join(
+        f'<tool_call>{{"name": "{one["name"]}", "arguments": {one["arguments"]}}}</tool_call>'
+        for one in (call["function"] for call in calls)
+    )
 
 
 class _Silence(Response):

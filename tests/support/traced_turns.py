@@ -7,7 +7,7 @@ from support.archives import keeping
 from support.hostile_packet import HOSTILE
 from support.notebook import Notebook
 from support.openai_models import model_at
-from support.prompts import call, first_call, review
+from support.prompts import BROKEN, call, first_call, review
 from support.scripted_openai import serve_scripted_openai
 
 from connectors.trace.page import page
@@ -16,8 +16,8 @@ from models.openai.model import OpenAICompatible
 
 
 def approved_turn(folder: Path) -> Path:
-    """Return the page of a turn that read, asked, wrote, and mended an answer that was no JSON."""
-    script = [first_call("notebook.read_note", name="a"), review(0.9), "no JSON"]
+    """Return the page of a turn that read, asked, wrote, and corrected a call that could not be read."""
+    script = [first_call("notebook.read_note", name="a"), review(0.9), BROKEN]
     script += [call("notebook.write_note", name="b", text="x"), review(0.8), "I read a and wrote b."]
     return asyncio.run(_page(folder, Notebook(), "Read a, then write x to b", script))
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.xdist_group("chromium")
 STAGES = [
     *("open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "execute_tool"),
     *("inject_result", "detect_intent", "build_palette", "select_tool", "review_selection", "ask_user"),
-    *("execute_tool", "inject_result", "detect_intent", "respond"),
+    *("execute_tool", "inject_result", "detect_intent", "build_palette", "select_tool", "respond"),
 ]
 LEGIBLE = 4.5
 """The contrast that WCAG 2 asks for at level AA."""
@@ -89,11 +89,11 @@ def test_the_prompts_are_there_with_what_was_answered(browser: Browser, approved
     browser.run(OPEN_ALL)
     repaired = browser.all(".visit")[9]
     assert [one.text for one in repaired.find_elements("css selector", ".role")] == [
-        *("SYSTEM", "USER", "ANSWER"),
-        *("SYSTEM", "USER", "ASSISTANT", "USER", "ANSWER"),
+        *("SYSTEM", "USER", "ASSISTANT", "TOOL", "ANSWER"),
+        *("SYSTEM", "USER", "ASSISTANT", "TOOL", "ASSISTANT", "USER", "ANSWER"),
     ]
-    assert "You choose the tools for a request" in repaired.text
-    assert "no JSON" in repaired.text
+    assert "Call a tool where the request needs one" in repaired.text
+    assert "cannot be read" in repaired.text
     asked = browser.all(".visit")[11]
     assert "call approved notebook.write_note" in asked.text
 

@@ -30,7 +30,7 @@ async def test_a_turn_is_found_while_it_waits_and_once_it_is_over(place: Place) 
         assert (await find(archive, "last", None)).packet.header.packet_id == later.header.packet_id
     assert found.prompts is not None
     exchanges = [(prompts.stage, one) for prompts in found.prompts for one in prompts.exchanges]
-    assert [stage for stage, _ in exchanges] == ["select_tool", "review_selection", "respond"]
+    assert [stage for stage, _ in exchanges] == ["select_tool", "review_selection", "select_tool"]
     for number, (_, one) in enumerate(exchanges):
         assert [(message.role, message.text) for message in one.messages] == sent(place.model, number)
     assert exchanges[-1][1].answer == "Written."

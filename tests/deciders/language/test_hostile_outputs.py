@@ -22,6 +22,7 @@ from deciders.reflex.calls import select_by_reflex
 from models.endpoint import Endpoint
 from models.model import Model
 from models.openai.connect import connect
+from models.options import ModelOptions
 from models.source import ModelSource
 from state.errors import DecisionError
 from state.routing import ToolRouting
@@ -106,7 +107,8 @@ async def test_the_same_over_http(scripted_openai: ScriptedOpenAI, monkeypatch: 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
     async def source() -> Model:
-        return Model(await asyncio.to_thread(connect, "scripted", Endpoint(scripted_openai.base_url, None, timeout=10)))
+        chat = await asyncio.to_thread(connect, "scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
+        return Model(chat, ModelOptions(native_tools=False))
 
     scripted_openai.script(row.text, row.text)
     selection = await select(source)

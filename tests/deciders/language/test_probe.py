@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.gguf_model import write_tiny_gguf
 from support.packets import CONTEXT, FILES
-from support.prompts import review, sent
+from support.prompts import BROKEN, call, review, sent
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Thinks, Token, Tokens
 from support.tool_specs import a_tool
@@ -76,23 +76,23 @@ async def test_a_server_that_sends_probabilities_only_for_the_review(
     seen = await probe_model(served, FILES, CONTEXT)
     assert seen.review.confidence is ConfidenceSource.MEASURED
     assert seen.selection.confidence is ConfidenceSource.UNJUDGED
-    assert [timed.answer.held_by for timed in seen.selection.answers] == ["json_schema"]
+    assert [timed.answer.held_by for timed in seen.selection.answers] == ["tool_call"]
     assert seen.selection.answers[0].reading_speed is None
     assert seen.selection.answers[0].writing_speed
     assert REQUEST in sent(scripted_openai)[-1][1]
 
 
 async def test_a_second_try_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(ABOUT, "I would read it.", READ, review(0.9))
+    scripted_openai.script(ABOUT, BROKEN, READ, review(0.9))
     seen = await probe_model(served, FILES, CONTEXT)
     assert (len(seen.selection.answers), seen.selection.problem) == (2, "")
 
 
 async def test_an_answer_that_names_no_such_thing_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    unfit = json.dumps({"action": "call", "calls": [], "confidence": 0.9})
+    unfit = call("files.read_file", file="README.md")
     scripted_openai.script(ABOUT, unfit, unfit, review(0.9))
     seen = await probe_model(served, FILES, CONTEXT)
-    assert '"calls" is empty' in seen.selection.problem
+    assert "has no parameter `file`" in seen.selection.problem
 
 
 @pytest.mark.parametrize("answered", [[], [ABOUT], [ABOUT, "no JSON"]], ids=["at once", "later", "repair"])

@@ -1,12 +1,15 @@
-"""Selection by a real chat model: four forms, one repair round with the correction in the prompt, then reflexes."""
+"""Selection in a form, by a model that is offered no tools: one repair round with the correction, then reflexes."""
 
 import pytest
+from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, packet
 from support.prompts import call, last, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI
 
 from deciders.choosing import language_deciders
 from deciders.language.selection import select_by_model
+from models.openai.model import OpenAICompatible
+from models.options import ModelOptions
 from models.source import ModelSource
 from models.thoughts import UNKNOWN_ROOM
 from state.context import RoutingContext
@@ -14,6 +17,17 @@ from state.errors import DecisionError
 from state.routing import Correction
 
 ASK = packet("Read a.txt")
+
+
+@pytest.fixture
+def model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> ModelSource:
+    """A real chat model that is offered no tools."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+    async def source() -> OpenAICompatible:
+        return await model_at(scripted_openai, options=ModelOptions(native_tools=False))
+
+    return source
 
 
 async def select(model: ModelSource, given=ASK, context: RoutingContext = CONTEXT):

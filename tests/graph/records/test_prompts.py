@@ -10,7 +10,7 @@ import pytest
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from support.notebook import Notebook
-from support.prompts import NO_TOOL, call, review, sent
+from support.prompts import BROKEN, NO_TOOL, call, review, sent
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, HttpError
 from support.usage import recording, turn
@@ -60,7 +60,7 @@ async def test_every_message_is_kept_as_it_was_sent(
     assert [(heard.stage, heard.role) for heard in kept] == [
         ("select_tool", "lite"),
         ("review_selection", "prime"),
-        ("respond", "prime"),
+        ("select_tool", "lite"),
     ]
     exchanges = [one for heard in kept for one in heard.exchanges]
     for number, one in enumerate(exchanges):
@@ -70,7 +70,9 @@ async def test_every_message_is_kept_as_it_was_sent(
         assert one.model == f"scripted at {scripted_openai.base_url}"
         assert one.usage.input_tokens > 0
         assert one.duration_ms > 0
-    assert [one.answer for one in exchanges] == [READ, review(0.9), "Apples <think>hm</think>."]
+    written = [one.answer for one in exchanges]
+    assert written[1:] == [review(0.9), "Apples <think>hm</think>."]
+    assert written[0].endswith('[{"name": "notebook__read_note", "arguments": {"name": "a"}}]')
 
 
 async def test_a_turn_that_asks_keeps_what_was_said_before_and_after(
@@ -81,19 +83,19 @@ async def test_a_turn_that_asks_keeps_what_was_said_before_and_after(
         asked = await talk.ask("Write x to a")
         assert len(await said(store, asked.packet)) == 2
         packet = await talk.reply("yes")
-    assert [stage for stage, _ in await said(store, packet)] == ["select_tool", "review_selection", "respond"]
+    assert [stage for stage, _ in await said(store, packet)] == ["select_tool", "review_selection", "select_tool"]
 
 
 async def test_both_rounds_are_kept_where_one_had_to_be_repaired(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
-    scripted_openai.script("not JSON", NO_TOOL, "Hi.")
+    scripted_openai.script(BROKEN, "Hi.")
     async with recording(by_model, store, notebook) as talk:
         packet = await talk.say("What is new?")
-    first, _ = await read_prompts(store, "session", packet.header.packet_id)
-    assert [one.answer for one in first.exchanges] == ["not JSON", NO_TOOL]
+    (first,) = await read_prompts(store, "session", packet.header.packet_id)
+    assert [one.answer for one in first.exchanges] == [BROKEN, "Hi."]
     assert [message.role for message in first.exchanges[1].messages[-2:]] == ["assistant", "user"]
-    assert first.exchanges[1].messages[-2].text == "not JSON"
+    assert BROKEN in first.exchanges[1].messages[-2].text
 
 
 async def test_a_stage_that_breaks_keeps_why(

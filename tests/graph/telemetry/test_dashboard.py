@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 from support.graphs import session
 from support.notebook import Notebook
-from support.prompts import call, review
+from support.prompts import BROKEN, call, review
 from support.scripted_openai import HttpError, ScriptedOpenAI
 from support.telemetry import Telemetry
 
@@ -52,7 +52,7 @@ async def every_kind_of_turn(by_model: Deciders, server: ScriptedOpenAI) -> None
         server.script(read_a, "Fine!", "Fine!", HttpError(410))
         await talk.say("Read note a")
     async with session(by_model, Notebook()) as talk:
-        server.script("Fine!", "Fine!")
+        server.script(BROKEN, BROKEN)
         await talk.ask("Read note a")
         server.script(call("notebook.read_note", name="nowhere"), review(0.9), "There is none.")
         await talk.ask("Read note nowhere")

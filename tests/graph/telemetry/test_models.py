@@ -41,9 +41,9 @@ def asked(telemetry: Telemetry) -> dict[str, tuple[str | None, str | None]]:
 
 async def test_each_role_by_its_model(notebook: Notebook, telemetry: Telemetry, scripted_openai: ScriptedOpenAI):
     deciders = language_deciders(at(scripted_openai, "small"), at(scripted_openai, "large", is_openai=True))
-    scripted_openai.script(READ_A, review(0.9), "It says apples.")
+    scripted_openai.script(READ_A, review(0.9), "Done.", "It says apples.")
     async with session(deciders, notebook) as talk:
-        await talk.say("Read note a")
+        assert (await talk.say("Read note a")).response.candidate == "It says apples."
     lite, prime = ("small", None), ("large", "openai")
     assert asked(telemetry) == dict(zip(BY_MODEL, (lite, prime, prime), strict=True))
     for stage, (model, _) in zip(BY_MODEL, (lite, prime, prime), strict=True):

@@ -1,0 +1,317 @@
+"""Selection through an endpoint that takes tools: its own calls, and its words as the turn's answer."""
+
+from typing import Any
+
+import pytest
+from support.openai_models import model_at
+from support.packets import CONTEXT, FILES, done, packet
+from support.prompts import call, offered, selection, sent, system
+from support.scripted_openai import ScriptedOpenAI, features
+from support.scripted_replies import HttpError, Message, Thinks
+
+from deciders.choosing import language_deciders
+from deciders.language.selection import select_by_model
+from deciders.language.turn import ASK, SHOW
+from deciders.protocols import Selection
+from models.model import Model
+from models.openai.model import OpenAICompatible
+from models.options import ModelOptions
+from models.thoughts import UNKNOWN_ROOM
+from state.base import ConfidenceSource
+from state.context import RoutingContext
+from state.errors import DecisionError
+from state.packet import CognitionPacket
+from state.routing import Correction
+from state.sections import DataField
+
+READ = call("files.read_file", path="a.txt")
+JSON = HttpError(400, "scripted does not support tools")
+
+
+def called(*calls: tuple[str, Any], content: str | None = None, finish_reason: str = "tool_calls") -> Message:
+    """Return an answer of calls, their arguments as they are on the wire."""
+    made = [
+        {"id": f"id{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for at, (name, arguments) in enumerate(calls)
+    ]
+    return Message({"content": content, "tool_calls": made}, finish_reason)
+
+
+@pytest.fixture
+async def served(scripted_openai: ScriptedOpenAI) -> OpenAICompatible:
+    return await model_at(scripted_openai)
+
+
+async def select(
+    model: Model, request: str | CognitionPacket = "Read a.txt", context: RoutingContext = CONTEXT
+) -> Selection:
+    async def source() -> Model:
+        return model
+
+    given = packet(request) if isinstance(request, str) else request
+    return await select_by_model(source, given, FILES, context, prime=source)
+
+
+async def test_what_is_asked(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(READ)
+    context = CONTEXT.model_copy(
+        update={"selection_temperature": 0.2, "selection_top_p": 0.8, "answer_max_tokens": 900, "max_parallel_calls": 1}
+    )
+    await select(served, context=context)
+    (request,) = scripted_openai.requests
+    assert (request["temperature"], request["top_p"], request["max_tokens"]) == (0.2, 0.8, 900 + UNKNOWN_ROOM)
+    assert (request["tool_choice"], request["parallel_tool_calls"]) == ("auto", False)
+    assert "response_format" not in request
+    tools = offered(scripted_openai)
+    assert tools.keys() == {one.listed_name for one in FILES.values()} | {ASK}
+    assert tools["files__read_file"]["description"] == FILES["files.read_file"].full
+    assert tools["files__read_file"]["parameters"]["required"] == ["path"]
+    assert "You are Packetgate" in system(scripted_openai)
+    assert sent(scripted_openai)[-1] == ("user", "Read a.txt")
+
+
+async def test_openai_is_held_to_what_it_takes_strictly(scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(READ)
+    await select(await model_at(scripted_openai, is_openai=True))
+    tools = offered(scripted_openai)
+    assert tools["files__read_file"]["strict"] is True
+
+
+async def test_several_calls(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    two = [("files__read_file", f'{{"path": "{name}"}}') for name in ("a.txt", "b.txt")]
+    scripted_openai.script(called(*two, content="<think>Hm.</think>I read both."))
+    chosen = await select(served, "Which of them is longer?")
+    assert [(one.tool_name, one.params) for one in chosen.calls] == [
+        ("files.read_file", {"path": "a.txt"}),
+        ("files.read_file", {"path": "b.txt"}),
+    ]
+    assert (chosen.complete, chosen.reasoning, chosen.decided_by) == (False, "I read both.", "model")
+    assert chosen.confidence_source is ConfidenceSource.UNJUDGED
+    assert chosen.calls[0].evidence == {}, "nothing was measured, and nothing passes for it"
+
+
+async def test_words_are_the_answer(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script("Paris.")
+    chosen = await select(served, "What is the capital of France?")
+    assert (chosen.action, chosen.needs_tool, chosen.text) == ("none", False, "Paris.")
+
+
+async def test_another_models_words_are_not(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    async def lite() -> Model:
+        return served
+
+    async def prime() -> Model:
+        return await model_at(scripted_openai)
+
+    scripted_openai.script("Paris.")
+    given = packet("What is the capital of France?")
+    chosen = await select_by_model(lite, given, FILES, CONTEXT, prime=prime)
+    assert (chosen.action, chosen.text) == ("none", "")
+    assert scripted_openai.requests[0]["max_tokens"] == CONTEXT.selection_max_tokens + UNKNOWN_ROOM
+
+
+@pytest.mark.parametrize(
+    ("reply", "action", "told"),
+    [
+        (selection("clarify", question=" Which file? "), "clarify", "Which file?"),
+        (selection("describe", tools=["files.read_file"]), "describe", ("files.read_file",)),
+    ],
+)
+async def test_tools_of_ours(
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI, reply: str, action: str, told: Any
+):
+    scripted_openai.script(reply)
+    chosen = await select(served)
+    assert chosen.action == action
+    assert told in (chosen.question, chosen.tool_names)
+
+
+async def test_tools_without_room_are_told_by_name(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(READ)
+    given = packet("Read a.txt")
+    brief = given.context.palette[-1].model_copy(update={"shown": "brief"})
+    full = given.context.model_copy(update={"palette": (*given.context.palette[:-1], brief)})
+    await select(served, given.model_copy(update={"context": full}))
+    tools = offered(scripted_openai)
+    assert FILES[brief.tool_name].listed_name not in tools
+    told = tools[SHOW]["parameters"]["properties"]["names"]["description"]
+    assert told.startswith(f"{brief.tool_name}: ")
+    assert "all tools of a server" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ('{"path": ', "cannot be read"),
+        ("[1]", "cannot be read"),
+        ("5", "cannot be read"),
+        ("read a.txt", "cannot be read"),
+        ('{"path": ["a.txt"]}', "cannot take `path` as given"),
+        ('{"file": "a.txt"}', "has no parameter `file`"),
+        ("{}", "needs `path`: it is missing."),
+        ("", "needs `path`: it is missing."),
+    ],
+)
+async def test_a_call_that_cannot_be_made_is_corrected_once(
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI, arguments: str, told: str
+):
+    wrong = called(("files__read_file", arguments))
+    scripted_openai.script(wrong, READ)
+    chosen = await select(served)
+    assert [one.params for one in chosen.calls] == [{"path": "a.txt"}]
+    assert told in sent(scripted_openai)[-1][1]
+    assert told in chosen.corrections[0].message
+    scripted_openai.script(wrong, wrong)
+    with pytest.raises(DecisionError, match="asked twice for a call"):
+        await select(served)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        called(("files__read_file", '"{\\"path\\": \\"a.txt\\"}"')),
+        called(("files__read_file", {"path": "a.txt"})),
+        called(("files.read_file", '{"path": "a.txt"}')),
+        called(("read_file", '{"path": "a.txt"}')),
+        '<tool_call>{"name": "files__read_file", "arguments": {"path": "a.txt"}}</tool_call>',
+        Message(
+            {"content": "", "reasoning_content": '<tool_call>{"name": "read_file", "arguments": {"path": "a.txt"}}'}
+        ),
+    ],
+    ids=["encoded twice", "an object", "its own name", "without the server", "in the text", "in the thought"],
+)
+async def test_a_call_in_another_form(served: OpenAICompatible, scripted_openai: ScriptedOpenAI, reply: Any):
+    scripted_openai.script(reply)
+    (one,) = (await select(served)).calls
+    assert one.checked
+    assert (one.tool_name, one.checked.params) == ("files.read_file", {"path": "a.txt"})
+
+
+async def test_a_server_that_returns_calls_leaves_none_in_the_text(
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
+):
+    example = 'So:\n```json\n{"name": "files__read_file", "arguments": {"path": "a.txt"}}\n```'
+    scripted_openai.script(READ, example)
+    await select(served)
+    assert (await select(served, "How is a file read? Show the JSON.")).text == example
+
+
+async def test_a_tool_that_was_not_offered_widens_the_palette(
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.script(call("files.shred_file", path="a.txt"))
+    chosen = await select(served)
+    assert [one.tool_name for one in chosen.calls] == ["files__shred_file"]
+    assert chosen.calls[0].checked is not None
+    assert chosen.calls[0].checked.misses
+
+
+async def test_results_come_back_as_tool_messages(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script("It says apples.")
+    note = Correction(tool_name="x", problem="unknown_tool", message="There is no tool `x`.")
+    made = done("files.read_file", path="a.txt")
+    value = {"tool": made.tool_name, "success": True, "status": "executed", "output": "apples"}
+    result = DataField(key=f"tool_result:{made.call_id}", type="tool_execution_result", source="x", value=value)
+    given = packet("Read a.txt", made, data=(result,), corrections=(note,))
+    assert (await select(served, given)).text == "It says apples."
+    *_, user, asked, answered = scripted_openai.requests[0]["messages"]
+    assert "There is no tool `x`." in user["content"]
+    (sent_call,) = asked["tool_calls"]
+    assert sent_call["function"]["name"] == "files__read_file"
+    assert sent_call["id"] == answered["tool_call_id"] == made.call_id[:9]
+    assert "apples" in answered["content"]
+
+
+async def test_the_prompt_after_a_call_begins_as_the_one_before_it(
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.script(READ, "It says apples.")
+    await select(served)
+    await select(served, packet("Read a.txt", done("files.read_file", path="a.txt")))
+    first, second = scripted_openai.requests
+    assert second["tools"] == first["tools"]
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+
+
+async def test_thoughts_have_room(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(Thinks(3_000, "Paris."), Thinks(3_000, "Paris."))
+    assert (await select(served, "What is the capital of France?")).text == "Paris."
+    lengths = [request["max_tokens"] for request in scripted_openai.requests]
+    assert lengths[1] > lengths[0] > 3_000 - UNKNOWN_ROOM
+
+
+async def test_an_answer_that_was_cut_off_is_asked_for_again(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(Message({"content": "It is a long"}, "length"))
+    assert (await select(served, "Tell me a story")).text == ""
+    scripted_openai.script(called(("files__read_file", '{"path": "a'), finish_reason="length"))
+    with pytest.raises(DecisionError, match="asked twice"):
+        await select(served)
+
+
+FORM = '{"action": "call", "calls": [{"tool": "files.read_file", "params": {"path": "a.txt"}}], "complete": true}'
+
+
+async def test_a_server_without_tools_is_asked_in_a_form(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.refuses = {"tool_choice": JSON}
+    scripted_openai.script(FORM, FORM, FORM)
+    for _ in range(3):
+        chosen = await select(served)
+        assert [one.params for one in chosen.calls] == [{"path": "a.txt"}]
+        assert chosen.complete
+    asked = ["tools" if "tools" in features(one) else "form" for one in scripted_openai.requests]
+    assert asked == ["tools", "tools", "form", "tools", "tools", "form", "form"]
+    assert not served.calls_tools
+
+
+async def test_a_refusal_of_some_tools_is_none_of_all(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(READ, *[JSON, JSON, FORM] * 3)
+    for _ in range(4):
+        assert (await select(served)).calls
+    assert served.calls_tools
+
+
+async def test_a_server_that_is_broken_is_not_one_without_tools(
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.refuses = {"messages": HttpError(400, "no credit left")}
+    for _ in range(3):
+        with pytest.raises(DecisionError, match="no credit left"):
+            await select(served)
+    assert served.calls_tools
+
+
+async def test_plainer_schemas_where_the_whole_ones_are_refused(
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.script(HttpError(400, "tools.0: unsupported keyword"), READ, READ)
+    await select(served)
+    await select(served)
+    (whole, plain, again) = scripted_openai.requests
+    assert whole["tools"] != plain["tools"] == again["tools"]
+
+
+async def test_any_chat_model_that_takes_tools(scripted_openai: ScriptedOpenAI):
+    model = Model((await model_at(scripted_openai)).chat)
+    scripted_openai.script(READ, "It says apples.")
+    assert [one.params for one in (await select(model)).calls] == [{"path": "a.txt"}]
+    assert (await select(model)).text == "It says apples."
+
+
+async def test_the_answer_is_not_asked_for_again(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    async def source() -> Model:
+        return served
+
+    scripted_openai.script("Paris.")
+    given = packet("What is the capital of France?")
+    deciders = language_deciders(source, source)
+    chosen = await deciders.selector(given, FILES, CONTEXT)
+    answered = given.model_copy(update={"response": given.response.model_copy(update={"candidate": chosen.text})})
+    answer = await deciders.responder(answered, FILES, CONTEXT)
+    assert (answer.text, answer.decided_by) == ("Paris.", "model")
+    assert len(scripted_openai.requests) == 1
+
+
+async def test_options_say_whether_tools_are_offered(scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(FORM)
+    await select(await model_at(scripted_openai, options=ModelOptions(native_tools=False)))
+    assert "tools" not in features(scripted_openai.requests[0])
