@@ -42,7 +42,7 @@ def language_deciders(lite: ModelSource, prime: ModelSource, kept: KeptResults |
     return Deciders(
         intent=left_to_selection,
         selector=with_reflex(in_budget(partial(select_by_model, lite, kept=kept, prime=prime)), select_by_reflex),
-        reviewer=in_budget(unless_spared(partial(review_by_model, prime))),
+        reviewer=in_budget(unless_spared(partial(review_by_model, prime, lite=lite))),
         responder=with_reflex(in_budget(partial(respond_by_model, prime, kept=kept)), respond_by_reflex),
         lite=lite,
         prime=prime,

@@ -45,16 +45,26 @@ class ReviewAnswer(BaseModel):
 
 
 async def review_by_model(
-    source: ModelSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
+    source: ModelSource,
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    context: RoutingContext,
+    lite: ModelSource | None = None,
 ) -> Review:
-    """Ask the prime model about all calls of a pass at once.
+    """Ask the prime model about all calls of a pass at once; a model in this process about each.
+
+    Args:
+        lite: the model that selected.
 
     Raises:
         DecisionError: the model gave no usable answer, or did not judge every call exactly once.
     """
     model = await source()
     if model.tells_odds:
-        return await review_by_evidence(model, packet, catalogue)
+        alone = lite is not None and (await lite()).name == model.name
+        return await review_by_evidence(
+            model, packet, catalogue, threshold=context.confidence_threshold if alone else None
+        )
     calls = packet.routing.calls
     numbers = numbers_of(len(calls))
 

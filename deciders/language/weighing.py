@@ -21,11 +21,19 @@ APPROVED = 0.5
 """Probability from which on a call counts as approved; how sure that must be, the gate's threshold says."""
 UNLIKELY = 0.1
 """Probability below which one call in thirty turned out right."""
+SUREST = 4.0
+"""Log odds of a yes that no model exceeds by much."""
 _SOURCE = ConfidenceSource.CALIBRATED
 
 
-async def review_by_evidence(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Review:
+async def review_by_evidence(
+    model: Model, packet: CognitionPacket, catalogue: Catalogue, *, threshold: float | None = None
+) -> Review:
     """Say how probably each call of a pass is right: the model is asked about each, yes or no.
+
+    Args:
+        threshold: the gate's, where the model made the calls itself: it is asked only about those that its answer may
+            bring over it, or below.
 
     Raises:
         DecisionError: the model cannot be asked.
@@ -38,10 +46,11 @@ async def review_by_evidence(model: Model, packet: CognitionPacket, catalogue: C
             gone = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
             reviews.append(gone)
             continue
-        odds = await odds_of(model, packet.content.user_words, spec, call.params)
-        spent += odds.usage
-        read = await asyncio.to_thread(read_evidence, call, packet, catalogue, own)
-        evidence = call.evidence | read | {"yes": round(log_odds(odds.of[YES]), DIGITS)}
+        evidence = call.evidence | await asyncio.to_thread(read_evidence, call, packet, catalogue, own)
+        if threshold is None or _may_decide(evidence, threshold):
+            odds = await odds_of(model, packet.content.user_words, spec, call.params)
+            spent += odds.usage
+            evidence |= {"yes": round(log_odds(odds.of[YES]), DIGITS)}
         sure = right(evidence)
         reviews.append(
             CallReview(
@@ -50,14 +59,21 @@ async def review_by_evidence(model: Model, packet: CognitionPacket, catalogue: C
                 confidence=sure,
                 confidence_source=_SOURCE,
                 evidence=evidence,
-                reasoning=told(evidence, odds.of[YES], [why for _, why in against_of(call, packet)]),
+                reasoning=told(evidence, [why for _, why in against_of(call, packet)]),
             )
         )
     return Review(reviews=tuple(reviews), confidence_source=_SOURCE, decided_by="model", usage=spent)
 
 
-def told(evidence: Mapping[str, float], yes: float, against: list[str]) -> str:
+def _may_decide(evidence: Mapping[str, float], threshold: float) -> bool:
+    """Whether the model's yes or no may bring a call over the gate, or keep it from there."""
+    return right({**evidence, "yes": -SUREST}) < threshold <= right({**evidence, "yes": SUREST})
+
+
+def told(evidence: Mapping[str, float], against: list[str]) -> str:
     """Return the evidence in words."""
+    yes = evidence.get("yes")
+    asked = "the model need not be asked" if yes is None else f"the model says {'yes' if yes >= 0 else 'no'}"
     others = {
         "same": "the same call without a model",
         "other": "another tool without a model",
@@ -67,7 +83,7 @@ def told(evidence: Mapping[str, float], yes: float, against: list[str]) -> str:
         "left": "your words name what it does not take",
     }
     said = [why for name, why in others.items() if evidence.get(name)]
-    return "; ".join([f"the model says {'yes' if yes >= APPROVED else 'no'} ({yes:.2f})", *said, *against])
+    return "; ".join([asked, *said, *against])
 
 
 def likelier(chosen: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:

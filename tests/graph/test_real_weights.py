@@ -49,7 +49,7 @@ async def test_turns_end_and_nothing_but_reads_runs_unasked(deciders: Deciders, 
                 assert call.tool_name in packet.context.palette_names
                 ran = call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}
                 assert call.risk is Risk.READ or not ran
-                assert call.evidence.keys() >= {"acts", "yes"}
+                assert call.evidence.keys() >= {"acts", "judged"}
 
 
 async def test_the_answer_reads_on_from_the_selection(deciders: Deciders, notebook: Notebook):

@@ -13,6 +13,7 @@ from deciders.language.answer import respond_by_model
 from deciders.language.copying import held_by, without_defaults, without_invented
 from deciders.language.own_language import select_in_own_language
 from deciders.language.turn import ASK, FEW, SHOW, offer_of
+from deciders.language.weighing import review_by_evidence
 from deciders.protocols import Selection
 from models.calling import CallAnswer, WrittenCall
 from models.llama.call_syntax import OWN
@@ -204,3 +205,16 @@ async def test_the_likelier_call_is_put_in_place_of_the_models(writing: Writing)
     chosen = await select(writing(OWN.write([other])), "Read a.txt")
     assert [(one.tool_name, one.params) for one in chosen.calls] == [READ]
     assert chosen.decided_by == "reflex"
+
+
+async def test_a_model_that_made_the_call_is_asked_only_where_it_may_decide(writing: Writing):
+    model = writing("Hello")
+    sure = done("files.read_file", path="a.txt").model_copy(
+        update={"evidence": {"written": 1.0, "name": 7.0, "arguments": 0.0}}
+    )
+    given = packet("Read a.txt", sure)
+    spared, asked = [await review_by_evidence(model, given, FILES, threshold=one) for one in (0.5, None)]
+    assert spared.usage == TokenUsage()
+    assert asked.usage.input_tokens > 0
+    assert "yes" in asked.reviews[0].evidence.keys() - spared.reviews[0].evidence.keys()
+    assert spared.reviews[0].approved
