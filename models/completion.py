@@ -58,7 +58,7 @@ async def complete(
     Raises:
         DecisionError: the model cannot be asked, breaks off, or says nothing.
     """
-    words = model.words_only(tools) if tools else {}
+    words = model.words_only(tools)
     shown = _Shown(
         model=model, length=max_tokens, temperature=temperature, user_words=user_words, words=words, cache=False
     )

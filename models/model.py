@@ -166,7 +166,7 @@ class Model:
         return answer
 
     def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
-        """Return the options with which it is shown tools, and answers in words."""
+        """Return the options with which it answers in words, shown tools or none."""
         return {}
 
     async def answer(

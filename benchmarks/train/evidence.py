@@ -50,7 +50,7 @@ MEASURED_ON = 100
 """Cases of each public set that `benchmarks.real_models` measures on, and that nothing is fitted on."""
 DRAWN = 1.0
 """How hard the weights are drawn to their prior, in calls."""
-PRIOR = Evidence(judged=1.0, name=0.1, arguments=0.5, yes=0.5)
+PRIOR = Evidence(read=1.0, judged=1.0, name=0.1, arguments=0.5, yes=0.5)
 """What one would guess: a call is as probably right as it is judged."""
 AGAINST = frozenset({"against"})
 """What never speaks for a call, however few of the calls show it; the rest never speaks against one."""

@@ -11,8 +11,8 @@ from deciders.reflex.calls_judged import call_signals, judged
 from deciders.reflex.fit import fits_of, needed
 from deciders.reflex.following import step_of
 from deciders.reflex.reading import parts_in
-from deciders.reflex.review import against_of
-from deciders.reflex.serving import log_odds, logistic
+from deciders.reflex.review import against_of, told_of
+from deciders.reflex.serving import log_odds, logistic, sure
 from models.calling import WrittenCall
 from state.packet import CognitionPacket
 from state.routing import ToolCall
@@ -28,10 +28,12 @@ class Evidence(NamedTuple):
     """What speaks for a call and against it; each is weighed by the number of the same name."""
 
     always: float = 1.0
-    judged: float = 0.0
-    """Log odds that it is right, as the request is read without a model."""
     same: float = 0.0
     """The reflexes would make this very call."""
+    read: float = 0.0
+    """Log odds that it is right, as they say of a call that they would make."""
+    judged: float = 0.0
+    """The same of any other call, as it is judged by how the request can be read."""
     against: float = 0.0
     """A rule speaks against it: it is not asked for, or not in the user's words."""
     written: float = 0.0
@@ -67,10 +69,12 @@ def read_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue,
         own: what the reflexes would choose themselves.
     """
     seen = call_signals(call, packet, catalogue)
+    same = any(one.tool_name == call.tool_name and one.params == call.params for one in own.calls)
+    sure_of = log_odds(sure(told_of(call, packet, catalogue)[0])) if same else judged(seen)
     names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
     found = {
-        "judged": judged(seen),
-        "same": float(any(one.tool_name == call.tool_name and one.params == call.params for one in own.calls)),
+        "read" if same else "judged": sure_of,
+        "same": float(same),
         "other": float(bool(names) and call.tool_name not in names),
         "nothing": float(own.action == "none"),
         "against": float(bool(against_of(call, packet))),

@@ -125,10 +125,12 @@ def _read(params: Mapping[str, Any], fit: Fit) -> Iterator[tuple[str, float]]:
 
 
 def _kind(name: str, call: ToolCall, spec: ToolSpec) -> str:
-    origin = call.provenance.get(name)
+    origin, needed = call.provenance.get(name), name in spec.required
+    if needed and call.params[name] in ("", [], {}):
+        return "invented"
     if origin is None or origin.kind is not OriginKind.NOBODY:
         return "unread"
-    if name in spec.required:
+    if needed:
         return "invented"
     schema = spec.parameters.get(name, {})
     return "switched" if "enum" in schema or schema.get("type") == "boolean" else "added"

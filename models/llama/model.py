@@ -206,7 +206,7 @@ class LlamaCppModel(Model):
         return super().sampling(**given) | ({} if thinking is None else {"enable_thinking": thinking})
 
     def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
-        """Return the options with which it is shown tools, and answers in words."""
+        """Return the options with which it answers in words, shown tools or none."""
         return {"tools": [one.in_short for one in tools], "words_only": True}
 
     async def answer(

@@ -13,7 +13,6 @@ from connectors.asking import Say
 from deciders.choosing import language_deciders
 from deciders.protocols import Deciders
 from models.llama.model import LlamaCppModel
-from state.base import ConfidenceSource
 from state.packet import CognitionPacket
 
 Load = Callable[..., Deciders]
@@ -38,21 +37,14 @@ def load(llama_cpp_installed: None, tmp_path: Path) -> Load:
 
 
 async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, capsys: pytest.CaptureFixture[str]):
-    async with session(load(), notebook) as talk:
-        first, second = [await talk.say(text) for text in ("Read note a", "Read note a")]
+    async with session(load(), notebook, on_low_confidence="skip") as talk:
+        first, second = [await talk.say(text) for text in ("Tell me of the sea", "Tell me of the sea")]
     assert first.context.palette == second.context.palette, "whose tools are shown alike"
     whole, again = evaluated(first), evaluated(second)
     with capsys.disabled():
         print(f"\nprompt tokens evaluated: {whole} in the first turn, {again} in the second")  # noqa: T201
     assert second.metrics.token_usage.keys() >= {"select_tool", "respond"}
     assert again <= 0.2 * whole
-
-
-async def test_confidence_is_read_from_the_tokens(load: Load, notebook: Notebook):
-    async with session(load(), notebook) as talk:
-        packet = await talk.say("Read note a")
-    sources = {entry.step: entry.confidence_source for entry in packet.reasoning.reflection_log if entry.decided_by}
-    assert sources["select_tool"] is ConfidenceSource.MEASURED
 
 
 async def test_a_context_that_is_too_small_is_told(load: Load, notebook: Notebook):
@@ -77,10 +69,10 @@ async def test_history_gives_way_where_the_context_is_small(load: Load, notebook
 
 
 async def test_two_sessions_at_once_do_not_mix(load: Load):
-    texts = {"one": ["Read note a", "Now read note b"], "two": ["What is in note c?", "And in note d, please?"]}
+    texts = {"one": ["Tell me of the sea", "And of ships"], "two": ["Tell me of the moon", "And of stars, please?"]}
 
     async def talk(deciders: Deciders, name: str) -> list[dict[str, object]]:
-        async with session(deciders, Notebook()) as opened:
+        async with session(deciders, Notebook(), on_low_confidence="skip") as opened:
             return [decided(await opened.say(text)) for text in texts[name]]
 
     alone = [await talk(load(), name) for name in texts]

@@ -13,8 +13,8 @@ from deciders.language.answer import respond_by_model
 from deciders.language.copying import held_by, without_defaults, without_invented
 from deciders.language.own_language import select_in_own_language
 from deciders.language.turn import ASK, FEW, SHOW, offer_of
-from deciders.language.weighing import review_by_evidence
-from deciders.protocols import Selection
+from deciders.language.weighing import likelier, review_by_evidence
+from deciders.protocols import Selection, WantedCall
 from models.calling import CallAnswer, WrittenCall
 from models.llama.call_syntax import OWN
 from models.llama.model import LlamaCppModel
@@ -193,11 +193,15 @@ async def test_what_is_missing_is_asked_for_in_place_of_an_improbable_call(writi
     assert chosen.alternatives[0].tool_name == "files.write_file"
 
 
-async def test_a_call_that_is_hardly_ever_right_is_not_made(writing: Writing):
-    made_up = ("files.read_file", {"path": "flights/lisbon.txt"})
-    chosen = await select(writing(OWN.write([made_up])), "Tell me a joke about penguins")
-    assert (chosen.action, chosen.calls) == ("none", ())
-    assert [one.reason for one in chosen.alternatives][:1] == ["the model chose it"]
+@pytest.mark.parametrize(("measured", "action"), [(0.7, "none"), (None, "call")])
+def test_a_call_that_is_hardly_ever_right_is_not_made(measured: float | None, action: str):
+    """How sure an endpoint is, is not known."""
+    unsure = {"written": 1.0, "name": 0.8, "arguments": -5.0} if measured else {}
+    made_up = WantedCall(
+        tool_name="files.read_file", params={"path": "lisbon.txt"}, confidence=measured, evidence=unsure
+    )
+    chosen = Selection(action="call", calls=(made_up,), confidence=0.7, decided_by="model", reasoning="")
+    assert likelier(chosen, packet("Tell me a joke about penguins"), FILES).action == action
 
 
 async def test_the_likelier_call_is_put_in_place_of_the_models(writing: Writing):

@@ -34,6 +34,7 @@ def seen(params: dict[str, Any], name: str = "shop.order_item", request: str = R
     [
         (RIGHT | {"gift": "a card from mother"}, "added"),
         (RIGHT | {"item": "silk scarf"}, "invented"),
+        (RIGHT | {"item": ""}, "invented"),
         (RIGHT | {"colour": "blue"}, "switched"),
         ({"item": "wool socks", "colour": "red"}, "left"),
     ],
