@@ -209,64 +209,6 @@ def selection(result: Result) -> Iterator[str]:
         yield _row(line["name"], f"{line['cases']:,}", auroc, *told, f"{line['ece']:.3f}")
 
 
-WAYS = {
-    "plain": "plain tool calling",
-    "packetgate, without review": "Packetgate, without review",
-    "packetgate": "Packetgate",
-}
-REAL = {
-    "exact": "exact call",
-    "wrong_ran": "wrong call that runs unasked",
-    "right_of_those_that_ran": "right of those that run",
-    "right_that_ran": "right calls that run",
-}
-
-
-def real_models(result: Result) -> Iterator[str]:
-    """Yield what each model chooses, alone and behind Packetgate, on each set."""
-    yield from _head("model", "set", "way", "cases", *REAL.values(), "tool or argument that does not exist")
-    for line in _of_ways(result):
-        yield _row(line["model"], line["set"], WAYS[line["way"]], f"{line['cases']:,}", *_real(line), _unknown(line))
-
-
-def real_models_short(result: Result) -> Iterator[str]:
-    """Yield the same on all sets together, each counted by its cases."""
-    yield from _head("model", "way", "cases", *REAL.values(), "tool or argument that does not exist")
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for line in _of_ways(result):
-        groups.setdefault((line["model"], line["way"]), []).append(line)
-    for (model, way), lines in groups.items():
-        whole = _together(lines)
-        yield _row(model, WAYS[way], f"{whole['cases']:,}", *_real(whole), _unknown(whole))
-
-
-def _of_ways(result: Result) -> Iterator[Mapping[str, Any]]:
-    return (line for run in result.runs for line in run.printed if line["way"] in WAYS)
-
-
-def _real(line: Mapping[str, Any]) -> list[str]:
-    return ["" if line[name] is None else _percent(line[name]) for name in REAL]
-
-
-def _unknown(line: Mapping[str, Any]) -> str:
-    return str(line["unknown"] + line["refused"])
-
-
-def _together(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    def total(name: str) -> int:
-        return sum(line[name] for line in lines)
-
-    return {
-        "cases": total("cases"),
-        "exact": total("right") / max(1, total("wanted")),
-        "wrong_ran": (total("ran") - total("right_ran")) / max(1, total("cases")),
-        "right_of_those_that_ran": total("right_ran") / total("ran") if total("ran") else None,
-        "right_that_ran": total("right_ran") / total("right") if total("right") else None,
-        "unknown": total("unknown"),
-        "refused": total("refused"),
-    }
-
-
 ENDS = ("well", "asked", "declined", "wrong")
 """How a plain request may end."""
 
@@ -350,8 +292,6 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "growth": ("growth", growth),
     "models": ("models", models),
     "selection": ("selection", selection),
-    "real models": ("real_models", real_models),
-    "real models, short": ("real_models", real_models_short),
     "everyday": ("everyday", everyday),
     "everyday, short": ("everyday", everyday_short),
     "proxy": ("proxy", proxy),

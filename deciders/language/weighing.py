@@ -1,6 +1,7 @@
 """What a model's selection is worth beside the reflexes', and a review by all the evidence there is for a call."""
 
 import asyncio
+import math
 from collections.abc import Mapping
 
 from deciders.language.checking import YES, odds_of
@@ -19,8 +20,8 @@ from tools.provenance.evidence import evidence_of
 
 APPROVED = 0.5
 """Probability from which on a call counts as approved; how sure that must be, the gate's threshold says."""
-UNLIKELY = 0.1
-"""Probability below which one call in thirty turned out right."""
+UNLIKELY, UNSURE = 0.1, 0.25
+"""Probability below which one call in thirty turned out right; and below which a model is unsure of what it wrote."""
 SUREST = 4.0
 """Log odds of a yes that no model exceeds by much."""
 _SOURCE = ConfidenceSource.CALIBRATED
@@ -89,19 +90,25 @@ def told(evidence: Mapping[str, float], against: list[str]) -> str:
 def likelier(chosen: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     """Return what the model chose, or what the reflexes would, where that is likelier to be right. Blocking.
 
-    Where they would ask for what a call needs, they do in place of a call that is likelier wrong than right. Where they
-    know of no tool, a call that is hardly ever right is not made.
+    Where they would ask for what a call needs, or know of no tool, that takes the place of a call that is hardly ever
+    right and that the model was not sure of itself: what it is sure of, they may have misread.
     """
     own = select(packet, catalogue)
     if own.action == "describe" or chosen.action == "clarify":
         return chosen
     sure = _probability(chosen, own, packet, catalogue, chosen.acts)
     if own.action != "call":
-        measured = all(one.confidence is not None for one in chosen.calls)
-        least = APPROVED if own.action == "clarify" else UNLIKELY if measured else 0.0
-        return own.in_stead_of(chosen) if chosen.calls and sure < least else chosen
+        unsure = min((_written(one.evidence) for one in chosen.calls), default=1.0) < UNSURE
+        return own.in_stead_of(chosen) if unsure and sure < UNLIKELY else chosen
     others = _probability(own, own, packet, catalogue, chosen.acts)
-    return own.in_stead_of(chosen) if others > (sure if chosen.calls else APPROVED) else chosen
+    return own.in_stead_of(chosen) if others > max(sure, APPROVED) else chosen
+
+
+def _written(evidence: Mapping[str, float]) -> float:
+    """Return how probable a model found all of a call as it wrote it; 1 where that is not known."""
+    if "name" not in evidence:
+        return 1.0
+    return math.exp(evidence.get("arguments", 0.0)) / (1 + math.exp(-evidence["name"]))
 
 
 def _probability(

@@ -186,22 +186,23 @@ async def test_a_result_that_small_models_leave_out_is_shown_below(
     assert (answer.text, answer.below) == (words, below)
 
 
-async def test_what_is_missing_is_asked_for_in_place_of_an_improbable_call(writing: Writing):
-    made_up = ("files.write_file", {"path": "plan.md", "content": "Lorem ipsum"})
-    chosen = await select(writing(OWN.write([made_up])), "Write to a.txt")
-    assert (chosen.action, chosen.calls) == ("clarify", ())
-    assert chosen.alternatives[0].tool_name == "files.write_file"
-
-
-@pytest.mark.parametrize(("measured", "action"), [(0.7, "none"), (None, "call")])
-def test_a_call_that_is_hardly_ever_right_is_not_made(measured: float | None, action: str):
-    """How sure an endpoint is, is not known."""
-    unsure = {"written": 1.0, "name": 0.8, "arguments": -5.0} if measured else {}
-    made_up = WantedCall(
-        tool_name="files.read_file", params={"path": "lisbon.txt"}, confidence=measured, evidence=unsure
-    )
-    chosen = Selection(action="call", calls=(made_up,), confidence=0.7, decided_by="model", reasoning="")
-    assert likelier(chosen, packet("Tell me a joke about penguins"), FILES).action == action
+@pytest.mark.parametrize(
+    ("request_", "made_up", "action"),
+    [
+        ("Tell me a joke about penguins", ("files.read_file", {"path": "lisbon.txt"}), "none"),
+        ("Write to a.txt", ("files.write_file", {"path": "plan.md", "content": "Lorem ipsum"}), "clarify"),
+    ],
+)
+@pytest.mark.parametrize("how_sure", ["not", "quite", "not known"])
+def test_a_call_that_is_hardly_ever_right_is_not_made(
+    request_: str, made_up: tuple[str, dict[str, Any]], action: str, how_sure: str
+):
+    told = {"not": {"name": 0.8, "arguments": -5.0}, "quite": {"name": 7.0, "arguments": -0.5}, "not known": {}}
+    name, params = made_up
+    call = WantedCall(tool_name=name, params=params, evidence={"written": 1.0, **told[how_sure]})
+    chosen = Selection(action="call", calls=(call,), confidence=0.7, decided_by="model", reasoning="")
+    found = likelier(chosen, packet(request_), FILES)
+    assert found.action == (action if how_sure == "not" else "call")
 
 
 async def test_the_likelier_call_is_put_in_place_of_the_models(writing: Writing):
