@@ -18,7 +18,7 @@ from models.calling import OfferedTool
 from models.forms import ANY_TEXT, obj
 from models.model import Model
 from models.pictures import Picture
-from models.schemas import Schema
+from models.schemas import Schema, map_schema
 from prompts.rendering import render
 from state.context import RoutingContext
 from state.packet import CognitionPacket
@@ -108,7 +108,16 @@ def _room(model: Model) -> int | None:
 
 def offered(tool: ToolSpec, name: str = "") -> OfferedTool:
     """Return a tool as it is offered in full, under its own name or another."""
-    return OfferedTool(name or tool.name, tool.full, arguments_of(tool))
+    told: Schema = map_schema(arguments_of(tool), _harmless)
+    return OfferedTool(name or tool.name, harmless(tool.full), told)
+
+
+def _harmless(schema: Schema) -> Schema:
+    """Return a schema in whose texts no server reads a model's control tokens."""
+    return {
+        key: harmless(value) if key in {"description", "title"} and isinstance(value, str) else value
+        for key, value in schema.items()
+    }
 
 
 def offered_name(model: Model, tool: ToolSpec) -> str:
@@ -132,7 +141,7 @@ def _telling(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
 
 
 def _about(name: str, catalogue: Catalogue) -> str:
-    return f"{name}: {brief_of(catalogue[name].brief, WORDS)}"
+    return f"{name}: {harmless(brief_of(catalogue[name].brief, WORDS))}"
 
 
 def arguments_of(tool: ToolSpec) -> Schema:

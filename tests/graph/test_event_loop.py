@@ -159,7 +159,7 @@ async def test_a_model_of_this_machine(folder: Path, llama_cpp_installed: None) 
         return await asyncio.shield(loading)
 
     def load() -> LlamaCppModel:
-        file = write_tiny_gguf(folder.parent / "random.gguf", seed=6, terse=True)
+        file = write_tiny_gguf(folder.parent / "random.gguf", seed=7, terse=True)
         return LlamaCppModel.load(str(file), {"n_ctx": 16_384, "n_threads": 1, "seed": 6})
 
     loading = asyncio.ensure_future(asyncio.to_thread(load))

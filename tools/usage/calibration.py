@@ -56,6 +56,10 @@ class Curve(Section):
     adds: float = Field(default=1.0, ge=0, le=1)
     """How much counts of what it adds to the log-odds; what it takes from them always does."""
 
+    def shrunk(self) -> "Curve":
+        """Return the curve with less counted of what it adds, the fewer it was fitted on."""
+        return self._changed(adds=self.answers / (self.answers + HALF))
+
     def at(self, score: float) -> Confidence:
         """Return the probability that a review this sure is right."""
         said = _log_odds(score)
@@ -119,9 +123,7 @@ def fitted(answers: Sequence[Answered]) -> Calibration:
 
 def measured(answers: Sequence[Answered]) -> Calibration:
     """Return the curves of a model that was evaluated: the fewer the calls, the less counts of what a curve adds."""
-    curves = fitted(answers).curves.items()
-    adds = {kind: one.answers / (one.answers + HALF) for kind, one in curves}
-    return Calibration(curves={kind: one.model_copy(update={"adds": adds[kind]}) for kind, one in curves})
+    return Calibration(curves={kind: one.shrunk() for kind, one in fitted(answers).curves.items()})
 
 
 def left_out(answers: Sequence[Answered]) -> list[tuple[float, bool]]:
