@@ -23,3 +23,8 @@ class Named(Protocol):
 
 ModelSource = Callable[[], Awaitable["Model"]]
 """Loads a model on first use."""
+
+
+async def is_from(model: "Model", source: ModelSource | None) -> bool:
+    """Whether a source gives this very model: one model for two roles, asked in one way."""
+    return source is not None and await source() is model

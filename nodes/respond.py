@@ -21,8 +21,8 @@ async def respond(
     answer = await decider(packet, toolbox.known, packet.governance.settings)
     text, violations = _without_markup(answer, packet.spoken) if answer.decided_by == "model" else (answer.text, 0)
     dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
-    shown = inert(dropped + (answer.markdown or text), packet.spoken)
-    kept = answer.below + _kept(packet)
+    shown = inert(dropped + (answer.markdown or text) + answer.below, packet.spoken)
+    kept = _kept(packet)
     shown += kept
     told = dropped + answer.text + kept if answer.markdown else shown
     cut = f", {violations} pieces of tool markup cut out" if violations else ""

@@ -7,7 +7,7 @@ from deciders.language.forms import numbers_of, review_form
 from deciders.language.prompting import data, earlier_words
 from deciders.language.weighing import review_by_evidence
 from deciders.protocols import CallReview, Review, Reviewer
-from models.source import ModelSource
+from models.source import ModelSource, is_from
 from models.structured import Structured, decide
 from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
@@ -61,10 +61,8 @@ async def review_by_model(
     """
     model = await source()
     if model.tells_odds:
-        alone = lite is not None and (await lite()).name == model.name
-        return await review_by_evidence(
-            model, packet, catalogue, threshold=context.confidence_threshold if alone else None
-        )
+        threshold = context.confidence_threshold if await is_from(model, lite) else None
+        return await review_by_evidence(model, packet, catalogue, threshold=threshold)
     calls = packet.routing.calls
     numbers = numbers_of(len(calls))
 

@@ -12,7 +12,7 @@ from deciders.language.pictures import attached_pictures
 from deciders.language.prompting import conversation, corrections_of, data, harmless, results
 from deciders.protocols import Selection, WantedCall
 from models.decoding.call_forms import call_fields
-from models.source import ModelSource
+from models.source import ModelSource, is_from
 from models.structured import Structured, decide
 from prompts.rendering import render
 from state.base import Confidence, ConfidenceSource
@@ -151,7 +151,7 @@ async def select_by_model(
     if model.calls_tools:
         # what the selection's words say about pictures that it was not shown, only the answer's stage tells
         seen = bool(pictures or packet.context.earlier_pictures)
-        answers = not seen and prime is not None and (prime is source or await prime() is model)
+        answers = not seen and await is_from(model, prime)
         try:
             return await select_in_own_language(model, packet, catalogue, context, pictures, answers=answers)
         except ToolsRefusedError:

@@ -3,6 +3,7 @@
 import asyncio
 import warnings
 from collections.abc import AsyncIterator, Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 import openai
@@ -13,7 +14,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 
-from models.decoding.values import once_decoded
+from models.decoding.values import once_decoded, whole_value
 from models.endpoint import Endpoint, shown
 from models.openai.refusals import OTHER_NAMES, blamed, wishes_of, without
 from models.options import ModelOptions
@@ -142,8 +143,15 @@ def _encode_arguments(response: Any) -> None:
         for call in getattr(choice.message, "tool_calls", None) or ():
             given = call.function.arguments
             text = once_decoded(given) if isinstance(given, str) else given and compact_json(given)
-            is_object = not text or text.lstrip().startswith("{") or text.strip() == "null"
-            call.function.arguments = text if is_object else f"({text})"
+            call.function.arguments = f"({text})" if text and _is_other_json(text) else text
+
+
+def _is_other_json(text: str) -> bool:
+    """Whether a text is JSON, and neither an object nor null."""
+    try:
+        return not isinstance(whole_value(text), dict | NoneType)
+    except ValueError:
+        return False
 
 
 def _keep_thought(message: BaseMessage, said: dict[str, Any]) -> None:
