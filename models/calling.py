@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from models.schemas import Schema, without_limits
+from models.schemas import BOUNDS, Schema, without
 from state.base import TokenUsage
 
 HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
@@ -29,7 +29,7 @@ class OfferedTool:
     parameters: Schema
     """JSON Schema of an object."""
     told: Schema | None = None
-    """What a model reads of it that is held to it anyway, where that is less."""
+    """A shorter schema for the prompt of a model that a grammar holds to `parameters`; None: the same."""
 
     @property
     def as_openai(self) -> dict[str, Any]:
@@ -38,8 +38,8 @@ class OfferedTool:
 
     @property
     def in_short(self) -> dict[str, Any]:
-        """The tool as a model reads it that is held to its limits anyway: without those of its arguments."""
-        return self._with(without_limits(self.told or self.parameters))
+        """The tool for the prompt of a model that a grammar holds to its schema: without bounds of its arguments."""
+        return self._with(without(self.told or self.parameters, BOUNDS))
 
     def _with(self, parameters: Schema) -> dict[str, Any]:
         told = {"name": self.name, "description": self.description, "parameters": parameters}

@@ -1,6 +1,6 @@
 """Changing JSON Schemas that come from elsewhere: only where they hold schemas, never where they hold data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 Schema = dict[str, Any]
@@ -33,18 +33,16 @@ def map_schema(schema: Any, change: Callable[[Schema], Schema]) -> Any:
     return change(mapped)
 
 
-_LIMITS = frozenset(
+BOUNDS = frozenset(
     {"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "title"}
     | {"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "additionalProperties", "$schema"}
 )
+"""Keywords that a reader can do without: they bound texts, numbers, lists and objects, or name them."""
 
 
-def without_limits(schema: Schema) -> Schema:
-    """Return the schema without what bounds texts, numbers and lists, and without titles: what a reader can do without.
-
-    What fits the schema fits the result.
-    """
-    found: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in _LIMITS})
+def without(schema: Schema, keywords: Set[str]) -> Schema:
+    """Return the schema without these keywords: what fits the schema fits the result, if they only narrow it."""
+    found: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in keywords})
     return found
 
 

@@ -1,6 +1,6 @@
 """What of a call is taken from the request: values that are not are left out where they may be, or objected to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -22,25 +22,22 @@ SURE = 0.9
 
 def without_defaults(call: WrittenCall, catalogue: Catalogue) -> WrittenCall:
     """Return the call without optional arguments that say what their tool does anyway: small models write them all."""
-    spec = catalogue.get(catalogue.exactly(call.name) or "")
+    spec = _spec_of(call, catalogue)
     if spec is None:
         return call
-    plain = {
-        name: value
-        for name, value in call.arguments.items()
-        if name in spec.required or "default" not in spec.parameters.get(name, {}) or not _is_default(name, value, spec)
-    }
-    return replace(call, arguments=plain, probabilities={name: call.probabilities.get(name, 1.0) for name in plain})
+    optional = call.arguments.keys() - spec.required
+    return _without(
+        call, {name for name in optional if _is_default(call.arguments[name], spec.parameters.get(name, {}))}
+    )
 
 
-def _is_default(name: str, value: Any, spec: ToolSpec) -> bool:
-    default = spec.parameters[name]["default"]
-    return type(value) is type(default) and value == default
+def _is_default(value: Any, schema: Mapping[str, Any]) -> bool:
+    return "default" in schema and type(value) is type(schema["default"]) and value == schema["default"]
 
 
 def without_invented(call: WrittenCall, catalogue: Catalogue, evidence: Evidence) -> WrittenCall:
     """Return the call without optional arguments that nobody named and that the model was not sure of. Blocking."""
-    spec = catalogue.get(call.name)
+    spec = _spec_of(call, catalogue)
     if spec is None:
         return call
     unsure = {
@@ -49,8 +46,15 @@ def without_invented(call: WrittenCall, catalogue: Catalogue, evidence: Evidence
         if probability < SURE and name in spec.parameters and name not in spec.required
     }
     origins = origins_of(unsure, spec, evidence)
-    invented = {name for name in unsure if origins[name].kind is OriginKind.NOBODY}
-    kept = {name: value for name, value in call.arguments.items() if name not in invented}
+    return _without(call, {name for name in unsure if origins[name].kind is OriginKind.NOBODY})
+
+
+def _spec_of(call: WrittenCall, catalogue: Catalogue) -> ToolSpec | None:
+    return catalogue.get(catalogue.exactly(call.name) or "")
+
+
+def _without(call: WrittenCall, names: Set[str]) -> WrittenCall:
+    kept = {name: value for name, value in call.arguments.items() if name not in names}
     return replace(call, arguments=kept, probabilities={name: call.probabilities.get(name, 1.0) for name in kept})
 
 

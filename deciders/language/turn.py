@@ -3,7 +3,7 @@
 System prompt and tools come first, then what was said before, the request, and the turn's calls with their results.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -24,6 +24,7 @@ from state.context import RoutingContext
 from state.packet import CognitionPacket
 from state.printing import compact_json, shorten
 from state.routing import ToolCall as RoutedCall
+from state.sections import PaletteEntry
 from tools.catalogue.catalogue import Catalogue
 from tools.spec.descriptions import brief_of
 from tools.spec.tool_spec import ToolSpec
@@ -37,13 +38,13 @@ MOST_SHOWN = 5
 FEW, MOST = 2, 120
 """Tools that are offered in full at the least, and at most: providers take 128."""
 ROOM: Sequence[tuple[float, int]] = ((250, 600), (1_000, 2_000))
-"""Tokens of tools that a model in this process reads which evaluates fewer tokens in a second: some seconds' worth."""
+"""For models in this process: below so many prompt tokens a second, tools of at most so many tokens are offered."""
 NAMED, LIKELY = 24, 12
-"""Tools that each is told the names of besides: one elsewhere can ask for all others, too, and pays for each word."""
+"""Most tools that are only named: for a model in this process, and for one elsewhere, which may also ask for others."""
 WORDS, CHARS = 5, 100
-"""What is told of each of those, its name included."""
+"""Most words that describe each of those; for a model elsewhere, most characters, its name included."""
 _HELD = frozenset({"described", "kept", "preview"})
-"""Why a tool is on the palette that was asked for, or is to be read on in."""
+"""Why a tool stands on the palette that the next call needs: it was asked for, or a result is read on with it."""
 ID_CHARS = 9
 """Of a call's id: Mistral's takes ids of exactly nine letters and digits."""
 PERSONA_CHARS = 4_000
@@ -72,20 +73,8 @@ def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Off
     without a model, as far as they have room. A model elsewhere can ask for tools that are not on the palette, too.
     """
     entries = {one.tool_name: one for one in packet.context.palette if one.tool_name in catalogue}
-    names, full = sorted(entries), [name for name, one in entries.items() if one.shown == "full"]
-    room = _room(model)
-    if len(full) > MOST or (room and model.token_counter and len(full) > FEW):
-        now = packet.header.created_at.astimezone()
-        fitting = [fit.spec.name for part in parts_in(step_of(packet)) for fit in fits_of(part, catalogue, now)]
-        held = [name for name in full if entries[name].reason in _HELD]
-        by_rank = sorted(full, key=lambda name: (-entries[name].score, name))
-        full = list(dict.fromkeys([*held, *(name for name in fitting if name in full), *by_rank]))
-        most = MOST
-        if room and model.token_counter:
-            listed = [compact_json(offered(catalogue[name]).in_short) for name in full]
-            most = sum(size <= room for size in accumulate(map(model.token_counter, listed)))
-        full = full[: max(FEW, len(held), most)]
-        names = [*full, *(name for name in names if name not in full)]
+    full = _in_full(model, packet, catalogue, entries)
+    names = [*full, *(name for name in sorted(entries) if name not in full)]
     names.sort(key=lambda name: entries[name].reason != "permanent")
     specs = tuple(catalogue[name] for name in names if name in full)
     rest = [name for name in names if name not in full]
@@ -97,6 +86,26 @@ def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Off
         more = _telling(rest, catalogue) if len(specs) < len(catalogue) else None
     tools = [offered(one, offered_name(model, one)) for one in specs]
     return Offer((*tools, ASKING, *([more] if more else [])), specs, named=len(rest))
+
+
+def _in_full(
+    model: Model, packet: CognitionPacket, catalogue: Catalogue, entries: Mapping[str, PaletteEntry]
+) -> list[str]:
+    """Return the names of the tools that are offered in full: all that may be, by name, or the likeliest first."""
+    full = sorted(name for name, one in entries.items() if one.shown == "full")
+    room, count = _room(model), model.token_counter
+    if len(full) <= (FEW if room and count else MOST):
+        return full
+    now = packet.header.created_at.astimezone()
+    fitting = [fit.spec.name for part in parts_in(step_of(packet)) for fit in fits_of(part, catalogue, now)]
+    held = [name for name in full if entries[name].reason in _HELD]
+    by_rank = sorted(full, key=lambda name: (-entries[name].score, name))
+    full = list(dict.fromkeys([*held, *(name for name in fitting if name in full), *by_rank]))
+    most = MOST
+    if room and count:
+        listed = (compact_json(offered(catalogue[name]).in_short) for name in full)
+        most = sum(size <= room for size in accumulate(map(count, listed)))
+    return full[: max(FEW, len(held), most)]
 
 
 def _room(model: Model) -> int | None:

@@ -39,10 +39,8 @@ class CallSignals(NamedTuple):
     """Log probability that its tool serves."""
     rival: float = 0.0
     """Share of the best other tool."""
-    values: float = 0.0
-    """Log probability of the values that the request was read for."""
     worst: float = 0.0
-    """Of the least probable of them."""
+    """Log probability of the value that the request was read for least surely."""
     omitted: float = 0.0
     """Log probability that what is left out is to be left out."""
     unread: float = 0.0
@@ -52,7 +50,7 @@ class CallSignals(NamedTuple):
     added: float = 0.0
     """The same, of those that need not."""
     switched: float = 0.0
-    """Of those, the ones that are true or false, or a choice."""
+    """The same, where the value is true or false, or one of a list of choices."""
     left: float = 0.0
     """Files, addresses, numbers, names and quoted texts of the request that no value holds."""
     unexplained: float = 0.0
@@ -69,7 +67,7 @@ def call_signals(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) 
         fits = fits_of(text, catalogue, now, also=call.tool_name)
         fit = next(one for one in fits if one.spec.name == call.tool_name)
         found.append(_seen(call, text, fit, fits))
-    return max(found, key=lambda one: (one.share + one.values, one))
+    return max(found)[1]
 
 
 def judged(signals: CallSignals) -> float:
@@ -87,7 +85,8 @@ def load_weights() -> CallSignals:
     return json_of(FITTED, lambda held: CallSignals(**held))
 
 
-def _seen(call: ToolCall, text: str, fit: Fit, fits: list[Fit]) -> CallSignals:
+def _seen(call: ToolCall, text: str, fit: Fit, fits: list[Fit]) -> tuple[float, CallSignals]:
+    """Return how well a part of the request fits a call, and what is seen of the call beside it."""
     values, omitted = [], []
     known, counted = [*_read(call.params, fit)], dict.fromkeys(("unread", "invented", "added", "switched"), 0)
     for name, probability in known:
@@ -98,10 +97,10 @@ def _seen(call: ToolCall, text: str, fit: Fit, fits: list[Fit]) -> CallSignals:
     for name in call.params.keys() - {name for name, _ in known}:
         counted[_kind(name, call, fit.spec)] += 1
     rival = max((one.share for one in fits if one.spec is not fit.spec), default=0.0)
-    return CallSignals(
-        share=math.log(max(LEAST, fit.share)),
+    share = math.log(max(LEAST, fit.share))
+    seen = CallSignals(
+        share=share,
         rival=rival,
-        values=max(math.log(LEAST), sum(values)),
         worst=min(values, default=0.0),
         omitted=max(math.log(LEAST), sum(omitted)),
         **{name: float(min(MOST, count)) for name, count in counted.items()},
@@ -109,6 +108,7 @@ def _seen(call: ToolCall, text: str, fit: Fit, fits: list[Fit]) -> CallSignals:
         unexplained=fit.unexplained,
         words=fit.words,
     )
+    return share + max(math.log(LEAST), sum(values)), seen
 
 
 def _read(params: Mapping[str, Any], fit: Fit) -> Iterator[tuple[str, float]]:

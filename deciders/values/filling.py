@@ -213,7 +213,9 @@ def _filling(spec: ToolSpec, reading: Reading, chosen: Sequence[tuple[Ranked, Ch
 
 def _argument(ranked: Ranked, candidate: Candidate, probability: float) -> Argument:
     parameter, span = ranked.parameter, candidate.span
-    told = [(ranked.found[at], ranked.probabilities[at]) for at in np.flatnonzero(ranked.probabilities >= TELLABLE)]
+    told = [
+        (ranked.found[at], ranked.probabilities[at]) for at in np.flatnonzero(ranked.probabilities >= TELLABLE).tolist()
+    ]
     others = tuple((None if one is NONE else one.value, float(sure)) for one, sure in told if one is not candidate)
     if candidate is NONE:
         return Argument(parameter.path, "missing" if parameter.required else "default", probability, others=others)

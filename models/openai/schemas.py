@@ -3,7 +3,7 @@
 from typing import Any
 
 from models.calling import OfferedTool
-from models.schemas import Schema, map_schema
+from models.schemas import Schema, map_schema, without
 from state.printing import compact_json
 
 _LIMITS = frozenset(
@@ -30,8 +30,7 @@ _SHAPES = frozenset(
 
 def shape_of(schema: Schema) -> Schema:
     """Return the schema without its limits: what fits the schema fits its shape."""
-    shape: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in _LIMITS})
-    return shape
+    return without(schema, _LIMITS)
 
 
 def modest(schema: Schema) -> Schema:
