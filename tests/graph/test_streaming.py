@@ -106,8 +106,10 @@ async def test_an_answer_of_markup_alone_is_one_plain_message(answering: Answeri
 
 
 async def test_decisions_stay_hidden(scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI, notebook: Notebook):
+    model = Model(scripted_chat)
+
     async def source() -> Model:
-        return Model(scripted_chat)
+        return model
 
     read = call("notebook.read_note", name="a")
     scripted_openai.script(read, review(0.9), "It says apples.")
