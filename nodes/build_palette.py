@@ -47,7 +47,7 @@ async def build_palette(
             token_budget=context.palette_token_budget,
             context_type=packet.context.context_type,
             subject=packet.context.subject,
-            recent=packet.context.recent_tools,
+            recent=_recent(packet),
             described=routing.described_tools,
             missed=routing.missed_tools + routing.objections,
             seen=packet.context.palette_names if routing.widened and not guarded else (),
@@ -77,6 +77,13 @@ async def build_palette(
             Reflection(step=STAGE, summary=_summary(palette, len(catalogue), chosen_from.shift, exact=counter.is_exact))
         ),
     }
+
+
+def _recent(packet: CognitionPacket) -> tuple[str, ...]:
+    """Return the tools that earlier turns used: one that this turn used would make it begin its prompt anew."""
+    used = {call.tool_name for call in packet.routing.all_calls}
+    before = {entry.tool_name for entry in packet.context.palette if entry.reason == "recent"}
+    return tuple(name for name in packet.context.recent_tools if name not in used - before)
 
 
 def _told(packet: CognitionPacket) -> list[str]:
