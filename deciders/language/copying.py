@@ -14,7 +14,7 @@ from tools.provenance.evidence import Evidence
 from tools.provenance.judging import origins_of
 from tools.provenance.values import leaves
 from tools.spec.tool_spec import ToolSpec
-from tools.text.words import words_of
+from tools.text.words import words_in, words_of
 
 SURE = 0.9
 """Probability from which an optional value that nobody named is kept: the model has its reason, such as a synonym."""
@@ -36,7 +36,10 @@ def _is_default(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def without_invented(call: WrittenCall, catalogue: Catalogue, evidence: Evidence) -> WrittenCall:
-    """Return the call without optional arguments that nobody named and that the model was not sure of. Blocking."""
+    """Return the call without optional arguments that nobody named and that the model was not sure of. Blocking.
+
+    A value such as `pet_friendly` is named by its words.
+    """
     spec = _spec_of(call, catalogue)
     if spec is None:
         return call
@@ -45,8 +48,20 @@ def without_invented(call: WrittenCall, catalogue: Catalogue, evidence: Evidence
         for name, probability in call.probabilities.items()
         if probability < SURE and name in spec.parameters and name not in spec.required
     }
-    origins = origins_of(unsure, spec, evidence)
-    return _without(call, {name for name in unsure if origins[name].kind is OriginKind.NOBODY})
+    origins, said = origins_of(unsure, spec, evidence), {*words_in(evidence.user.folded)}
+    return _without(
+        call,
+        {
+            name
+            for name, value in unsure.items()
+            if origins[name].kind is OriginKind.NOBODY and not _is_said(value, said)
+        },
+    )
+
+
+def _is_said(value: Any, said: Set[str]) -> bool:
+    words = {word for leaf in leaves(value) for word in words_of(str(leaf.value))}
+    return bool(words) and words <= said
 
 
 def _spec_of(call: WrittenCall, catalogue: Catalogue) -> ToolSpec | None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from deciders.protocols import Selection
 from deciders.reflex.calls_judged import call_signals, judged
@@ -18,6 +18,7 @@ from state.packet import CognitionPacket
 from state.routing import ToolCall
 from tools.catalogue.catalogue import Catalogue
 from tools.learned import DIGITS, json_of
+from tools.provenance.values import find, folded
 
 FITTED = Path(__file__).with_name("evidence.json")
 LEAST = 1e-3
@@ -29,7 +30,7 @@ class Evidence(NamedTuple):
 
     always: float = 1.0
     same: float = 0.0
-    """The reflexes would make this very call."""
+    """The reflexes would make this very call, or one that takes fewer words of the request for the same values."""
     read: float = 0.0
     """Log odds that it is right, as they say of a call that they would make."""
     judged: float = 0.0
@@ -69,11 +70,13 @@ def read_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue,
         own: what the reflexes would choose themselves.
     """
     seen = call_signals(call, packet, catalogue)
-    same = any(one.tool_name == call.tool_name and one.params == call.params for one in own.calls)
-    sure_of = log_odds(sure(told_of(call, packet, catalogue)[0])) if same else judged(seen)
+    wanted = [one.params for one in own.calls if one.tool_name == call.tool_name]
+    made = call.params in wanted
+    same = made or any(_agree(call.params, params, packet.content.user_words) for params in wanted)
+    sure_of = log_odds(sure(told_of(call, packet, catalogue)[0])) if made else judged(seen)
     names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
     found = {
-        "read" if same else "judged": sure_of,
+        "read" if made else "judged": sure_of,
         "same": float(same),
         "other": float(bool(names) and call.tool_name not in names),
         "nothing": float(own.action == "none"),
@@ -81,6 +84,18 @@ def read_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue,
     }
     signals = {name: value for name, value in seen._asdict().items() if name not in {"always", "words"} and value}
     return {name: round(value, DIGITS) for name, value in (signals | found).items()}
+
+
+def _agree(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -> bool:
+    """Whether values are those of another call, or texts of the request that those are a part of."""
+    said = folded(request)
+
+    def holds(value: Any, other: Any) -> bool:
+        if value == other or not (isinstance(value, str) and isinstance(other, str)):
+            return bool(value == other)
+        return find(folded(value), folded(other)) >= 0 and find(said, folded(value)) >= 0
+
+    return params.keys() == others.keys() and all(holds(value, others[name]) for name, value in params.items())
 
 
 class Acting(NamedTuple):

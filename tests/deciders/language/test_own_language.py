@@ -93,13 +93,18 @@ def test_arguments_that_are_defaults_are_left_out():
         ("Find hats", {"what": "hats"}),
         ("Find two hats in red", {"what": "hats", "count": 2, "colour": "red"}),
         ("Find 2 hats", {"what": "hats", "count": 2}),
+        ("Find hats, long lasting ones", {"what": "hats", "kinds": ["long_lasting"]}),
     ],
 )
 def test_optional_arguments_that_nobody_named_are_left_out(request_: str, kept: dict[str, Any]):
     colour, text = {"enum": ["red", "blue"]}, {"type": "string"}
-    shop = Catalogue([tool("shop.find", "what", what=text, count={"type": "integer"}, colour=colour, sort=text)])
-    unsure, sure = {"what": 0.5, "count": 0.6, "colour": 0.4}, {"sort": 0.95}
-    call = WrittenCall("shop.find", {"what": "hats", "count": 2, "colour": "red", "sort": "price"}, 0.9, unsure | sure)
+    kinds = {"type": "array", "items": text}
+    shop = Catalogue(
+        [tool("shop.find", "what", what=text, count={"type": "integer"}, colour=colour, kinds=kinds, sort=text)]
+    )
+    unsure, sure = {"what": 0.5, "count": 0.6, "colour": 0.4, "kinds": 0.5}, {"sort": 0.95}
+    written = {"what": "hats", "count": 2, "colour": "red", "kinds": ["long_lasting"], "sort": "price"}
+    call = WrittenCall("shop.find", written, 0.9, unsure | sure)
     left = without_invented(call, shop, evidence_of(packet(request_)))
     assert left.arguments == kept | {"sort": "price"}
     assert left.probabilities.keys() == left.arguments.keys()
