@@ -36,7 +36,7 @@ from deciders.choosing import language_deciders
 from graph.building import build_graph
 from models.calling import CallAnswer, OfferedTool
 from models.forms import AnswerForm
-from models.model import FormAnswer, Model
+from models.model import Asking, FormAnswer, Model
 from models.openai.request_modes import RequestMode
 from models.openai.schemas import tool_of
 from state.context import RoutingContext
@@ -163,9 +163,10 @@ class _Model(ReadyModel):
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
+        asking: Asking | None = None,
     ) -> CallAnswer:
         """Call rightly, and as briefly as can be."""
-        answer = await super().call(messages, tools, most=most, sampling=sampling, must=must)
+        answer = await super().call(messages, tools, most=most, sampling=sampling, must=must, asking=asking)
         offered = compact_json([tool_of(one, whole=True, is_openai=True) for one in tools])
         called = [{"name": call.name, "args": call.arguments} for call in answer.calls]
         written = compact_json(called[0]) if called else answer.text

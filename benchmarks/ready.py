@@ -16,7 +16,7 @@ from benchmarks.tokens.others import RecordingChat
 from deciders.language.turn import SHOW
 from models.calling import CallAnswer, OfferedTool, WrittenCall, names_of
 from models.forms import AnswerForm
-from models.model import FormAnswer, Model
+from models.model import Asking, FormAnswer, Model
 from state.base import TokenUsage
 from state.printing import compact_json
 from tools.catalogue.catalogue import Catalogue
@@ -87,6 +87,7 @@ class ReadyModel(Model):
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
+        asking: Asking | None = None,
     ) -> CallAnswer:
         """Call rightly, and as briefly as can be."""
         if isinstance(messages[-1], ToolMessage):

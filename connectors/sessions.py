@@ -21,6 +21,7 @@ from graph.leases import Leases, NoLeases
 from graph.records.recording import forget_records
 from models.options import ROLES
 from models.pool import ModelPool
+from nodes.select_tool import STAGE as SELECTING
 from state.context import RoutingContext
 from state.errors import PacketError, RequestError
 from state.events import StageEvent, read_event
@@ -255,8 +256,11 @@ def _event(data: object) -> StageEvent | None:
 
 
 def _message(message: Any, metadata: dict[str, Any]) -> BaseMessage | None:
-    """Return a piece of the answer out of LangGraph's stream; None for another stage's, or the whole at once."""
-    if metadata.get("langgraph_node") != LAST:
+    """Return a piece of the answer out of LangGraph's stream; None for another stage's, or the whole at once.
+
+    A model's selection is the answer where it says something and calls nothing.
+    """
+    if metadata.get("langgraph_node") not in {SELECTING, LAST}:
         return None
     if isinstance(message, BaseMessage):
         return message if isinstance(message, AIMessageChunk) else None

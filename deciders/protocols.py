@@ -94,6 +94,8 @@ class Selection(Decision):
     """For `describe`: whose full description is needed."""
     text: str = ""
     """For `none`: the answer, where the model that chose gave it in the same words."""
+    message_id: str | None = None
+    """The id of the message that it was streamed as; None when it was not."""
     question: str = ""
     """For `clarify`."""
     asks_for: tuple[str, ...] = ()

@@ -79,6 +79,8 @@ class CallAnswer:
     timing: Timing | None = None
     """None for models elsewhere."""
     held_by: HeldBy = "grammar"
+    message_id: str | None = None
+    """Under which its words were shown, if they were."""
 
     @property
     def measured(self) -> bool:

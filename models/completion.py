@@ -1,23 +1,20 @@
 """Plain answers: messages in, text out. LangGraph's message stream shows them while they are written."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from models.calling import OfferedTool
 from models.markup.links import LinkFilter, inert
-from models.markup.stripping import NOTHING_LEFT, MarkupFilter
-from models.model import HIDDEN, Model, ask, was_cut_off
+from models.markup.stripping import NOTHING_LEFT
+from models.model import Model, ask
 from models.pictures import has_pictures, names_of
-from models.requests import exchange, usage_of
-from models.thoughts import Room, Thoughts, cut_off_in_thought, ended_in_thought, with_room
-from models.transport import check_answered, named_errors
-from models.turns import Limit, attempt
+from models.streaming import Coming, chunks, piece_of
+from models.thoughts import Room, cut_off_in_thought, ended_in_thought, with_room
 from state.base import TokenUsage
 from state.errors import DecisionError
 
@@ -66,56 +63,6 @@ async def complete(
     return Completion(shown.written, shown.spent, message.id, shown.problem)
 
 
-class _Coming:
-    """An answer as it comes. Where the template may have opened a thought, nothing is shown until its end is known."""
-
-    def __init__(self, thoughts: Thoughts, request: str) -> None:
-        self.pieces: list[AIMessage] = []
-        self._thoughts = thoughts
-        self._markup = MarkupFilter(request, opened=thoughts.opened is not False)
-
-    def take(self, piece: AIMessage) -> str:
-        """Take the next piece; return what can be shown now."""
-        self.pieces.append(piece)
-        known = self._thoughts.opened
-        self._thoughts.noticed(self.pieces)
-        released = self._markup.is_not_opened() if self._thoughts.opened is not known else ""
-        return released + self._markup.feed(piece.text)
-
-    def close(self) -> str:
-        """Return the rest that is shown, and learn from the answer, which is at its end."""
-        if not self._may_be_thought:
-            self._thoughts.opened = self._markup.ended_thought or bool(self._thoughts.opened)
-        return self._markup.close()
-
-    @property
-    def written(self) -> str:
-        """All that was written."""
-        return "".join(piece.text for piece in self.pieces)
-
-    @property
-    def text(self) -> str:
-        """What was written, unless all of it may be a thought."""
-        return "" if self._may_be_thought else self.written
-
-    @property
-    def shown(self) -> str:
-        """What is shown of it."""
-        return "" if self._may_be_thought else self._markup.text
-
-    @property
-    def usage(self) -> TokenUsage:
-        return usage_of(*self.pieces)
-
-    @property
-    def cut_off(self) -> bool:
-        return any(map(was_cut_off, self.pieces))
-
-    @property
-    def _may_be_thought(self) -> bool:
-        return self.cut_off and self._thoughts.opened is not False and not self._markup.ended_thought
-
-
 class _Shown(BaseChatModel):
     """A hidden model's one answer, without markup, for all to see. LangChain streams it where anybody listens."""
 
@@ -144,9 +91,9 @@ class _Shown(BaseChatModel):
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         sent = self._sent(messages)
 
-        async def whole(most: int) -> _Coming:
+        async def whole(most: int) -> Coming:
             nonlocal sent
-            answer = _Coming(self.model.thoughts, self.user_words)
+            answer = Coming(self.model.thoughts, self.user_words)
             try:
                 said = await ask(self.model.chat, sent, self._options(most))
             except DecisionError as error:
@@ -168,11 +115,11 @@ class _Shown(BaseChatModel):
         room, again = Room(self.model.thoughts, self.length), True
         sent = self._sent(messages)
         while again:
-            answer, links = _Coming(self.model.thoughts, self.user_words), LinkFilter(self.user_words)
+            answer, links = Coming(self.model.thoughts, self.user_words), LinkFilter(self.user_words)
             try:
-                async for chunk in _chunks(self.model.chat, sent, self._options(room.max_tokens)):
+                async for chunk in chunks(self.model.chat, sent, self._options(room.max_tokens)):
                     if text := links.feed(answer.take(chunk)):
-                        yield _chunk(text)
+                        yield piece_of(text)
             except DecisionError as error:
                 if answer.pieces:
                     raise
@@ -184,9 +131,9 @@ class _Shown(BaseChatModel):
         self.model.saw(sent)
         ending = self._ended(answer)
         if text := links.feed(answer.close()) + links.close() + ending:
-            yield _chunk(text)
+            yield piece_of(text)
         if not answer.shown:
-            yield _chunk(NOTHING_LEFT)
+            yield piece_of(NOTHING_LEFT)
 
     def _sent(self, messages: list[BaseMessage]) -> list[BaseMessage]:
         sent: list[BaseMessage] = self.model.shown(messages)
@@ -204,7 +151,7 @@ class _Shown(BaseChatModel):
         options: dict[str, Any] = self.model.sampling(temperature=self.temperature)
         return options | {"max_tokens": most} | self.words
 
-    def _ended(self, answer: _Coming) -> str:
+    def _ended(self, answer: Coming) -> str:
         """Take the answer as it ended; return what is to be said of an end that the length made.
 
         Raises:
@@ -219,50 +166,3 @@ class _Shown(BaseChatModel):
         ending += CUT_OFF.format(self.length) if answer.cut_off else ""
         self.written += ending
         return ending
-
-
-def _chunk(text: str) -> ChatGenerationChunk:
-    return ChatGenerationChunk(message=AIMessageChunk(content=text))
-
-
-async def _chunks(
-    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]
-) -> AsyncIterator[AIMessage]:
-    """Ask once, and yield the answer as it comes.
-
-    Raises:
-        DecisionError: the model cannot be asked, breaks off, or refuses to answer.
-    """
-    begun = False
-    with attempt(chat, streamed=True) as limit, exchange(chat, messages, options) as answered:
-        async for chunk in _stream(chat, messages, options, limit):
-            begun = True
-            answered(chunk)
-            yield chunk
-    if not begun:
-        yield await ask(chat, messages, options)
-        chat.disable_streaming = True  # the server does not stream, whatever it is asked
-
-
-async def _stream(
-    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], limit: Limit
-) -> AsyncIterator[AIMessage]:
-    """Stream with exactly these options, hidden from LangGraph's message stream; nothing, from a server that cannot."""
-    chunks = chat.astream(list(messages), HIDDEN, **options)
-    begun = False
-    while True:
-        with named_errors(chat, limit.way_out):
-            try:
-                async with asyncio.timeout_at(limit.deadline):
-                    chunk: BaseMessage = await anext(chunks)
-            except StopAsyncIteration:
-                return
-            except ValueError:  # so LangChain says that there was no chunk at all
-                if begun:
-                    raise
-                return
-            if not isinstance(chunk, AIMessage):  # the endpoint chooses the role
-                raise TypeError(f"a message of type {chunk.type}")
-        check_answered(chat, chunk)
-        begun = True
-        yield chunk

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -62,6 +62,16 @@ class FormAnswer:
     def measured(self) -> bool:
         """Whether a probability could be had."""
         return bool(self.choices)
+
+
+class Asking(Protocol):
+    """Asks a chat model once."""
+
+    async def __call__(
+        self, chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
+    ) -> AIMessage:
+        """Ask as `ask` does."""
+        ...
 
 
 class Model:
@@ -199,12 +209,14 @@ class Model:
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
+        asking: Asking | None = None,
     ) -> CallAnswer:
         """Ask once for calls of these tools, or for words, in the model's own language.
 
         Args:
             most: calls in one answer, as far as the model can be held to that.
             must: hold the answer to calls.
+            asking: asks a model elsewhere, such as `models.telling.telling`; None: as decisions are asked for, at once.
 
         Raises:
             ToolsRefusedError: it takes no tools, or not these.
@@ -214,7 +226,7 @@ class Model:
         bound = self.chat.bind_tools(offered, tool_choice="any") if must else self.chat.bind_tools(offered)
         if not isinstance(bound, RunnableBinding):
             raise ToolsRefusedError(f"{self.label} does not take tools as LangChain gives them")
-        return self.called(await ask(self.chat, messages, {**bound.kwargs, **sampling}))
+        return self.called(await (asking or ask)(self.chat, messages, {**bound.kwargs, **sampling}))
 
     def called(self, answer: AIMessage) -> CallAnswer:
         """Return what the model answered that was offered tools.
@@ -233,7 +245,9 @@ class Model:
             calls = [WrittenCall(one.name, one.arguments, written=one.written) for one in calls_in(written)]
         # a call that was cut off has no text: what there is of it shows that it was no thought
         said = text if text.strip() else "".join(one.unread for one in calls)
-        return CallAnswer(tuple(calls), said, usage_of(answer), cut_off=was_cut_off(answer), held_by="tool_call")
+        return CallAnswer(
+            tuple(calls), said, usage_of(answer), was_cut_off(answer), held_by="tool_call", message_id=answer.id
+        )
 
 
 async def ask(

@@ -5,7 +5,7 @@ import asyncio
 from langgraph.runtime import Runtime
 
 from deciders.outcome import routing_after, routing_from_queue
-from deciders.protocols import ToolSelector
+from deciders.protocols import Selection, ToolSelector
 from state.context import RoutingContext
 from state.packet import CognitionPacket, PacketUpdate
 from state.routing import ToolRouting
@@ -36,12 +36,16 @@ async def select_tool(
             else {"intent": packet.intent.without_tool(selection.confidence, selection.confidence_source)}
         ),
         "tool_routing": routing,
-        **({"response": Response(candidate=selection.text)} if selection.text and routing.outcome == "none" else {}),
+        **({"response": _answered(selection)} if selection.text and routing.outcome == "none" else {}),
         **asking(packet, asks=routing.outcome == "clarify"),
         **(replaced(packet) if routing.outcome in ("call", "clarify") else {}),
         "metrics": packet.metrics.spent(STAGE, selection.usage).failed(*selection.errors(STAGE)),
         "reasoning": packet.reasoning.noted(selection.reflection(STAGE, _summary(routing, selection.only_validated))),
     }
+
+
+def _answered(selection: Selection) -> Response:
+    return Response(candidate=selection.text, message_id=selection.message_id)
 
 
 def _from_queue(packet: CognitionPacket, context: RoutingContext) -> PacketUpdate:

@@ -375,6 +375,8 @@ class Response(Section):
     """The answer."""
 
     candidate: str = ""
+    message_id: str | None = None
+    """Under which a selection's words were streamed that are the answer."""
     confidence: Confidence | None = None
     """None: it was not measured."""
 

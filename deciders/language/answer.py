@@ -38,7 +38,8 @@ async def respond_by_model(
         DecisionError: the model could not be asked, or said nothing.
     """
     if packet.response.candidate:  # the selection's words
-        return Answer(text=packet.response.candidate, decided_by="model")
+        said = packet.response
+        return Answer(text=said.candidate, decided_by="model", message_id=said.message_id)
     model = await source()
     pictures = [
         *await earlier_pictures(packet, kept, sees=model.sees),

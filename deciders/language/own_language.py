@@ -15,8 +15,9 @@ from deciders.language.weighing import likelier
 from deciders.protocols import Selection, WantedCall
 from models.calling import CallAnswer, OfferedTool, WrittenCall
 from models.markup.stripping import strip_markup
-from models.model import Model
+from models.model import Asking, Model
 from models.pictures import Picture
+from models.telling import telling
 from models.thoughts import Thoughts, cut_off_in_thought, ended_in_thought, with_room
 from state.base import ConfidenceSource, TokenUsage
 from state.context import RoutingContext
@@ -60,7 +61,8 @@ async def select_in_own_language(
     note = corrections_of(packet)
     messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures, note=note)
     sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
-    asked = Asked(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens})
+    asking = telling(model.thoughts, packet.spoken) if answers and not model.local_info else None
+    asked = Asked(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, asking=asking)
     chosen = await asked.select(messages, offer.tools)
     if chosen.action == "none" and chosen.acts is not None and offer.specs:
         likely = await asyncio.to_thread(serves, packet, catalogue)
@@ -83,13 +85,16 @@ class Asked:
         catalogue: Catalogue,
         context: RoutingContext,
         sampling: Mapping[str, Any],
+        *,
+        asking: Asking | None = None,
     ) -> None:
+        """Take what to ask; `asking`, where what the model says without a call is shown as it comes."""
         self.spent = TokenUsage()
         self.acts: float | None = None
         """Probability that it calls, as it was asked first."""
         self.corrections: list[Correction] = []
         self._model, self._packet, self._catalogue = model, packet, catalogue
-        self._most, self._sampling = context.max_parallel_calls, dict(sampling)
+        self._most, self._sampling, self._asking = context.max_parallel_calls, dict(sampling), asking
 
     async def select(
         self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must: bool = False
@@ -139,9 +144,9 @@ class Asked:
         thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
 
         async def call(most: int) -> CallAnswer:
-            sampling = self._sampling | {"max_tokens": most}
+            given: dict[str, Any] = {"sampling": self._sampling | {"max_tokens": most}, "asking": self._asking}
             return await model.seeing(
-                messages, lambda shown: model.call(shown, tools, most=self._most, sampling=sampling, must=must)
+                messages, lambda shown: model.call(shown, tools, most=self._most, must=must, **given)
             )
 
         answer, spent = await with_room(thoughts, self._sampling["max_tokens"], call)
@@ -206,6 +211,7 @@ class Asked:
             tool_names=tuple(map(str, names)),
             needs_tool=own is not None,
             text="" if own or answer.cut_off else answer.text,
+            message_id=answer.message_id,
             corrections=tuple(self.corrections),
             confidence=UNMEASURED if measured is None else measured,
             confidence_source=ConfidenceSource.UNJUDGED if measured is None else ConfidenceSource.MEASURED,

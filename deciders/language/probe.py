@@ -17,7 +17,7 @@ from deciders.protocols import CallReview, Decision, Selection
 from models.calling import CallAnswer, Odds, OfferedTool
 from models.endpoint import Role
 from models.forms import AnswerForm
-from models.model import FormAnswer, LocalModelInfo, Model
+from models.model import Asking, FormAnswer, LocalModelInfo, Model
 from models.pool import ModelPool
 from models.source import ModelSource
 from models.thoughts import ended_in_thought
@@ -113,13 +113,16 @@ class WatchedModel(Model):
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
+        asking: Asking | None = None,
     ) -> CallAnswer:
         """Ask the model.
 
         Raises:
             DecisionError: it cannot be asked.
         """
-        return await self._timed(self._model.call(messages, tools, most=most, sampling=sampling, must=must))
+        return await self._timed(
+            self._model.call(messages, tools, most=most, sampling=sampling, must=must, asking=asking)
+        )
 
     async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
         """Ask the model.

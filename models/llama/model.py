@@ -29,7 +29,7 @@ from models.llama.grammar import CallForm
 from models.llama.measuring import measured_calls
 from models.llama.prompt import Chat
 from models.markup.stripping import MarkupFilter
-from models.model import FormAnswer, LocalModelInfo, Model, ask, was_cut_off
+from models.model import Asking, FormAnswer, LocalModelInfo, Model, ask, was_cut_off
 from models.options import ModelOptions
 from models.requests import usage_of
 from models.thoughts import UNKNOWN_ROOM
@@ -252,6 +252,7 @@ class LlamaCppModel(Model):
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
+        asking: Asking | None = None,
     ) -> CallAnswer:
         """Ask once for calls of these tools or for words, of which only the beginning is waited for.
 

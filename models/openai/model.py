@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from models.calling import CallAnswer, OfferedTool
 from models.forms import AnswerForm
-from models.model import FormAnswer, Model, ask, was_cut_off
+from models.model import Asking, FormAnswer, Model, ask, was_cut_off
 from models.openai.connect import CompatibleChat
 from models.openai.logprobs import measure, whole_object
 from models.openai.refusals import refuses_form, refuses_type, says_form
@@ -56,6 +56,7 @@ class OpenAICompatible(Model):
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
+        asking: Asking | None = None,
     ) -> CallAnswer:
         """Ask for calls of these tools, or for words; once more with plainer schemas where the server refuses them.
 
@@ -70,7 +71,7 @@ class OpenAICompatible(Model):
         for whole in (True, False) if self._takes_schemas else (False,):
             offered = [tool_of(one, whole=whole, is_openai=self._is_openai) for one in tools]
             try:
-                message = await ask(self.chat, messages, {**options, "tools": offered}, patient=True)
+                message = await (asking or ask)(self.chat, messages, {**options, "tools": offered}, patient=True)
             except DecisionError as error:
                 if has_pictures(messages) and names_pictures(error.__cause__):
                     raise

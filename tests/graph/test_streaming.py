@@ -105,17 +105,48 @@ async def test_an_answer_of_markup_alone_is_one_plain_message(answering: Answeri
     assert turn.packet.messages[-1].text == NOTHING_LEFT
 
 
-async def test_decisions_stay_hidden(scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI, notebook: Notebook):
+@pytest.fixture
+def deciding(scripted_chat: BaseChatModel) -> Deciders:
+    """Deciders of one model that selects and answers."""
     model = Model(scripted_chat)
 
     async def source() -> Model:
         return model
 
+    return language_deciders(source, source)
+
+
+async def test_decisions_stay_hidden(deciding: Deciders, scripted_openai: ScriptedOpenAI, notebook: Notebook):
     read = call("notebook.read_note", name="a")
     scripted_openai.script(read, review(0.9), "It says apples.")
-    async with session(language_deciders(source, source), notebook) as talk:
+    async with session(deciding, notebook) as talk:
         turn = await stream(talk, "Read note a")
     assert turn.shown == {turn.packet.messages[-1].id: "It says apples."}
+
+
+async def test_a_selection_that_is_the_answer_comes_in_pieces(deciding: Deciders, scripted_openai: ScriptedOpenAI):
+    story = " ".join(20 * ["Once upon a time there was a pear."])
+    scripted_openai.script(story, story)
+    async with session(deciding) as talk:
+        await stream(talk, "Tell me a story")  # whether its template opens a thought shows at the end of the first
+        turn = await stream(talk, "Another one")
+    assert len(scripted_openai.requests) == 2
+    assert len(turn.chunks) > 3
+    assert turn.shown == {turn.packet.messages[-1].id: story}
+
+
+@pytest.mark.parametrize("refused", [HttpError(400, "tools cannot be streamed"), Raw("", "text/event-stream")])
+async def test_a_server_that_streams_no_answers_to_offers_of_tools(
+    deciding: Deciders, scripted_openai: ScriptedOpenAI, notebook: Notebook, refused: HttpError | Raw
+):
+    read = call("notebook.read_note", name="a")
+    scripted_openai.script(refused, read, review(0.9), "It says apples.", "Hello.")
+    async with session(deciding, notebook) as talk:
+        turns = [await stream(talk, "Read note a"), await stream(talk, "Hello")]
+    assert [turn.shown for turn in turns] == [
+        {turn.packet.messages[-1].id: text} for turn, text in zip(turns, ("It says apples.", "Hello."), strict=True)
+    ]
+    assert [one["stream"] for one in scripted_openai.requests if one.get("tools")] == [True, False, False]
 
 
 async def test_a_stream_that_breaks_off_gives_way_to_reflexes(

@@ -172,6 +172,8 @@ def _response(reply: Reply, body: dict[str, Any]) -> Response:
         return reply.response(body)
     if isinstance(reply, Message):
         usage = _usage(body, f"{reply.fields.get('content') or ''} {reply.fields.get('tool_calls') or ''}")
+        if body.get("stream"):
+            return StreamingResponse(_message_events(reply, usage), media_type="text/event-stream")
         return JSONResponse(
             envelope("chat.completion", "message", reply.fields, reply.finish_reason) | {"usage": usage}
         )
@@ -192,6 +194,24 @@ def _usage(body: dict[str, Any], text: str) -> dict[str, int]:
     asked = sum(len(str(message["content"]).split()) for message in body["messages"])
     answered = len(text.split())
     return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+
+
+async def _message_events(reply: Message, usage: dict[str, int]) -> AsyncIterator[str]:
+    kind = "chat.completion.chunk"
+    calls = reply.fields.get("tool_calls") or ()
+    yield event(envelope(kind, "delta", {**reply.fields, "tool_calls": None}, None))
+    for at, call in enumerate(calls):
+        told = call["function"]
+        yield event(_call_delta({**call, "index": at, "function": {**told, "arguments": ""}}))
+        for begin in range(0, len(told["arguments"]), 8):
+            yield event(_call_delta({"index": at, "function": {"arguments": told["arguments"][begin : begin + 8]}}))
+    yield event(envelope(kind, "delta", None, reply.finish_reason))
+    yield event(envelope(kind, "delta", None, None) | {"choices": [], "usage": usage})
+    yield "data: [DONE]\n\n"
+
+
+def _call_delta(call: dict[str, Any]) -> dict[str, Any]:
+    return envelope("chat.completion.chunk", "delta", {"tool_calls": [call]}, None)
 
 
 async def _events(text: str, usage: dict[str, int] | None) -> AsyncIterator[str]:

@@ -26,7 +26,7 @@ class Streamed:
     def shown(self) -> dict[str | None, str]:
         """The text of each message, by id."""
         texts: dict[str | None, str] = {}
-        for message in self.messages:
+        for message in filter(lambda one: one.text, self.messages):
             texts[message.id] = texts.get(message.id, "") + message.text
         return texts
 
