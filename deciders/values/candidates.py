@@ -29,6 +29,7 @@ _AND = frozenset("and & or und oder y o et ou plus as 和 与".split())
 _PAIR = re.compile(r"([A-Za-z][\w.-]*)/([\w-]+)")
 """Two names joined as one, such as a repository's owner and its name; no file's path, whose last part has an ending."""
 _DIGITAL = re.compile(r"^[^\d]{0,12}\d{1,4}[-/. ]\w{1,9}[-/., ]+\d{1,4}$")
+_YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _BRACKETED = re.compile(r"[\[{(]")
 _NAMED = re.compile(
     r"(?<!\w)([A-Za-z_]\w{0,60})\s?=\s?(\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|[^\s,;]{1,500}(?:,(?!\w+\s?=)[^\s,;]{1,200}){0,50})"
@@ -132,10 +133,19 @@ def _moments(reading: Reading, span: Span, parameter: Parameter, now: datetime |
         return
     if of_date and span.kind == "time" and ("date" in named or now is None):
         return
-    moment = moment_of(span.text, now)
+    moment = moment_of(_with_year(reading, span), now)
     if moment is None:
         return
     yield Candidate(written(moment, wanted), "moment", span, float(bool(parameter.time_format)))
+
+
+def _with_year(reading: Reading, span: Span) -> str:
+    """Return what a date says, with the year of the date that it reaches to: it is said once for both."""
+    if _YEAR.search(span.text):
+        return span.text
+    ends = (one for one in reading.mentions if one.kind == "date" and 0 <= one.first - span.last <= 1)
+    year = next((found[0] for one in ends if (found := _YEAR.search(one.text))), "")
+    return f"{span.text} {year}".rstrip()
 
 
 def _numbers(reading: Reading, parameter: Parameter, *, whole: bool) -> Iterator[Candidate]:

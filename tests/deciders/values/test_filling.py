@@ -42,10 +42,19 @@ FORECAST = tool(
     city="string",
     days={"anyOf": [{"type": "integer"}, {"type": "null"}]},
 )
+DATE = {"type": "string", "format": "date"}
+RANGE = tool("h.list_bookings", "start_date", "end_date", start_date=DATE, end_date=DATE)
 NOTE = tool(
     "n.add_note", "title", "body", title="string", body="string", tags={"type": "array", "items": {"type": "string"}}
 )
 FLAGS = tool("f.flags", on="boolean", level="integer", ratio="number", names={"type": "array"}, text="string")
+MATCH = tool(
+    "g.get_winner",
+    "teams",
+    "date",
+    teams={**TEXTS, "description": "The two teams that played."},
+    date={"type": "string", "description": "Date of the game, YYYY-MM-DD."},
+)
 SPOTS = tool("g.plot", "points", points={"type": "array", "items": {"type": "number"}})
 
 
@@ -86,6 +95,12 @@ SPOTS = tool("g.plot", "points", points={"type": "array", "items": {"type": "num
             "Convert 14:30 from Europe/Vienna to Asia/Tokyo",
             {"time": "14:30", "source_zone": "Europe/Vienna", "target_zone": "Asia/Tokyo"},
         ),
+        # a year that is said once for both
+        (
+            RANGE,
+            "List the bookings from April 3rd to April 5th 2023",
+            {"start_date": "2023-04-03", "end_date": "2023-04-05"},
+        ),
         # numbers
         (ADD, "Add 2 and 3.5", {"a": 2, "b": 3.5}),
         (ADD, "Add -2 and 3", {"a": -2, "b": 3}),
@@ -110,6 +125,11 @@ SPOTS = tool("g.plot", "points", points={"type": "array", "items": {"type": "num
         # what does not fit its type is no value
         (FLAGS, "level=high", {}),
         (SPOTS, "Plot 1, 2, 3", {"points": [1, 2, 3]}),
+        (
+            MATCH,
+            "Who won the match between Rapid and Sturm on Jan 28, 2021?",
+            {"teams": ["Rapid", "Sturm"], "date": "2021-01-28"},
+        ),
     ],
 )
 def test_filled(spec, text: str, params: dict[str, Any]):
