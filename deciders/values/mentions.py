@@ -19,8 +19,8 @@ KINDS = (
 TYPED = frozenset(KINDS) - {"name", "phrase", "rest"}
 
 EDGES = frozenset(
-    "a about after all also am an and any are as at be because before been being between but by can could did do does for from"
-    " had has have he her here his how i if in into is it its me my of on onto or our please she should so than that"
+    "a about after all also am an and any are as at be because before been being between but by can could did do does"
+    " for from had has have he her here his how i if in into is it its me my of on onto or our please she should so than that"
     " the their them then there these they this those through to too under until up using via was we were what when"
     " where which while who whose why will with within without would you your called named titled saying says mention"
     " mentions mentioning containing contains regarding matching und oder der die das den dem ein eine einen mit"
