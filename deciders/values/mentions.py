@@ -20,12 +20,12 @@ TYPED = frozenset(KINDS) - {"name", "phrase", "rest"}
 
 EDGES = frozenset(
     "a about after all also am an and any are as at be because before been being between but by can could did do does"
-    " for from had has have he her here his how i if in into is it its me my of on onto or our please she should so than that"
-    " the their them then there these they this those through to too under until up using via was we were what when"
-    " where which while who whose why will with within without would you your called named titled saying says mention"
-    " mentions mentioning containing contains regarding matching und oder der die das den dem ein eine einen mit"
-    " von zu im am auf für el la los las un una de del y o en con por para le les des du et ou à dans pour avec sur"
-    " 的 了 在 把 和 到 从 请".split()
+    " for from had has have he her here his how i if in into is it its me my of on onto or our please she should so"
+    " than that the their them then there these they this those through to too under until up using via was we were"
+    " what when where which while who whose why will with within without would you your called named titled saying"
+    " says mention mentions mentioning containing contains regarding matching und oder der die das den dem ein eine"
+    " einen mit von zu im am auf für el la los las un una de del y o en con por para le les des du et ou à dans pour"
+    " avec sur 的 了 在 把 和 到 从 请".split()
 )
 """Words that a value neither begins nor ends with, unless they are part of a name."""
 JOINING = frozenset("of the and de la le du des von van der for in & 's a an to y et und on".split())
