@@ -199,7 +199,9 @@ class Asked:
             DecisionError: it began a call, and did not end it.
         """
         if answer.cut_off and not answer.calls and not answer.text:
-            raise DecisionError(f"{self._model.label} began a call that is longer than it may be", self.spent)
+            most = self._sampling["max_tokens"]
+            told = f"{self._model.label} began a call that is longer than {most} tokens: see selection_max_tokens"
+            raise DecisionError(told, self.spent)
         own = answer.calls[0] if answer.calls else None
         question = str(own.arguments.get("question", "")).strip() if own and own.name == ASK else ""
         names = own.arguments.get("names", ()) if own and own.name == SHOW else ()

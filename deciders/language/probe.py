@@ -83,6 +83,16 @@ class WatchedModel(Model):
         """What is known of the model, where it is in this process."""
         return self._model.local_info
 
+    @property
+    def reading_speed(self) -> float | None:
+        """Tokens of a prompt that the model evaluates in a second, where that is known."""
+        return self._model.reading_speed
+
+    @property
+    def token_counter(self) -> Callable[[str], int] | None:
+        """What counts tokens as the model does, where that is at hand."""
+        return self._model.token_counter
+
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
         """Whether the model's context takes this.
 
