@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 PIP := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --constraints constraints.txt
-COMPILE := $(BIN)/python -m compileall -q state prompts models tools deciders nodes graph connectors
+COMPILE := $(BIN)/python -m compileall -q packetgate
 EXTRAS := dev,studio,postgres,notebooks,discord
 TESTS ?= tests
 WORKERS ?= auto
@@ -52,7 +52,7 @@ studio: $(VENV)/.studio ## Start the LangGraph server on this graph, and say whe
 	@$(BIN)/packetgate studio $(STUDIO_ARGS)
 
 diagram: $(VENV)/.run ## Print the graph as Mermaid text
-	@$(BIN)/python -m graph.diagram
+	@$(BIN)/python -m packetgate.graph.diagram
 
 constraints: $(UV) ## Resolve the pinned versions anew
 	@$(UV) pip compile --quiet --universal --no-header --python-version 3.11 --all-extras --upgrade pyproject.toml --output-file constraints.txt

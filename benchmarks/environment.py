@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from state.errors import InputError
+from packetgate.state.errors import InputError
 
 
 def make_environment(folder: Path, of: str, *install: str) -> Path:

@@ -18,8 +18,8 @@ from benchmarks.palette.__main__ import packetgate as palette
 from benchmarks.ranking.__main__ import bm25s, fastmcp
 from benchmarks.ranking.data import read_queries, read_tools
 from benchmarks.ready import THINGS, VERBS, grown, office_tools
-from tools.catalogue.catalogue import Catalogue
-from tools.spec.tool_spec import ToolSpec
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 REQUESTS = 30

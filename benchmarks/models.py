@@ -32,19 +32,19 @@ from benchmarks.ready import ReadyChat, ReadyModel
 from benchmarks.stand_ins import Shelf
 from benchmarks.tokens.counting import VOCABULARY, count, tokens
 from benchmarks.tokens.sets import filesystem, livemcpbench
-from deciders.choosing import language_deciders
-from graph.building import build_graph
-from models.calling import CallAnswer, OfferedTool
-from models.forms import AnswerForm
-from models.model import Asking, FormAnswer, Model
-from models.openai.request_modes import RequestMode
-from models.openai.schemas import tool_of
-from state.context import RoutingContext
-from state.errors import InputError
-from state.packet import CognitionPacket, TurnInput
-from state.printing import compact_json
-from state.routing import ToolResult
-from tools.catalogue.catalogue import Catalogue
+from packetgate.deciders.choosing import language_deciders
+from packetgate.graph.building import build_graph
+from packetgate.models.calling import CallAnswer, OfferedTool
+from packetgate.models.forms import AnswerForm
+from packetgate.models.model import Asking, FormAnswer, Model
+from packetgate.models.openai.request_modes import RequestMode
+from packetgate.models.openai.schemas import tool_of
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import InputError
+from packetgate.state.packet import CognitionPacket, TurnInput
+from packetgate.state.printing import compact_json
+from packetgate.state.routing import ToolResult
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 TOOLS = 60
 CACHED_PRICE, LEAST_CACHED = 0.1, 1_024

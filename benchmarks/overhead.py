@@ -37,20 +37,20 @@ from langgraph.store.memory import InMemoryStore
 from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
 from benchmarks.ready import ReadyChat, ReadyModel, grown, office_tools, reading_tool
 from benchmarks.stand_ins import Shelf
-from deciders.choosing import language_deciders, reflex_deciders
-from deciders.protocols import Deciders
-from graph.building import build_graph
-from graph.journal.opening import journal_in
-from graph.serializer import PacketSerializer
-from graph.settings import Settings
-from graph.storage import open_checkpointer, open_store
-from models.model import Model
-from state.base import new_id
-from state.packet import TurnInput
-from state.routing import Risk
-from tools.catalogue.catalogue import Catalogue
-from tools.servers.config import McpConfig
-from tools.servers.opening import open_hub
+from packetgate.deciders.choosing import language_deciders, reflex_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.building import build_graph
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.models.model import Model
+from packetgate.state.base import new_id
+from packetgate.state.packet import TurnInput
+from packetgate.state.routing import Risk
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.servers.config import McpConfig
+from packetgate.tools.servers.opening import open_hub
 
 RUNS = 40
 WARM_UP = 3

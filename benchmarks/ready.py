@@ -13,19 +13,19 @@ from pydantic import PrivateAttr
 
 from benchmarks.ranking.data import tool_spec
 from benchmarks.tokens.others import RecordingChat
-from deciders.language.turn import SHOW
-from models.calling import CallAnswer, OfferedTool, WrittenCall, names_of
-from models.forms import AnswerForm
-from models.model import Asking, FormAnswer, Model
-from state.base import TokenUsage
-from state.printing import compact_json
-from tools.catalogue.catalogue import Catalogue
-from tools.ranking.encoder import Floats, sentence_encoder
-from tools.ranking.ranking import Meaning
-from tools.ranking.text import text_of
-from tools.ranking.vectors import Vectors
-from tools.spec.listed_names import listed_name
-from tools.spec.tool_spec import ToolSpec
+from packetgate.deciders.language.turn import SHOW
+from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall, names_of
+from packetgate.models.forms import AnswerForm
+from packetgate.models.model import Asking, FormAnswer, Model
+from packetgate.state.base import TokenUsage
+from packetgate.state.printing import compact_json
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.ranking.encoder import Floats, sentence_encoder
+from packetgate.tools.ranking.ranking import Meaning
+from packetgate.tools.ranking.text import text_of
+from packetgate.tools.ranking.vectors import Vectors
+from packetgate.tools.spec.listed_names import listed_name
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 VERBS = "list find get search count compare create update delete archive".split()
 THINGS = (

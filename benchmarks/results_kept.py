@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from state.errors import ConfigError
+from packetgate.state.errors import ConfigError
 
 FOLDER = Path(__file__).parent / "results"
 ROOT = FOLDER.parents[1]

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from connectors.asking import Say
-from connectors.opening import open_sessions
-from connectors.turn import Finished, run_turn
-from graph.journal.opening import journal_in
-from graph.settings import Settings
-from state.base import new_id
-from state.context import RoutingContext
-from tools.execution.journal import Entry
+from packetgate.connectors.asking import Say
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.turn import Finished, run_turn
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.settings import Settings
+from packetgate.state.base import new_id
+from packetgate.state.context import RoutingContext
+from packetgate.tools.execution.journal import Entry
 
 ROWS = {"one process, SQLite": ("sqlite", 1), "one, PostgreSQL": ("postgres", 1), "two, PostgreSQL": ("postgres", 2)}
 AT_ONCE = 16

@@ -4,17 +4,17 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-from deciders.protocols import IntentDecision, Selection, WantedCall
-from deciders.reflex.intent import detect_by_reflex
-from deciders.values.filling import fill
-from state.context import RoutingContext
-from state.errors import CallRefusedError
-from state.packet import CognitionPacket
-from state.routing import ToolResult
-from state.sections import ServerHealth
-from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.toolbox import Toolbox
-from tools.spec.tool_spec import type_name
+from packetgate.deciders.protocols import IntentDecision, Selection, WantedCall
+from packetgate.deciders.reflex.intent import detect_by_reflex
+from packetgate.deciders.values.filling import fill
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import CallRefusedError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolResult
+from packetgate.state.sections import ServerHealth
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.spec.tool_spec import type_name
 
 INVENTED: dict[str, Any] = {"string": "something", "integer": 7, "number": 0.5, "boolean": True}
 """What the careless selector gives for what the request does not hold, by type."""

@@ -23,7 +23,7 @@ RUNS = 10
 WARM_UP = 1
 REPOSITORY = Path(__file__).parents[1]
 BASE = ("-c", "import langgraph.graph; print('there')")
-COMMAND = ("-c", "from connectors.command_line import main; main()")
+COMMAND = ("-c", "from packetgate.connectors.command_line import main; main()")
 READ = "What does README.md say about the gate?"
 
 Environment = dict[str, str]

@@ -16,7 +16,7 @@ from benchmarks.clients.client import FEATURES
 from benchmarks.plots import FOLDER, PLOTS, drawn
 from benchmarks.results_kept import Result, keep, read
 from benchmarks.safety.figures import AT_LEAST, GOALS
-from state.errors import ConfigError
+from packetgate.state.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
 FILES = (ROOT / "README.md", *(ROOT / "docs" / page for page in ("benchmarks.md", "proxy.md")))

@@ -8,7 +8,7 @@ from typing import Any
 from IPython.display import HTML
 from pydantic import BaseModel
 
-from state.packet import CognitionPacket
+from packetgate.state.packet import CognitionPacket
 
 LONGEST = 300
 NEW_EACH_TIME = frozenset(

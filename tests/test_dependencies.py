@@ -11,7 +11,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
-ROOMS = PYPROJECT["tool"]["importlinter"]["root_packages"]
+PACKAGE = CHECKOUT / "packetgate"
 EXTRAS = {
     "models/llama/": "local",
     "connectors/discord/": "discord",
@@ -48,13 +48,13 @@ def names(requirements: list[str]) -> set[str]:
 
 def imports() -> Iterator[tuple[str, str]]:
     """Yield each of our files with a module of others that it imports, at its top or within a function."""
-    for file in (file for room in ROOMS for file in (CHECKOUT / room).rglob("*.py")):
+    for file in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             of = [one.name for one in node.names] if isinstance(node, ast.Import) else []
             of += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for module in of:
-                if module.partition(".")[0] not in {*sys.stdlib_module_names, *ROOMS}:
-                    yield file.relative_to(CHECKOUT).as_posix(), module
+                if module.partition(".")[0] not in {*sys.stdlib_module_names, PACKAGE.name}:
+                    yield file.relative_to(PACKAGE).as_posix(), module
 
 
 def owning_distributions() -> dict[str, str]:

@@ -14,18 +14,17 @@ import pytest
 from support.pages import PAGES, ROOT, anchors_of, code_of, commands_of, links_of
 
 from benchmarks.tables import FILES, filled
-from connectors.commands import COMMANDS, Commands
-from connectors.discord.config import Person, load_discord_config
-from graph import routes
-from graph.diagram import mermaid
-from graph.settings import Settings
-from models.options import variables
-from state.context import RoutingContext
+from packetgate.connectors.commands import COMMANDS, Commands
+from packetgate.connectors.discord.config import Person, load_discord_config
+from packetgate.graph import routes
+from packetgate.graph.diagram import mermaid
+from packetgate.graph.settings import Settings
+from packetgate.models.options import variables
+from packetgate.state.context import RoutingContext
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 MAKEFILE = (ROOT / "Makefile").read_text()
-ROOMS = ("state", "prompts", "models", "tools", "deciders", "nodes", "graph", "connectors", "benchmarks")
-SOURCE = "".join(file.read_text() for room in ROOMS for file in (ROOT / room).rglob("*.py"))
+SOURCE = "".join(file.read_text() for folder in ("packetgate", "benchmarks") for file in (ROOT / folder).rglob("*.py"))
 TESTS = "".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 

@@ -14,8 +14,8 @@ import pytest
 from support.command_line import COMMAND, CommandLine
 from support.scripted_openai import free_port
 
-from graph.diagram import mermaid
-from tools.catalogue.preferences import load_preferences
+from packetgate.graph.diagram import mermaid
+from packetgate.tools.catalogue.preferences import load_preferences
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

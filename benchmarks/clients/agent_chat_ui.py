@@ -17,7 +17,7 @@ import httpx
 from benchmarks.clients.client import Client
 from benchmarks.clients.model import ADD
 from benchmarks.clients.place import Place, UnavailableError, run, running
-from state.errors import InputError
+from packetgate.state.errors import InputError
 
 REPOSITORY = "https://github.com/langchain-ai/agent-chat-ui"
 BUILD_S = 900

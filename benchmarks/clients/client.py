@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.clients.place import Place
-from state.errors import InputError
+from packetgate.state.errors import InputError
 
 FEATURES = {
     "answer": "the first message is answered from a file",

@@ -15,7 +15,7 @@ from uuid import uuid4
 from benchmarks.clients.client import Client, replied
 from benchmarks.clients.model import NEXT, TAG, TITLE
 from benchmarks.clients.place import Place, free_port, from_pypi, running
-from state.errors import InputError
+from packetgate.state.errors import InputError
 
 HEAVY = (
     "accelerate", "colbert-ai", "einops", "faster-whisper", "opencv-python-headless", "playwright", "pypandoc",

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.clients.model import ScriptedModel
 from benchmarks.environment import make_environment
-from state.errors import InputError
+from packetgate.state.errors import InputError
 
 COMMAND = str(Path(sys.executable).with_name("packetgate"))
 FILES = {"plan.txt": "Buy milk\nCall Ann\n", "later.txt": "Water the plants\n"}

@@ -38,8 +38,8 @@ from benchmarks.everyday.playing import played
 from benchmarks.everyday.world import World, served_site
 from benchmarks.real_models.opening import by_one, open_model
 from benchmarks.selection.cases import drawn
-from deciders.choosing import reflex_deciders
-from state.errors import PacketgateError
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.state.errors import PacketgateError
 
 
 async def verdicts(requests: Sequence[Asked], name: str = "", *, plain: bool = False) -> AsyncGenerator[Verdict]:

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from state.errors import InputError, first_problem
+from packetgate.state.errors import InputError, first_problem
 
 FOLDER = Path(__file__).parent / "requests"
 

@@ -9,17 +9,17 @@ from typing import Any
 
 from benchmarks.everyday.asked import ServerName
 from benchmarks.everyday.world import World
-from connectors.sessions import Sessions
-from deciders.protocols import Deciders
-from graph.building import build_graph
-from graph.composition import make_hub
-from graph.journal.opening import journal_in
-from graph.settings import Settings
-from graph.storage import open_checkpointer, open_store
-from state.base import new_id
-from state.errors import InputError
-from tools.servers.config import McpConfig, ServerConfig
-from tools.servers.hub import McpHub
+from packetgate.connectors.sessions import Sessions
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.building import build_graph
+from packetgate.graph.composition import make_hub
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.state.base import new_id
+from packetgate.state.errors import InputError
+from packetgate.tools.servers.config import McpConfig, ServerConfig
+from packetgate.tools.servers.hub import McpHub
 
 PATIENCE_S = 240.0
 """Longest wait for servers that have to be installed first."""

@@ -7,11 +7,11 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from benchmarks.everyday.asked import Asked as Request
 from benchmarks.everyday.playing import Made, Played
-from deciders.language.turn import offered
-from models.model import Model
-from models.requests import usage_of
-from state.errors import PacketgateError
-from tools.servers.hub import McpHub
+from packetgate.deciders.language.turn import offered
+from packetgate.models.model import Model
+from packetgate.models.requests import usage_of
+from packetgate.state.errors import PacketgateError
+from packetgate.tools.servers.hub import McpHub
 
 TEMPERATURE = 0.15
 LONGEST = 400

@@ -7,14 +7,14 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.everyday.asked import Asked as Request
-from connectors.asking import Reply, Say, Turn
-from connectors.sessions import Sessions
-from connectors.turn import Asked, Finished, run_turn
-from state.base import TokenUsage, new_id
-from state.context import RoutingContext
-from state.errors import RequestError
-from state.packet import CognitionPacket
-from state.routing import ToolCall
+from packetgate.connectors.asking import Reply, Say, Turn
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.state.base import TokenUsage, new_id
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import RequestError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall
 
 CONTEXT = RoutingContext(allow_write_tools=True, allow_execute_tools=True)
 MOST_QUESTIONS = 8

@@ -18,15 +18,15 @@ from typing import Any
 
 from mcp_types import Tool
 
-from models.markup.stripping import strip_markup
-from state.errors import PacketgateError
-from state.routing import Risk
-from tools.checks.validation import check_call
-from tools.risk.call import judge_call
-from tools.servers.config import load_config
-from tools.servers.hub import McpHub
-from tools.servers.opening import open_hub
-from tools.servers.specs import spec_of
+from packetgate.models.markup.stripping import strip_markup
+from packetgate.state.errors import PacketgateError
+from packetgate.state.routing import Risk
+from packetgate.tools.checks.validation import check_call
+from packetgate.tools.risk.call import judge_call
+from packetgate.tools.servers.config import load_config
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.opening import open_hub
+from packetgate.tools.servers.specs import spec_of
 
 SERVER = str(Path(__file__).with_name("server.py"))
 VALUES: tuple[Any, ...] = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.gate.runs import Run
-from state.context import RoutingContext
+from packetgate.state.context import RoutingContext
 
 THRESHOLD = RoutingContext().confidence_threshold
 THRESHOLDS = tuple(step / 20 for step in range(21))

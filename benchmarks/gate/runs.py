@@ -11,19 +11,19 @@ from pydantic import ValidationError
 
 from benchmarks.gate.sets import Labelled
 from benchmarks.stand_ins import Shelf, needing_a_tool, select_carelessly
-from deciders.protocols import Deciders
-from graph.building import build_graph
-from graph.composition import deciders_for
-from graph.pool import model_pool
-from graph.serializer import PacketSerializer
-from graph.settings import Settings
-from state.base import Confidence, Section
-from state.context import RoutingContext
-from state.errors import InputError
-from state.packet import CognitionPacket, TurnInput
-from state.routing import Risk, ToolCall
-from state.transitions import ToolExecutionStatus
-from tools.catalogue.catalogue import Catalogue
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.building import build_graph
+from packetgate.graph.composition import deciders_for
+from packetgate.graph.pool import model_pool
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.settings import Settings
+from packetgate.state.base import Confidence, Section
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import InputError
+from packetgate.state.packet import CognitionPacket, TurnInput
+from packetgate.state.routing import Risk, ToolCall
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 Outcome = Literal["passed", "asked", "skipped", "unclear", "no call"]
 """A call passed the gate, waits for the user's word, or was skipped. Unclear: the user is asked what a tool needs."""

@@ -8,10 +8,10 @@ from typing import Any
 
 from mcp_types import Tool
 
-from state.errors import InputError
-from tools.catalogue.catalogue import Catalogue
-from tools.servers.specs import spec_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.errors import InputError
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.servers.specs import spec_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 OWN = Path(__file__).with_name("data")
 BFCL_FILES = ("multiple.jsonl", "live_multiple.jsonl", "irrelevance.jsonl")

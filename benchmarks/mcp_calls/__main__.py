@@ -19,10 +19,10 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from benchmarks.environment import make_environment
 from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
-from state.errors import InputError
-from state.printing import compact_json
-from tools.servers.config import load_config
-from tools.servers.opening import open_hub
+from packetgate.state.errors import InputError
+from packetgate.state.printing import compact_json
+from packetgate.tools.servers.config import load_config
+from packetgate.tools.servers.opening import open_hub
 
 HERE = Path(__file__).parent
 SERVER = str(HERE / "server.py")

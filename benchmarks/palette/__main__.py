@@ -19,18 +19,18 @@ from pathlib import Path
 from benchmarks.ranking.__main__ import fastmcp
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from benchmarks.train.data import Source, Use, sources
-from deciders.reflex.reading import access_of
-from state.context import RoutingContext
-from state.errors import InputError
-from state.sections import Shown
-from tools.catalogue.catalogue import Catalogue
-from tools.palette.candidates import PaletteRequest
-from tools.palette.choice import choose_palette
-from tools.palette.texts import describe, tokens_of
-from tools.risk.features import Definition
-from tools.risk.tool import judge
-from tools.spec.tool_spec import ToolSpec
-from tools.text.tokens import ESTIMATE
+from packetgate.deciders.reflex.reading import access_of
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import InputError
+from packetgate.state.sections import Shown
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.palette.candidates import PaletteRequest
+from packetgate.tools.palette.choice import choose_palette
+from packetgate.tools.palette.texts import describe, tokens_of
+from packetgate.tools.risk.features import Definition
+from packetgate.tools.risk.tool import judge
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.tokens import ESTIMATE
 
 DEFAULTS = RoutingContext()
 USES: tuple[Use, ...] = ("choose", "report")

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from benchmarks.ranking.__main__ import recall
 from benchmarks.ranking.data import Query, read_queries, read_tools
-from graph.settings import Settings
-from graph.storage import open_store
-from state.base import now
-from state.errors import InputError
-from state.sections import Header
-from tools.catalogue.catalogue import Catalogue
-from tools.usage.learned_store import keep_use, read_learned
-from tools.usage.learning import ConfirmedUse, sharpened, surprise
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_store
+from packetgate.state.base import now
+from packetgate.state.errors import InputError
+from packetgate.state.sections import Header
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.usage.learned_store import keep_use, read_learned
+from packetgate.tools.usage.learning import ConfirmedUse, sharpened, surprise
 
 CUTOFFS = (1, 5)
 DEPTH = 50

@@ -27,11 +27,11 @@ from fastmcp import Client
 from benchmarks.palette.__main__ import USES, as_listed
 from benchmarks.tokens.counting import count
 from benchmarks.train.data import sources
-from connectors.proxy.listing import wanted_by
-from state.context import RoutingContext
-from state.errors import InputError
-from state.printing import compact_json
-from tools.palette.choice import choose_palette
+from packetgate.connectors.proxy.listing import wanted_by
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import InputError
+from packetgate.state.printing import compact_json
+from packetgate.tools.palette.choice import choose_palette
 
 TOOLS = 2_000
 CALLS = 40

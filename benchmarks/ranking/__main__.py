@@ -21,9 +21,9 @@ from fastmcp.tools.base import Tool
 
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from benchmarks.train.data import sources
-from state.errors import InputError
-from tools.ranking.ranking import Meaning, Ranking
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.errors import InputError
+from packetgate.tools.ranking.ranking import Meaning, Ranking
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 CUTOFFS = (1, 5, 10)
 DEPTH = max(CUTOFFS)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from state.errors import InputError
-from state.routing import Risk
-from tools.risk.features import Definition
-from tools.risk.tool import judge
-from tools.spec.descriptions import brief_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.errors import InputError
+from packetgate.state.routing import Risk
+from packetgate.tools.risk.features import Definition
+from packetgate.tools.risk.tool import judge
+from packetgate.tools.spec.descriptions import brief_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 @dataclass(frozen=True)

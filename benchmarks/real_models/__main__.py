@@ -23,10 +23,10 @@ from benchmarks.real_models.opening import by_one, open_model
 from benchmarks.real_models.playing import WAYS, Played, Way, played
 from benchmarks.results_kept import ROOT
 from benchmarks.selection.cases import Case, drawn, public_sets
-from models.model import Model
-from state.errors import DecisionError, InputError, PacketgateError
+from packetgate.models.model import Model
+from packetgate.state.errors import DecisionError, InputError, PacketgateError
 
-DECIDE = ("deciders", "models", "prompts", "tools")
+DECIDE = tuple(f"packetgate/{room}" for room in ("deciders", "models", "prompts", "tools"))
 """The rooms whose code decides a case."""
 SETS = (
     "bfcl simple_python",

@@ -1,10 +1,10 @@
 """A real model by name, and the deciders that ask it alone."""
 
-from deciders.choosing import language_deciders
-from deciders.protocols import Deciders
-from models.model import Model
-from models.pool import ModelPool
-from state.errors import InputError
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.models.model import Model
+from packetgate.models.pool import ModelPool
+from packetgate.state.errors import InputError
 
 
 async def open_model(name: str) -> Model:

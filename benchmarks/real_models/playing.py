@@ -9,18 +9,18 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from benchmarks.selection.cases import Case
 from benchmarks.selection.figures import Call
-from deciders.language.turn import offered
-from deciders.outcome import routing_after
-from deciders.protocols import Deciders
-from models.model import Model
-from models.requests import usage_of
-from state.base import TokenUsage, new_id
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolRouting
-from state.sections import Content, Context, PaletteEntry
-from tools.catalogue.catalogue import Catalogue
-from tools.checks.checking import checked_call
+from packetgate.deciders.language.turn import offered
+from packetgate.deciders.outcome import routing_after
+from packetgate.deciders.protocols import Deciders
+from packetgate.models.model import Model
+from packetgate.models.requests import usage_of
+from packetgate.state.base import TokenUsage, new_id
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall, ToolRouting
+from packetgate.state.sections import Content, Context, PaletteEntry
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.checking import checked_call
 
 Way = Literal["plain", "packetgate"]
 WAYS: tuple[Way, ...] = ("plain", "packetgate")

@@ -13,12 +13,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from state.routing import Risk
-from tools.risk import tool as judging
-from tools.risk.model import Model
-from tools.risk.tool import ToolJudgement, judge
-from tools.risk.training.data import Example, catalogue, data_folder, labelled, own, weights_of
-from tools.risk.training.learning import calibrated, left_out_models, seen
+from packetgate.state.routing import Risk
+from packetgate.tools.risk import tool as judging
+from packetgate.tools.risk.model import Model
+from packetgate.tools.risk.tool import ToolJudgement, judge
+from packetgate.tools.risk.training.data import Example, catalogue, data_folder, labelled, own, weights_of
+from packetgate.tools.risk.training.learning import calibrated, left_out_models, seen
 
 GOALS = "goals: at most 0.5 % of writers taken for readers, at most 5 % of readers taken for more, each server the same"
 

@@ -28,7 +28,7 @@ from benchmarks.safety.dojo import environment
 from benchmarks.safety.figures import AT_LEAST, GOALS, explained, figures
 from benchmarks.safety.jobs import AGENTS, PAIRS, jobs
 from benchmarks.safety.playing import POLICIES, Outcome
-from state.errors import PacketgateError
+from packetgate.state.errors import PacketgateError
 
 
 def measure(pairs: int, workers: int, explain: Path | None) -> list[dict[str, Any]]:

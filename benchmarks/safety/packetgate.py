@@ -7,23 +7,23 @@ from pathlib import Path
 
 from benchmarks.safety.dojo import READS, Dojo
 from benchmarks.safety.playing import GO_ON, MOST_READS, MOST_TURNS, Person, Script
-from connectors.asking import Reply, Say, Turn
-from connectors.sessions import Sessions
-from connectors.turn import Asked, run_turn
-from deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
-from graph.building import build_graph
-from graph.composition import make_hub
-from graph.journal.opening import journal_in
-from graph.settings import Settings
-from graph.storage import open_checkpointer, open_store
-from state.base import new_id
-from state.context import RoutingContext
-from state.errors import InputError
-from state.packet import CognitionPacket
-from state.sections import Access
-from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.toolbox import Toolbox
-from tools.servers.config import McpConfig, ServerConfig
+from packetgate.connectors.asking import Reply, Say, Turn
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Asked, run_turn
+from packetgate.deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
+from packetgate.graph.building import build_graph
+from packetgate.graph.composition import make_hub
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.state.base import new_id
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import InputError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import Access
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.servers.config import McpConfig, ServerConfig
 
 
 @dataclass

@@ -22,7 +22,7 @@ from pydantic import PrivateAttr
 
 from benchmarks.safety.dojo import Call, Dojo
 from benchmarks.safety.playing import Person, Script
-from state.base import new_id
+from packetgate.state.base import new_id
 
 STEPS = 1_000
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from benchmarks.selection.cases import Case, public_sets, read_cases
 from benchmarks.selection.figures import Figures, Outcome, summary
 from benchmarks.selection.running import outcomes
-from deciders.choosing import reflex_deciders
-from state.errors import InputError
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.state.errors import InputError
 
 SEED = 11
 LIVE = ("bfcl live_simple", "bfcl live_multiple", "bfcl live_irrelevance")

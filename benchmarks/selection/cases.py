@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from benchmarks.ranking.data import tool_spec
 from benchmarks.train.data import held_out, rows
-from state.errors import InputError
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.errors import InputError
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 T = TypeVar("T")
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from benchmarks.selection.cases import Case
 from benchmarks.selection.figures import Call, Outcome
-from deciders.protocols import Deciders, Selection, WantedCall
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolRouting
-from state.sections import Content, Context, PaletteEntry
-from tools.catalogue.catalogue import Catalogue
-from tools.risk.call import rated
+from packetgate.deciders.protocols import Deciders, Selection, WantedCall
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall, ToolRouting
+from packetgate.state.sections import Content, Context, PaletteEntry
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.risk.call import rated
 
 
 async def outcomes(cases: Sequence[Case], deciders: Deciders) -> list[Outcome]:

@@ -24,7 +24,7 @@ from benchmarks.tokens.counting import VOCABULARY, count, openai_tools
 from benchmarks.tokens.others import fastmcp_searches, langchain_selections
 from benchmarks.tokens.packetgate import in_full, selections
 from benchmarks.tokens.sets import Measured, filesystem, from_files, livemcpbench
-from state.errors import InputError
+from packetgate.state.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 from mistral_common.tokens.tokenizers.base import Tokenizer
 from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
 
-from state.printing import compact_json
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.printing import compact_json
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 VOCABULARY = "Tekken v3 of mistral-common, 131,072 tokens"
 

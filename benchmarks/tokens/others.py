@@ -19,8 +19,8 @@ from mcp_types import TextContent
 from pydantic import PrivateAttr
 
 from benchmarks.tokens.counting import openai_tool
-from state.printing import compact_json
-from tools.catalogue.catalogue import Catalogue
+from packetgate.state.printing import compact_json
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 
 async def langchain_selections(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIterator[str]:

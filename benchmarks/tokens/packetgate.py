@@ -9,17 +9,17 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from benchmarks.stand_ins import Shelf, needing_a_tool
 from benchmarks.tokens.counting import count
-from deciders.choosing import language_deciders, reflex_deciders
-from graph.building import build_graph
-from models.forms import AnswerForm
-from models.model import FormAnswer, Model
-from models.openai.request_modes import modes_for
-from state.base import TokenUsage
-from state.context import RoutingContext
-from state.packet import CognitionPacket, TurnInput
-from state.printing import compact_json
-from tools.catalogue.catalogue import Catalogue
-from tools.palette.texts import palette_text
+from packetgate.deciders.choosing import language_deciders, reflex_deciders
+from packetgate.graph.building import build_graph
+from packetgate.models.forms import AnswerForm
+from packetgate.models.model import FormAnswer, Model
+from packetgate.models.openai.request_modes import modes_for
+from packetgate.state.base import TokenUsage
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket, TurnInput
+from packetgate.state.printing import compact_json
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.palette.texts import palette_text
 
 NOTHING = '{"action": "none", "reasoning": "", "confidence": 1}'
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from mcp_types import Tool
 
 from benchmarks.ranking.data import read_queries, read_tools
-from state.errors import InputError
-from tools.catalogue.catalogue import Catalogue
-from tools.servers.config import load_config
-from tools.servers.opening import open_hub
-from tools.servers.specs import spec_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.errors import InputError
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.servers.config import load_config
+from packetgate.tools.servers.opening import open_hub
+from packetgate.tools.servers.specs import spec_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 PATIENCE_S = 120.0
 FILESYSTEM = "@modelcontextprotocol/server-filesystem"

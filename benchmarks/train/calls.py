@@ -18,16 +18,16 @@ import numpy as np
 from benchmarks.selection.figures import Call, auroc, same
 from benchmarks.train.logistic import Bounds, Logistic
 from benchmarks.train.own import catalogues
-from deciders.outcome import traced
-from deciders.reflex.calls_judged import FITTED, CallSignals, call_signals
-from deciders.reflex.fit import fits_of
-from state.packet import CognitionPacket
-from state.routing import ToolRouting
-from state.sections import Content, Context
-from tools.catalogue.catalogue import Catalogue
-from tools.checks.checking import checked_call
-from tools.provenance.evidence import evidence_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.deciders.outcome import traced
+from packetgate.deciders.reflex.calls_judged import FITTED, CallSignals, call_signals
+from packetgate.deciders.reflex.fit import fits_of
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolRouting
+from packetgate.state.sections import Content, Context
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.checking import checked_call
+from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 SEED = 5
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)

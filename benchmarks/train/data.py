@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from benchmarks.ranking.data import Query, read_queries, read_tools, tool_spec
-from tools.spec.tool_spec import ToolSpec
-from tools.text.words import words_of
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.words import words_of
 
 Use = Literal["train", "choose", "report", "mix"]
 """`mix`: what the weights of the ranking are fitted to, because the encoder was not trained on it."""

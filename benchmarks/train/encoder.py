@@ -21,8 +21,8 @@ from transformers import AutoModel, AutoTokenizer
 from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
 from benchmarks.train.precision import mixed
-from tools.ranking.text import text_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.tools.ranking.text import text_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 REQUEST_TOKENS = 44
 TOOL_TOKENS = 72

@@ -25,24 +25,24 @@ from benchmarks.selection.cases import Case, drawn, public_sets
 from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same
 from benchmarks.train.logistic import Bounds, Logistic, Matrix
 from benchmarks.train.own import FOLDER, Request, catalogues
-from deciders.language.checking import YES, odds_of
-from deciders.language.evidence import FITTED, Acting, Evidence, read_evidence, serves
-from deciders.language.own_language import Asked
-from deciders.language.turn import offer_of, turn_messages
-from deciders.outcome import traced
-from deciders.reflex.selection import select
-from deciders.reflex.serving import log_odds
-from models.model import Model
-from state.context import RoutingContext
-from state.errors import DecisionError
-from state.packet import CognitionPacket
-from state.routing import ToolRouting
-from state.sections import Content, Context, PaletteEntry
-from tools.catalogue.catalogue import Catalogue
-from tools.learned import DIGITS
-from tools.provenance.evidence import evidence_of
-from tools.spec.tool_spec import ToolSpec
-from tools.usage.reliability import calibration_error, reliability
+from packetgate.deciders.language.checking import YES, odds_of
+from packetgate.deciders.language.evidence import FITTED, Acting, Evidence, read_evidence, serves
+from packetgate.deciders.language.own_language import Asked
+from packetgate.deciders.language.turn import offer_of, turn_messages
+from packetgate.deciders.outcome import traced
+from packetgate.deciders.reflex.selection import select
+from packetgate.deciders.reflex.serving import log_odds
+from packetgate.models.model import Model
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import DecisionError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolRouting
+from packetgate.state.sections import Content, Context, PaletteEntry
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.learned import DIGITS
+from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.usage.reliability import calibration_error, reliability
 
 OWN = tuple(sorted(path.stem for path in (FOLDER / "held_out").glob("*.json")))
 """Catalogues of our own with requests, those that nothing else is trained on."""

@@ -16,14 +16,14 @@ import numpy as np
 from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
 from benchmarks.train.trees import trees_of
-from tools.ranking.asked import BY_WORDS, asked_of
-from tools.ranking.bm25 import Lexical
-from tools.ranking.encoder import Encoder, SentenceEncoder, StaticEncoder
-from tools.ranking.features import NAMES
-from tools.ranking.space import Space
-from tools.ranking.text import text_of
-from tools.ranking.trees import Trees
-from tools.ranking.vectors import Vectors
+from packetgate.tools.ranking.asked import BY_WORDS, asked_of
+from packetgate.tools.ranking.bm25 import Lexical
+from packetgate.tools.ranking.encoder import Encoder, SentenceEncoder, StaticEncoder
+from packetgate.tools.ranking.features import NAMES
+from packetgate.tools.ranking.space import Space
+from packetgate.tools.ranking.text import text_of
+from packetgate.tools.ranking.trees import Trees
+from packetgate.tools.ranking.vectors import Vectors
 
 MOST_REQUESTS = 700
 """Of one source."""

@@ -17,8 +17,8 @@ from benchmarks.selection.cases import as_json_schema
 from benchmarks.selection.figures import same
 from benchmarks.train.data import held_out, rows
 from benchmarks.train.own import catalogues
-from deciders.values.filling import fill
-from tools.spec.tool_spec import ToolSpec
+from packetgate.deciders.values.filling import fill
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 @dataclass(frozen=True)

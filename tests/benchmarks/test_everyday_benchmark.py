@@ -14,7 +14,7 @@ from benchmarks.everyday.figures import figures
 from benchmarks.everyday.judging import Moment, Verdict, judged
 from benchmarks.everyday.playing import Made, Played
 from benchmarks.everyday.world import World
-from state.errors import InputError
+from packetgate.state.errors import InputError
 
 NOON = Moment(datetime(2026, 3, 1, 12, 0, tzinfo=UTC), datetime(2026, 3, 1, 12, 1, tzinfo=UTC))
 

@@ -13,10 +13,10 @@ from benchmarks.gate.__main__ import main
 from benchmarks.gate.figures import Point, judged, outcomes, sweep
 from benchmarks.gate.runs import Run, Selector, read_runs, routed, write_runs
 from benchmarks.gate.sets import Labelled, bfcl, own_requests
-from deciders.choosing import reflex_deciders
-from state.errors import InputError
-from state.routing import Risk
-from tools.usage.reliability import Bin, calibration_error, reliability
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.state.errors import InputError
+from packetgate.state.routing import Risk
+from packetgate.tools.usage.reliability import Bin, calibration_error, reliability
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = files_catalogue()

@@ -2,7 +2,7 @@
 
 from benchmarks.models import Task, packetgate, plain
 from benchmarks.ready import office_tools, reading_tool
-from tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 READ = Task("Read notes.txt", "files.read_text_file", {"path": "notes.txt"})
 CATALOGUE = Catalogue([reading_tool(READ.tool), *office_tools()[:59]])

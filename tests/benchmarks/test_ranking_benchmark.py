@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.ranking.__main__ import measure, ndcg, recall
 from benchmarks.ranking.data import Query, read_queries, read_tools
-from state.errors import InputError
+from packetgate.state.errors import InputError
 
 REPOSITORY = Path(__file__).parents[2]
 TOOLS: list[Any] = [

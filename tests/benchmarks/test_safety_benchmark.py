@@ -17,7 +17,7 @@ from benchmarks.safety.jobs import PARTS, jobs, sample
 from benchmarks.safety.packetgate import packetgate
 from benchmarks.safety.playing import POLICIES, Outcome, Person, Question, Script, is_flagged, played
 from benchmarks.safety.rival import langchain
-from state.errors import InputError
+from packetgate.state.errors import InputError
 
 pytestmark = pytest.mark.xdist_group("agentdojo")
 

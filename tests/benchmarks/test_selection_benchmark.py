@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.selection.cases import Case, as_json_schema, read_cases
 from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same, summary
-from state.errors import InputError
+from packetgate.state.errors import InputError
 
 REPOSITORY = Path(__file__).parents[2]
 TAKES = {"city": {"type": "string"}, "days": {"type": "integer"}}

@@ -9,7 +9,7 @@ from benchmarks.plots import FOLDER as PLOTTED
 from benchmarks.plots import PLOTS, drawn
 from benchmarks.results_kept import FOLDER, Result, Run, read
 from benchmarks.tables import TABLES, ranking, ratios
-from state.errors import ConfigError
+from packetgate.state.errors import ConfigError
 
 LINE = {"queries": 1200, "tools": 7, "recall@1": 0.5, "recall@5": 0.75, "recall@10": 1, "ndcg@10": 0.8, "p50_ms": 1}
 SET = Run(

@@ -14,10 +14,10 @@ from benchmarks.tokens.counting import count, openai_tools
 from benchmarks.tokens.others import fastmcp_searches, langchain_selections
 from benchmarks.tokens.packetgate import Asked, asked_for, in_full, selections
 from benchmarks.tokens.sets import Measured, filesystem, from_files
-from deciders.language.forms import selection_form
-from state.errors import InputError
-from tools.catalogue.catalogue import Catalogue
-from tools.palette.texts import palette_text
+from packetgate.deciders.language.forms import selection_form
+from packetgate.state.errors import InputError
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.palette.texts import palette_text
 
 REQUEST = "Search the files for the word kettle"
 MAIL = tool("post.send_mail", "to", to={"type": "string", "description": "Who gets it."}, description="Send a mail.")

@@ -9,7 +9,7 @@ from support.clock_server import Clock
 from support.scripted_openai import ScriptedOpenAI
 from support.turn_places import Place
 
-from graph.settings import Settings
+from packetgate.graph.settings import Settings
 
 
 @pytest.fixture(params=["local", "remote"])

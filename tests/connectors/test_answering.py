@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from connectors.sessions import AnswerPiece
-from connectors.terminal import answering
-from connectors.terminal.answering import StreamedAnswer
+from packetgate.connectors.sessions import AnswerPiece
+from packetgate.connectors.terminal import answering
+from packetgate.connectors.terminal.answering import StreamedAnswer
 
 COLUMNS, LINES = 10, 5
 _PARTS = re.compile(r"\x1b\[(\d*)([AJ])|(.)", re.DOTALL)

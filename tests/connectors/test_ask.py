@@ -6,8 +6,8 @@ import re
 import pytest
 from support.command_line import CommandLine
 
-from state.packet import read_packet
-from state.transitions import ToolExecutionStatus
+from packetgate.state.packet import read_packet
+from packetgate.state.transitions import ToolExecutionStatus
 
 
 def test_a_read_is_answered_from_the_file_and_its_journey_is_shown(cli: CommandLine) -> None:

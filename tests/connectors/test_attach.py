@@ -8,7 +8,7 @@ from support.pictures import NO_TOOL, png, shown, told
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from state.packet import read_packet
+from packetgate.state.packet import read_packet
 
 CAT = png(shade=200)
 REFUSED = HttpError(400, "scripted is not a multimodal model")

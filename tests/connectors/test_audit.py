@@ -8,7 +8,7 @@ from getpass import getuser
 import pytest
 from support.command_line import CommandLine
 
-from graph.journal.chain import Chain, Row
+from packetgate.graph.journal.chain import Chain, Row
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Raw
 from support.usage import turn, used
 
-from graph.settings import Settings
-from graph.storage import open_store
-from state.sections import ApprovalOutcome
-from tools.usage.store import keep
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_store
+from packetgate.state.sections import ApprovalOutcome
+from packetgate.tools.usage.store import keep
 
 
 def answer(cli: CommandLine, kind: str, score: float, approvals: int, denials: int) -> None:

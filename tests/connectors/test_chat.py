@@ -12,7 +12,7 @@ from support.mcp_servers import until
 from support.scripted_openai import ScriptedOpenAI
 from support.terminals import KEYS, PASTE, chatting, ended, leave
 
-from state.packet import read_packet
+from packetgate.state.packet import read_packet
 
 
 @dataclass(frozen=True)

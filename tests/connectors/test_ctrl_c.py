@@ -77,7 +77,7 @@ def test_it_acts_quietly_whatever_is_being_imported(cli: CommandLine, modules: i
     assert process.stderr is not None
     seen = 0
     for line in process.stderr:
-        seen += bool(seen) or line.endswith(" connectors.command_line\n")
+        seen += bool(seen) or line.endswith(" packetgate.connectors.command_line\n")
         if seen == modules:
             break
     process.send_signal(signal.SIGINT)

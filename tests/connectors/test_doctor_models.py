@@ -14,11 +14,11 @@ from support.scripted_replies import HttpError, Raw, Reply, Thinks
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
-from connectors.terminal.findings import exit_status
-from connectors.terminal.probing import probed
-from graph.settings import Settings
-from state.context import RoutingContext
-from tools.catalogue.catalogue import Catalogue
+from packetgate.connectors.terminal.findings import exit_status
+from packetgate.connectors.terminal.probing import probed
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 ABOUT = "It is about plans."
 CALLED = '<tool_call>{"name": "ai__read", "arguments": {"path": "README.md"}}</tool_call>'

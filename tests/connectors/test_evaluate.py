@@ -12,14 +12,14 @@ from support.prompts import call, review
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from graph.records.passports import keep, version
-from graph.settings import Settings
-from graph.storage import open_store
-from models.pool import ModelPool
-from state.base import ConfidenceSource
-from tools.evaluation.cases import load_cases
-from tools.evaluation.passport import Played, PlayedCall
-from tools.usage.calibration import kind_of
+from packetgate.graph.records.passports import keep, version
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_store
+from packetgate.models.pool import ModelPool
+from packetgate.state.base import ConfidenceSource
+from packetgate.tools.evaluation.cases import load_cases
+from packetgate.tools.evaluation.passport import Played, PlayedCall
+from packetgate.tools.usage.calibration import kind_of
 
 CASES = load_cases().cases
 READ = call("ai.read", path="plan.txt")

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from support.faulty_server import FAULTS, entry
 
-from connectors.opening import open_sessions
-from connectors.sessions import Sessions
-from connectors.turn import Finished, Say, run_turn
-from graph.settings import Settings
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.transitions import ToolExecutionStatus
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Finished, Say, run_turn
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.transitions import ToolExecutionStatus
 
 WAYS = ("stdio", "http")
 MAX_GROWTH_KB = 600_000

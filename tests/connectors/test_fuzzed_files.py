@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from support.full_packet import full_packet
 from support.fuzzing import as_json, as_toml, fuzzed, spoilt
 
-from connectors.discord.config import load_discord_config
-from state.errors import ConfigError, PacketError, PacketgateError
-from state.packet import read_packet
-from tools.catalogue.preferences import load_preferences
-from tools.servers.config import load_config
-from tools.servers.starting import configured
+from packetgate.connectors.discord.config import load_discord_config
+from packetgate.state.errors import ConfigError, PacketError, PacketgateError
+from packetgate.state.packet import read_packet
+from packetgate.tools.catalogue.preferences import load_preferences
+from packetgate.tools.servers.config import load_config
+from packetgate.tools.servers.starting import configured
 
 MCP = {
     "mcpServers": {

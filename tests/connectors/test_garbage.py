@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.turn_places import Place
 
-from connectors import garbage
-from connectors.opening import open_sessions
-from graph.settings import Settings
+from packetgate.connectors import garbage
+from packetgate.connectors.opening import open_sessions
+from packetgate.graph.settings import Settings
 
 
 @pytest.fixture(autouse=True)

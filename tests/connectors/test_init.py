@@ -14,8 +14,8 @@ from support.ollama import Ollama, serve_ollama
 from support.scripted_openai import free_port
 from support.terminals import ended, terminal
 
-from models.discovery import discover, gguf_folders
-from models.servers import HOSTED
+from packetgate.models.discovery import discover, gguf_folders
+from packetgate.models.servers import HOSTED
 
 SPEED = ("Hi", "one", "one hundred, one hundred and one")
 """Answers to what its speed is measured with."""

@@ -2,11 +2,11 @@
 
 import pytest
 
-from connectors.discord.slash import tools_text
-from connectors.terminal.slash import _about_palette
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.sections import MOST_NAMED, Content, Context, PaletteEntry
+from packetgate.connectors.discord.slash import tools_text
+from packetgate.connectors.terminal.slash import _about_palette
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import MOST_NAMED, Content, Context, PaletteEntry
 
 
 def packet(tools: int) -> CognitionPacket:

@@ -7,9 +7,9 @@ from support.command_line import CommandLine
 from support.prompts import BROKEN
 from support.scripted_openai import ScriptedOpenAI
 
-from state.packet import read_packet
-from state.routing import Risk
-from state.transitions import ToolExecutionStatus
+from packetgate.state.packet import read_packet
+from packetgate.state.routing import Risk
+from packetgate.state.transitions import ToolExecutionStatus
 
 CALL = {"tool": "ai.read", "params": {"path": "plan.txt"}}
 SELECTION = json.dumps({"action": "call", "calls": [CALL], "complete": True})

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from connectors import rendering
+from packetgate.connectors import rendering
 
 BARS = ("  │ ", "  ┆ ", "  ↪ ")
 OWN = ("May this run?", "What it changes:")

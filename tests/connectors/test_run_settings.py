@@ -10,12 +10,12 @@ from typing import Any, get_args
 import pytest
 from support.command_line import CommandLine
 
-from connectors.run_settings import PREFIX, run_settings
-from graph.settings import Settings
-from state.context import RoutingContext
-from state.errors import ConfigError
-from state.given import takes
-from state.packet import read_packet
+from packetgate.connectors.run_settings import PREFIX, run_settings
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import ConfigError
+from packetgate.state.given import takes
+from packetgate.state.packet import read_packet
 
 ROOT = Path(__file__).parents[2]
 WRITE = 'Write "hello" to notes.txt'
@@ -191,8 +191,8 @@ def test_what_cannot_be_used_is_one_line(case: Bad, cli: CommandLine):
 
 
 def test_other_variables_of_ours_are_no_slips(monkeypatch: pytest.MonkeyPatch):
-    rooms = ("state", "models", "tools", "graph", "connectors", "benchmarks", "tests/support")
-    source = "".join(file.read_text() for room in rooms for file in (ROOT / room).rglob("*.py"))
+    folders = ("packetgate", "benchmarks", "tests/support")
+    source = "".join(file.read_text() for folder in folders for file in (ROOT / folder).rglob("*.py"))
     ours = {*re.findall(r"\bPACKETGATE_[A-Z_]*[A-Z]\b", source)} - {
         f"{PREFIX}{one.upper()}" for one in RoutingContext.model_fields
     }

@@ -9,8 +9,8 @@ import pytest
 from support.builtin_tools import ALL
 from support.command_line import CommandLine
 
-from state.packet import read_packet
-from state.transitions import ToolExecutionStatus
+from packetgate.state.packet import read_packet
+from packetgate.state.transitions import ToolExecutionStatus
 
 WRITE = 'Write "hello" to notes.txt'
 
@@ -110,7 +110,7 @@ def test_what_nobody_foresaw_is_one_line(cli: CommandLine) -> None:
 
 
 def test_a_history_that_cannot_be_kept_keeps_nobody_from_talking(tmp_path: Path) -> None:
-    from connectors.terminal.reading import _history
+    from packetgate.connectors.terminal.reading import _history
 
     (tmp_path / "file").write_text("")
     assert type(_history(tmp_path / "file" / "history")).__name__ == "InMemoryHistory"

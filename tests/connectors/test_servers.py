@@ -13,14 +13,14 @@ import pytest
 from support.command_line import CommandLine
 from support.programs import descendants, require
 
-from connectors.asking import Say
-from connectors.opening import open_sessions
-from connectors.sessions import Sessions
-from connectors.turn import Asked, Finished, run_turn
-from graph.settings import Settings
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.transitions import ToolExecutionStatus
+from packetgate.connectors.asking import Say
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.transitions import ToolExecutionStatus
 
 pytestmark = pytest.mark.timeout(600)
 

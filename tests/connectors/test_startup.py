@@ -25,10 +25,15 @@ def test_the_built_in_tools_need_no_server_and_no_model(cli: CommandLine, reques
     modules = loaded(cli, "ask", request_words)
     assert "langgraph" in modules
     assert not modules & (SERVERS | MODELS)
-    assert not modules & {"deciders.language.selection", "models.markup.stripping"}
+    assert not modules & {"packetgate.deciders.language.selection", "packetgate.models.markup.stripping"}
 
 
 def test_small_talk_does_not_wait_for_what_reads_requests_closely(cli: CommandLine) -> None:
     modules = loaded(cli, "ask", "hello")
-    assert "deciders.reflex.intent" in modules
-    assert not modules & {"onnxruntime", "deciders.reflex.fit", "deciders.values.filling", "tools.ranking.encoder"}
+    assert "packetgate.deciders.reflex.intent" in modules
+    assert not modules & {
+        "onnxruntime",
+        "packetgate.deciders.reflex.fit",
+        "packetgate.deciders.values.filling",
+        "packetgate.tools.ranking.encoder",
+    }

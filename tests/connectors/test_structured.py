@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from support import odd_server
 
-from connectors.opening import open_sessions
-from connectors.turn import Finished, Say, run_turn
-from graph.settings import Settings
-from state.context import RoutingContext
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.turn import Finished, Say, run_turn
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
 
 
 @pytest.mark.parametrize(

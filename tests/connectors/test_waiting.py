@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from connectors.asking import Reply, Say
-from connectors.opening import open_sessions
-from connectors.sessions import Sessions
-from connectors.turn import Asked, Finished, Waiting, run_turn
-from graph.settings import Settings
-from state.context import RoutingContext
-from state.errors import SessionError
+from packetgate.connectors.asking import Reply, Say
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Asked, Finished, Waiting, run_turn
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import SessionError
 
 WRITES = RoutingContext(allow_write_tools=True)
 

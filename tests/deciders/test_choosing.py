@@ -7,11 +7,11 @@ from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, packet
 from support.scripted_openai import ScriptedOpenAI
 
-from deciders.choosing import language_deciders, reflex_deciders, token_counter
-from models.llama.model import LlamaCppModel
-from models.model import Model
-from state.errors import ModelError
-from tools.text.tokens import ESTIMATE
+from packetgate.deciders.choosing import language_deciders, reflex_deciders, token_counter
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.model import Model
+from packetgate.state.errors import ModelError
+from packetgate.tools.text.tokens import ESTIMATE
 
 TEXT = '{"type":"string"}'
 

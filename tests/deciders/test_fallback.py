@@ -6,10 +6,10 @@ import pytest
 from support.packets import CONTEXT, FILES, packet
 from support.scripted_deciders import ScriptedResponder
 
-from deciders.choosing import with_reflex
-from deciders.protocols import Answer
-from state.errors import DecisionError, ModelError
-from state.sections import StageError
+from packetgate.deciders.choosing import with_reflex
+from packetgate.deciders.protocols import Answer
+from packetgate.state.errors import DecisionError, ModelError
+from packetgate.state.sections import StageError
 
 
 @dataclass

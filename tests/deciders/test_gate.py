@@ -3,12 +3,12 @@
 import pytest
 from support.packets import CONTEXT, done, needs
 
-from deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, gated
-from deciders.protocols import CallReview, Review
-from state.context import RoutingContext
-from state.origins import Origin, OriginKind
-from state.routing import Risk, ToolCall
-from state.transitions import ToolExecutionStatus
+from packetgate.deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, gated
+from packetgate.deciders.protocols import CallReview, Review
+from packetgate.state.context import RoutingContext
+from packetgate.state.origins import Origin, OriginKind
+from packetgate.state.routing import Risk, ToolCall
+from packetgate.state.transitions import ToolExecutionStatus
 
 S = ToolExecutionStatus
 ON = {"allow_write_tools": True, "allow_execute_tools": True}

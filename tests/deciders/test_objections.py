@@ -4,13 +4,13 @@ import pytest
 from support.packets import CONTEXT, packet, tool
 from support.scripted_deciders import call, calls, wanted
 
-from deciders.outcome import routing_after
-from deciders.protocols import Selection
-from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolRouting
-from state.sections import Access, Intent
-from state.transitions import ToolExecutionStatus
-from tools.catalogue.catalogue import Catalogue
+from packetgate.deciders.outcome import routing_after
+from packetgate.deciders.protocols import Selection
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall, ToolRouting
+from packetgate.state.sections import Access, Intent
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 ASCII, COW, IMAGE = "banner.figlet", "banner.cowsay", "studio.generate"
 TOOLS = Catalogue(

@@ -5,13 +5,13 @@ from support.origins import words
 from support.packets import CONTEXT, FILES, done, packet
 from support.scripted_deciders import call, calls, clarify, describe, none, wanted
 
-from deciders.outcome import routing_after, routing_from_queue
-from deciders.protocols import Selection
-from state.base import ConfidenceSource
-from state.packet import CognitionPacket
-from state.routing import Risk, ToolRouting
-from state.transitions import ToolExecutionStatus
-from tools.checks.checking import CheckedCall
+from packetgate.deciders.outcome import routing_after, routing_from_queue
+from packetgate.deciders.protocols import Selection
+from packetgate.state.base import ConfidenceSource
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Risk, ToolRouting
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.checks.checking import CheckedCall
 
 S = ToolExecutionStatus
 READ = call("files.read_file", path="a.txt")

@@ -6,9 +6,9 @@ from support.openai_models import model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.telemetry import Telemetry, recording
 
-from deciders.choosing import language_deciders
-from deciders.protocols import Deciders
-from models.openai.model import OpenAICompatible
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.models.openai.model import OpenAICompatible
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from support.prompts import review, selection
 from support.scripted_deciders import call, scripted
 from support.scripted_openai import ScriptedOpenAI
 
-from deciders.choosing import reflex_deciders
-from deciders.protocols import Deciders
-from state.transitions import ToolExecutionStatus
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.state.transitions import ToolExecutionStatus
 
 READ, LIST = call("notebook.read_note", name="a"), call("notebook.list_notes")
 

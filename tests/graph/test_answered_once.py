@@ -14,17 +14,17 @@ from support.notebook import Notebook
 from support.racing import FINISHED, REFUSED, ask, events, race
 from support.scripted_deciders import call, clarify, none, scripted
 
-from connectors.asking import Reply
-from connectors.opening import open_sessions
-from connectors.sessions import Sessions
-from connectors.turn import Asked, Finished
-from graph.journal.opening import journal_in
-from graph.settings import Settings
-from state.base import now
-from state.transitions import ToolExecutionStatus
-from tools.approval.answering import TAKEN
-from tools.execution.call_log import STARTED, CallLog
-from tools.execution.journal import Journal
+from packetgate.connectors.asking import Reply
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Asked, Finished
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.settings import Settings
+from packetgate.state.base import now
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.approval.answering import TAKEN
+from packetgate.tools.execution.call_log import STARTED, CallLog
+from packetgate.tools.execution.journal import Journal
 
 ROUNDS = 4
 APPEND = 'Append "x" to log.txt'

@@ -7,8 +7,8 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, calls, scripted, wanted
 
-from state.sections import PacketState
-from state.transitions import ToolExecutionStatus
+from packetgate.state.sections import PacketState
+from packetgate.state.transitions import ToolExecutionStatus
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
 ASK = "Write avocado to a"

@@ -14,8 +14,8 @@ from support.command_line import CommandLine
 from support.graphs import session
 from support.scripted_deciders import call, scripted
 
-from graph.serializer import PacketSerializer
-from tools.servers.connection import Connection
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.tools.servers.connection import Connection
 
 WRITE = call("desk.write_note", text="hello")
 

@@ -6,8 +6,8 @@ from support.notebook import Notebook
 from support.origins import words
 from support.scripted_deciders import call, clarify, scripted
 
-from deciders.choosing import reflex_deciders
-from state.transitions import ToolExecutionStatus
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.state.transitions import ToolExecutionStatus
 
 WHICH = clarify("Which note?")
 READ_B = call("notebook.read_note", name="b")

@@ -8,7 +8,7 @@ from support.notebook import Notebook
 from support.origins import words
 from support.scripted_deciders import call, calls, none, scripted, wanted
 
-from state.transitions import ToolExecutionStatus
+from packetgate.state.transitions import ToolExecutionStatus
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Command
 from support.killed_turn import KilledTurn, dies
 
-from connectors.asking import Continue, Reply
-from connectors.opening import open_sessions
-from connectors.sessions import Sessions
-from connectors.turn import Asked, Finished, run_turn
-from graph.settings import Settings
-from state.context import RoutingContext
-from state.packet import CognitionPacket, TurnInput
-from state.transitions import ToolExecutionStatus
+from packetgate.connectors.asking import Continue, Reply
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket, TurnInput
+from packetgate.state.transitions import ToolExecutionStatus
 
 WRITES = RoutingContext(allow_write_tools=True)
 READ = TurnInput(messages=[HumanMessage("Read plan.txt")])

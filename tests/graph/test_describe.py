@@ -5,7 +5,7 @@ from support.graphs import run_once
 from support.notebook import Notebook
 from support.scripted_deciders import call, describe, scripted
 
-from state.packet import CognitionPacket
+from packetgate.state.packet import CognitionPacket
 
 READ_A = call("notebook.read_note", name="a")
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from graph.diagram import mermaid, svg
+from packetgate.graph.diagram import mermaid, svg
 
 NAMESPACE = {"svg": "http://www.w3.org/2000/svg"}
 EDGES = {

@@ -5,8 +5,8 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
 
-from connectors.turn import Reply
-from state.transitions import ToolExecutionStatus
+from packetgate.connectors.turn import Reply
+from packetgate.state.transitions import ToolExecutionStatus
 
 SAVE = call("notebook.save_note", name="a", text="avocado")
 

@@ -20,19 +20,19 @@ from support.graphs import Session, stages
 from support.prompts import BROKEN, call, first_call, review, selection
 from support.scripted_openai import ScriptedOpenAI
 
-from connectors.asking import Say
-from deciders.choosing import language_deciders, reflex_deciders
-from deciders.protocols import Deciders
-from graph.building import build_graph
-from graph.serializer import PacketSerializer
-from models.llama.model import LlamaCppModel
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.request import MAX_REQUEST_CHARS, TurnRequest
-from state.sections import Attachment
-from state.transitions import ToolExecutionStatus
-from tools.servers.config import McpConfig
-from tools.servers.opening import open_hub
+from packetgate.connectors.asking import Say
+from packetgate.deciders.choosing import language_deciders, reflex_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.building import build_graph
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.request import MAX_REQUEST_CHARS, TurnRequest
+from packetgate.state.sections import Attachment
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.servers.config import McpConfig
+from packetgate.tools.servers.opening import open_hub
 
 pytestmark = pytest.mark.usefixtures("_watched")
 

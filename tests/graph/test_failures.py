@@ -10,8 +10,8 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 
-from state.transitions import ToolExecutionStatus
-from tools.servers.connection import Connection
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.servers.connection import Connection
 
 
 def gone(name: str = "gone") -> Connection:

@@ -14,15 +14,15 @@ from langgraph.types import Command
 from support.full_packet import full_packet
 from support.fuzzing import fuzzed, spoilt, texts, values
 
-from connectors.sessions import Sessions
-from deciders.choosing import reflex_deciders
-from graph.building import build_graph
-from graph.serializer import PacketSerializer
-from graph.served import ServedGraph
-from state.errors import PacketgateError, RequestError
-from tools.approval.questions import parse_answer, parse_replies
-from tools.servers.hub import McpHub
-from tools.servers.opening import builtin_servers
+from packetgate.connectors.sessions import Sessions
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.graph.building import build_graph
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.served import ServedGraph
+from packetgate.state.errors import PacketgateError, RequestError
+from packetgate.tools.approval.questions import parse_answer, parse_replies
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.opening import builtin_servers
 
 WRITES = {"allow_write_tools": True}
 SAID = {"messages": [{"role": "user", "content": 'Write "hello" to notes.txt'}], "request": {"origin": "studio"}}

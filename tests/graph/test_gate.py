@@ -5,9 +5,9 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, calls, scripted, wanted
 
-from deciders.protocols import CallReview, Review
-from state.errors import DecisionError
-from state.transitions import ToolExecutionStatus
+from packetgate.deciders.protocols import CallReview, Review
+from packetgate.state.errors import DecisionError
+from packetgate.state.transitions import ToolExecutionStatus
 
 READ_A = call("notebook.read_note", name="a")
 

@@ -9,16 +9,16 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, none, scripted
 from support.vouching import worded
 
-from connectors.turn import Asked, Finished, Reply, Say
-from graph.building import build_graph
-from graph.serializer import PacketSerializer
-from graph.served import ServedGraph
-from state.packet import CognitionPacket
-from state.request import TurnRequest
-from tools.catalogue.preferences import Preferences
-from tools.execution.grants import GIVEN, Grants
-from tools.execution.journal import Entry, MemoryJournal
-from tools.servers.hub import McpHub
+from packetgate.connectors.turn import Asked, Finished, Reply, Say
+from packetgate.graph.building import build_graph
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.served import ServedGraph
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.request import TurnRequest
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.execution.grants import GIVEN, Grants
+from packetgate.tools.execution.journal import Entry, MemoryJournal
+from packetgate.tools.servers.hub import McpHub
 
 RULES = Preferences.model_validate({"policy": {"remember": "always"}})
 ANN, BEN, NAMELESS = (TurnRequest(origin="discord", person=person) for person in ("ann", "ben", ""))

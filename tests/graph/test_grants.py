@@ -8,16 +8,16 @@ from support.desk import Desk
 from support.graphs import session
 from support.scripted_deciders import call, scripted
 
-from connectors.turn import Asked, Finished, Say
-from deciders.protocols import IntentDecision, Selection
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.sections import Access
-from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.preferences import Preferences
-from tools.catalogue.toolbox import Toolbox
-from tools.execution.grants import Grants
-from tools.execution.journal import MemoryJournal
+from packetgate.connectors.turn import Asked, Finished, Say
+from packetgate.deciders.protocols import IntentDecision, Selection
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import Access
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.execution.grants import Grants
+from packetgate.tools.execution.journal import MemoryJournal
 
 RULES = Preferences.model_validate({"policy": {"remember": "always", "remember_uses": 3}})
 PEOPLE, EVENTS, CHANNELS, MAIL = (

@@ -8,15 +8,15 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedResponder, ScriptedReviewer, approving, call, none, scripted
 
-from connectors.opening import open_sessions
-from connectors.sessions import Sessions
-from connectors.terminal.slash import COMMANDS as TYPED
-from connectors.turn import Aside, Asked, Finished, Reply, Say, run_turn
-from graph.settings import Settings
-from state.channels import COMMANDS
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.request import TurnRequest
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.terminal.slash import COMMANDS as TYPED
+from packetgate.connectors.turn import Aside, Asked, Finished, Reply, Say, run_turn
+from packetgate.graph.settings import Settings
+from packetgate.state.channels import COMMANDS
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.request import TurnRequest
 
 WRITES = RoutingContext(allow_write_tools=True)
 WRITE, READ, TEXT = 'Write "hello" to a.txt', "Read the file", "Write to a.txt"

@@ -9,10 +9,10 @@ from support.notebook import Notebook
 from support.openai_models import model_at
 from support.scripted_openai import ScriptedOpenAI
 
-from connectors.turn import Say
-from deciders.choosing import language_deciders, reflex_deciders
-from models.source import ModelSource
-from tools.servers.connection import Connection
+from packetgate.connectors.turn import Say
+from packetgate.deciders.choosing import language_deciders, reflex_deciders
+from packetgate.models.source import ModelSource
+from packetgate.tools.servers.connection import Connection
 
 GREETINGS = ["Hello", "hi there!", "Thank you very much", "Good morning, how are you?", "ok bye"]
 QUIET = ["open_packet", "detect_intent", "respond"]

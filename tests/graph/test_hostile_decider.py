@@ -19,19 +19,19 @@ from support.hostile_decider import MARKER, SECRET, HostileDecider, Place, forge
 from support.palettes import NIGHTLY
 from support.programs import require
 
-from connectors.asking import Continue, Reply, Say
-from connectors.sessions import Sessions
-from connectors.turn import Asked, Finished, run_turn
-from state.base import now
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.routing import Risk
-from state.sections import Approval, ApprovalOutcome
-from state.transitions import ToolExecutionStatus
-from tools.builtin.sandbox import SandboxSettings
-from tools.servers.config import ServerConfig
-from tools.servers.opening import builtin_servers
-from tools.servers.starting import configured
+from packetgate.connectors.asking import Continue, Reply, Say
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.state.base import now
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Risk
+from packetgate.state.sections import Approval, ApprovalOutcome
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.builtin.sandbox import SandboxSettings
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.opening import builtin_servers
+from packetgate.tools.servers.starting import configured
 
 TURNS, CALLS = (125, 250) if NIGHTLY else (25, 50)
 """In each of the four settings."""

@@ -9,7 +9,7 @@ from support.injections import KINDS
 from support.notebook import Notebook
 from support.scripted_deciders import call, scripted
 
-from state.transitions import ToolExecutionStatus
+from packetgate.state.transitions import ToolExecutionStatus
 
 REQUEST = "Read note a"
 READ = call("notebook.read_note", name="a")

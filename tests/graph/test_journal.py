@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from graph.journal.chain import FORGOTTEN, Chain
-from graph.journal.opening import journal_in
-from graph.journal.table import DatabaseJournal
-from graph.settings import Settings
-from tools.execution.journal import Entry, Journal, MemoryJournal
+from packetgate.graph.journal.chain import FORGOTTEN, Chain
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.table import DatabaseJournal
+from packetgate.graph.settings import Settings
+from packetgate.tools.execution.journal import Entry, Journal, MemoryJournal
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

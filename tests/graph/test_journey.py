@@ -5,11 +5,11 @@ from support.graphs import session, stages
 from support.notebook import Notebook
 from support.origins import words
 
-from connectors.turn import Asked, Finished, Say
-from deciders.choosing import reflex_deciders
-from state.events import StageFinished, StageStarted
-from state.sections import Access, PacketState, SystemTask
-from state.transitions import ToolExecutionStatus
+from packetgate.connectors.turn import Asked, Finished, Say
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.state.events import StageFinished, StageStarted
+from packetgate.state.sections import Access, PacketState, SystemTask
+from packetgate.state.transitions import ToolExecutionStatus
 
 
 async def test_a_read(notebook: Notebook):

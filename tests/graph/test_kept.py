@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from support.pictures import png
 
-from connectors.asking import Say
-from connectors.opening import open_sessions
-from connectors.turn import Finished, run_turn
-from graph.kept import kept_in
-from graph.settings import Settings
-from state.context import RoutingContext
-from tools.attached.parts import part_of
-from tools.text.kept import MAX_RESULTS, KeptResults, of_session
+from packetgate.connectors.asking import Say
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.turn import Finished, run_turn
+from packetgate.graph.kept import kept_in
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.tools.attached.parts import part_of
+from packetgate.tools.text.kept import MAX_RESULTS, KeptResults, of_session
 
 
 def machine(tmp_path: Path, name: str, url: str) -> KeptResults:
@@ -50,7 +50,7 @@ async def test_what_is_kept_there_has_a_bound(tmp_path: Path, postgres: str) -> 
 async def test_all_sessions_together_have_a_bound(
     tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graph.kept.MOST_BYTES", 100)
+    monkeypatch.setattr("packetgate.graph.kept.MOST_BYTES", 100)
     here, handles = machine(tmp_path, "here", postgres), {}
     for session in ("oldest", "old", "new"):
         with of_session(session):

@@ -12,14 +12,14 @@ from support.counting import Hotel, asked, events, finished, killed, killed_in_c
 from support.mcp_servers import until
 from support.palettes import NIGHTLY
 
-from connectors.asking import Continue, Reply, Say
-from connectors.turn import Asked, Finished, GoingOn
-from graph.journal.chain import Chain
-from graph.journal.opening import journal_in
-from graph.settings import Settings
-from state.errors import ConfigError
-from state.transitions import ToolExecutionStatus
-from tools.execution.call_log import ENDED, STARTED
+from packetgate.connectors.asking import Continue, Reply, Say
+from packetgate.connectors.turn import Asked, Finished, GoingOn
+from packetgate.graph.journal.chain import Chain
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.settings import Settings
+from packetgate.state.errors import ConfigError
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.execution.call_log import ENDED, STARTED
 
 KILLS = {"sqlite": 100 if NIGHTLY else 20, "postgres": 25 if NIGHTLY else 4}
 RACES = 25 if NIGHTLY else 4
@@ -147,7 +147,7 @@ async def test_a_journal_that_cannot_be_written_ends_the_turn_and_makes_no_call_
     settings: Settings, hotel: Hotel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the call came to is not lost either: whoever goes on is asked, as after a kill."""
-    monkeypatch.setattr("graph.journal.sqlite.PATIENCE_S", 0.2)
+    monkeypatch.setattr("packetgate.graph.journal.sqlite.PATIENCE_S", 0.2)
     await asked(settings, "s", 'Book the room "r1"')
     hotel.hold("after")
     turn = asyncio.create_task(events(settings, "s", Reply("yes")))

@@ -7,9 +7,9 @@ from support.notebook import Notebook
 from support.prompts import BROKEN, call, first_call, last, offered, review, selection, sent
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
-from deciders.protocols import Deciders
-from state.packet import TurnInput
-from state.transitions import ToolExecutionStatus
+from packetgate.deciders.protocols import Deciders
+from packetgate.state.packet import TurnInput
+from packetgate.state.transitions import ToolExecutionStatus
 
 READ_A = call("notebook.read_note", name="a")
 

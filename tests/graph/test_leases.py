@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.killed_turn import forking
 
-from graph.leases import open_leases
-from graph.settings import Settings
+from packetgate.graph.leases import open_leases
+from packetgate.graph.settings import Settings
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

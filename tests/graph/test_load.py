@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from support.palettes import NIGHTLY
 
-from connectors.asking import Reply, Say
-from connectors.opening import open_sessions
-from connectors.sessions import Sessions
-from connectors.turn import Asked, Finished, run_turn
-from graph.journal.chain import Chain
-from graph.journal.opening import journal_in
-from graph.settings import Settings
-from state.context import RoutingContext
+from packetgate.connectors.asking import Reply, Say
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.graph.journal.chain import Chain
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
 
 SESSIONS = 500 if NIGHTLY else 100
 WARM = 100 if NIGHTLY else 40

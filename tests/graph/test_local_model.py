@@ -9,11 +9,11 @@ from support.gguf_model import write_tiny_gguf
 from support.graphs import session
 from support.notebook import Notebook
 
-from connectors.asking import Say
-from deciders.choosing import language_deciders
-from deciders.protocols import Deciders
-from models.llama.model import LlamaCppModel
-from state.packet import CognitionPacket
+from packetgate.connectors.asking import Say
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.state.packet import CognitionPacket
 
 Load = Callable[..., Deciders]
 

@@ -5,9 +5,9 @@ from support.graphs import run_once, session, stages
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, none, scripted, wanted
 
-from connectors.turn import Say
-from deciders.choosing import reflex_deciders
-from state.transitions import ToolExecutionStatus
+from packetgate.connectors.turn import Say
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.state.transitions import ToolExecutionStatus
 
 FOUR = [call("notebook.read_note", name=name) for name in "abcd"]
 

@@ -10,13 +10,13 @@ from support.prompts import call, review
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import CutOff, HttpError, Message, Raw, Reply, Stall
 
-from deciders.choosing import language_deciders
-from deciders.protocols import Deciders
-from models.endpoint import Endpoint
-from models.openai.connect import connect
-from models.openai.model import OpenAICompatible
-from state.packet import CognitionPacket
-from state.transitions import ToolExecutionStatus
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.openai.connect import connect
+from packetgate.models.openai.model import OpenAICompatible
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.transitions import ToolExecutionStatus
 
 KEY = "sk-very-secret-key"
 READ_A = call("notebook.read_note", name="a")

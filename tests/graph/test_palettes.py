@@ -12,16 +12,16 @@ from support.scripted_deciders import none, scripted
 from support.stage_events import events_of, finished
 from support.work_tools import PRODUCT, READS, WRITES, work_server
 
-from connectors.turn import Aside, Asked, Finished, Say
-from deciders.choosing import reflex_deciders
-from graph.building import build_graph
-from state.context import RoutingContext
-from state.packet import CognitionPacket, TurnInput
-from state.request import TurnRequest
-from state.sections import Access
-from tools.catalogue.preferences import Preferences
-from tools.palette.choice import BRIEF_BEST, BRIEF_LEAST, WORTH_SAVING
-from tools.servers.hub import McpHub
+from packetgate.connectors.turn import Aside, Asked, Finished, Say
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.graph.building import build_graph
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket, TurnInput
+from packetgate.state.request import TurnRequest
+from packetgate.state.sections import Access
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.palette.choice import BRIEF_BEST, BRIEF_LEAST, WORTH_SAVING
+from packetgate.tools.servers.hub import McpHub
 
 TASKS = {name for name in READS | WRITES if "task" in name}
 WEB = {name for name in READS if name.startswith("web_")}

@@ -8,10 +8,10 @@ from support.graphs import Session, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, none, scripted
 
-from state.packet import CognitionPacket
-from tools.catalogue.preferences import Preferences
-from tools.execution.grants import GIVEN, USED, Grants
-from tools.execution.journal import MemoryJournal
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.execution.grants import GIVEN, USED, Grants
+from packetgate.tools.execution.journal import MemoryJournal
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
 AGAIN = call("notebook.write_note", name="a", text="artichoke")

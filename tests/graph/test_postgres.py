@@ -6,13 +6,13 @@ import pytest
 from psycopg import AsyncConnection
 from support.command_line import CommandLine
 
-from graph.journal.opening import journal_in
-from graph.leases import open_leases
-from graph.postgres import MOST_CONNECTIONS, pooled
-from graph.settings import Settings
-from graph.storage import open_checkpointer, open_store
-from state.errors import ConfigError
-from tools.execution.journal import Entry
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.leases import open_leases
+from packetgate.graph.postgres import MOST_CONNECTIONS, pooled
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.state.errors import ConfigError
+from packetgate.tools.execution.journal import Entry
 
 
 def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, postgres: str) -> None:

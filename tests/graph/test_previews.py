@@ -7,7 +7,7 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 
-from tools.servers.opening import BuiltinServer, builtin_servers
+from packetgate.tools.servers.opening import BuiltinServer, builtin_servers
 
 WRITE = call("ai.write", path="plan.txt", content="new\n", mode="overwrite")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graph.private import private_file
-from graph.settings import Settings
-from graph.storage import open_checkpointer, open_store
+from packetgate.graph.private import private_file
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer, open_store
 
 
 def mode(path: Path) -> int:

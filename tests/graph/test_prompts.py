@@ -11,10 +11,10 @@ from support.prompts import call, review, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI
 from support.work_tools import READS, work_server
 
-from deciders.choosing import language_deciders
-from deciders.protocols import Deciders
-from models.openai.model import OpenAICompatible
-from models.options import ModelOptions
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.options import ModelOptions
 
 NONE = selection("none")
 

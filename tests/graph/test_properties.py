@@ -15,18 +15,18 @@ from support.palettes import NIGHTLY
 from support.scripted_deciders import ScriptedReviewer, calls, clarify, describe, none, scripted, wanted
 from support.vouching import worded
 
-from connectors.sessions import Sessions
-from connectors.turn import Finished, Reply, Say, run_turn
-from deciders.protocols import CallReview, Selection
-from graph.building import build_graph
-from graph.serializer import PacketSerializer
-from state.context import RoutingContext
-from state.errors import RequestError
-from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall
-from state.sections import PacketState
-from state.transitions import STATUSES
-from tools.servers.hub import McpHub
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Finished, Reply, Say, run_turn
+from packetgate.deciders.protocols import CallReview, Selection
+from packetgate.graph.building import build_graph
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import RequestError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Risk, ToolCall
+from packetgate.state.sections import PacketState
+from packetgate.state.transitions import STATUSES
+from packetgate.tools.servers.hub import McpHub
 
 EXAMPLES = 1_000 if NIGHTLY else 40
 MAX_REPLIES = 40

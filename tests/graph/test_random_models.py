@@ -16,18 +16,18 @@ from support.graphs import run_once
 from support.palettes import NIGHTLY, PALETTES, palettes
 from support.prompt_phrases import prompt_phrases
 
-from deciders.choosing import language_deciders
-from deciders.protocols import Deciders, IntentDecision, IntentDetector
-from models.llama.model import LlamaCppModel
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.routing import Risk
-from state.transitions import ToolExecutionStatus
-from tools.catalogue.toolbox import Toolbox
-from tools.checks.dialects import normalised
-from tools.checks.validation import check_params
-from tools.servers.connection import Connection
-from tools.spec.tool_spec import ToolSpec
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.protocols import Deciders, IntentDecision, IntentDetector
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Risk
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.checks.dialects import normalised
+from packetgate.tools.checks.validation import check_params
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 PARTS = 8 if NIGHTLY else 2
 FOND_OF_CALLING = (13, 23, 64, 59, 47, 30, 39, 29)

@@ -20,27 +20,27 @@ from support.scripted_deciders import ScriptedSelector, call, none, scripted
 from support.tide_server import Tide
 from support.vouching import worded
 
-from connectors.turn import Asked, Finished, Reply, Say
-from graph.building import build_graph
-from graph.journal.opening import journal_in
-from graph.serializer import PacketSerializer
-from graph.settings import Settings
-from state.base import now
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.request import TurnRequest
-from state.routing import ToolCall
-from state.transitions import ToolExecutionStatus
-from tools.catalogue.preferences import Preferences
-from tools.execution import call_log
-from tools.execution.call_log import ENDED, STARTED
-from tools.execution.journal import Journal, MemoryJournal
-from tools.execution.running import execute
-from tools.servers.hub import McpHub
-from tools.servers.server import Server
-from tools.usage.learning import ConfirmedUse, confirmed_uses
-from tools.usage.record import by_tool
-from tools.usage.store import read_usage
+from packetgate.connectors.turn import Asked, Finished, Reply, Say
+from packetgate.graph.building import build_graph
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.settings import Settings
+from packetgate.state.base import now
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.request import TurnRequest
+from packetgate.state.routing import ToolCall
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.execution import call_log
+from packetgate.tools.execution.call_log import ENDED, STARTED
+from packetgate.tools.execution.journal import Journal, MemoryJournal
+from packetgate.tools.execution.running import execute
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.server import Server
+from packetgate.tools.usage.learning import ConfirmedUse, confirmed_uses
+from packetgate.tools.usage.record import by_tool
+from packetgate.tools.usage.store import read_usage
 
 MINUTE = {"ttlMs": 60_000}
 READ = {"tool_name": "tide.read_level", "place": "Brest"}

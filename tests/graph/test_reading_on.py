@@ -10,14 +10,14 @@ from support.graphs import Session
 from support.scripted_deciders import call, scripted
 from support.vouching import worded
 
-from graph.building import build_graph
-from graph.serializer import PacketSerializer
-from state.context import RoutingContext
-from tools.servers.connection import Connection
-from tools.servers.hub import McpHub
-from tools.servers.opening import builtin_servers
-from tools.text import kept as kept_module
-from tools.text.kept import KeptResults
+from packetgate.graph.building import build_graph
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.state.context import RoutingContext
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.opening import builtin_servers
+from packetgate.tools.text import kept as kept_module
+from packetgate.tools.text.kept import KeptResults
 
 LINES = [f"verse {number}" for number in range(5_000)]
 HANDLE = "kept:00ff"

@@ -11,17 +11,17 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.palettes import palettes
 
-from connectors.asking import Say
-from deciders.choosing import language_deciders
-from deciders.language.turn import arguments_of
-from deciders.protocols import Deciders
-from models.calling import OfferedTool
-from models.llama.model import LlamaCppModel
-from models.pool import ModelPool
-from state.routing import Risk
-from state.transitions import ToolExecutionStatus
-from tools.catalogue.catalogue import Catalogue
-from tools.checks.validation import check_call
+from packetgate.connectors.asking import Say
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.language.turn import arguments_of
+from packetgate.deciders.protocols import Deciders
+from packetgate.models.calling import OfferedTool
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.pool import ModelPool
+from packetgate.state.routing import Risk
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.validation import check_call
 
 REQUESTS = ("Read note a", "Write hello into note b", "Hello", "Delete note a", "Who wrote Hamlet?")
 

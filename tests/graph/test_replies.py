@@ -5,8 +5,8 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, none, scripted
 
-from state.sections import ApprovalOutcome, PacketState
-from state.transitions import ToolExecutionStatus
+from packetgate.state.sections import ApprovalOutcome, PacketState
+from packetgate.state.transitions import ToolExecutionStatus
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
 ASK = "Write avocado to a"

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from graph.routes import after_asking, after_execution, after_intent, after_review, after_selection
-from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolRouting
-from state.sections import Approval, ApprovalOutcome, Governance, Intent
-from state.transitions import ToolExecutionStatus
+from packetgate.graph.routes import after_asking, after_execution, after_intent, after_review, after_selection
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall, ToolRouting
+from packetgate.state.sections import Approval, ApprovalOutcome, Governance, Intent
+from packetgate.state.transitions import ToolExecutionStatus
 
 S = ToolExecutionStatus
 O = ApprovalOutcome  # noqa: E741
@@ -95,9 +95,9 @@ def test_an_earlier_passs_answer_does_not_count_now():
 def test_every_edge_leads_to_a_stage(route: Callable[[CognitionPacket], str]):
     from typing import get_args, get_type_hints
 
-    from deciders.choosing import reflex_deciders
-    from graph.building import build_graph
-    from tools.servers.hub import McpHub
+    from packetgate.deciders.choosing import reflex_deciders
+    from packetgate.graph.building import build_graph
+    from packetgate.tools.servers.hub import McpHub
 
     stages = build_graph(reflex_deciders(), McpHub([])).nodes
     assert set(get_args(get_type_hints(route)["return"])) <= set(stages)

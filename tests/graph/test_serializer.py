@@ -4,10 +4,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from graph.serializer import PacketSerializer
-from state.packet import checkpoint_types
-from state.routing import ToolCall, ToolRouting
-from state.sections import Header, Intent, Reasoning, Reflection
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.state.packet import checkpoint_types
+from packetgate.state.routing import ToolCall, ToolRouting
+from packetgate.state.sections import Header, Intent, Reasoning, Reflection
 
 PLAIN = JsonPlusSerializer(allowed_msgpack_modules=checkpoint_types())
 ROUTING = ToolRouting(calls=(ToolCall(tool_name="a.b", params={"c": [1, None]}),))

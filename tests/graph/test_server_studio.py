@@ -8,8 +8,8 @@ from support.langgraph_server import GRAPH, LangGraphServer, ask, said
 from support.prompts import NO_TOOL, call, review
 from support.scripted_openai import ScriptedOpenAI
 
-from state.context import RoutingContext
-from state.packet import CognitionPacket
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
 
 STAGES = {
     *("open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "ask_user"),

@@ -8,15 +8,15 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, scripted
 
-from connectors.turn import Aside, Asked, Reply, Say
-from deciders.choosing import reflex_deciders
-from graph.serializer import PacketSerializer
-from state.context import RoutingContext
-from state.errors import RequestError, SessionError
-from state.packet import CognitionPacket
-from state.request import TurnRequest
-from state.sections import Attachment
-from state.transitions import ToolExecutionStatus
+from packetgate.connectors.turn import Aside, Asked, Reply, Say
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import RequestError, SessionError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.request import TurnRequest
+from packetgate.state.sections import Attachment
+from packetgate.state.transitions import ToolExecutionStatus
 
 
 def read(name: str):

@@ -9,10 +9,10 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
 
-from connectors.sessions import SessionState
-from connectors.turn import Reply, Say
-from state.packet import CognitionPacket
-from state.transitions import ToolExecutionStatus
+from packetgate.connectors.sessions import SessionState
+from packetgate.connectors.turn import Reply, Say
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.transitions import ToolExecutionStatus
 
 READ = call("notebook.read_note", name="a")
 WRITE = call("notebook.write_note", name="a", text="avocado")

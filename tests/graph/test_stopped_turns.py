@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from connectors.asking import Continue, Say, Turn
-from connectors.opening import open_sessions
-from connectors.turn import Finished, run_turn
-from graph.settings import Settings
-from state.context import RoutingContext
+from packetgate.connectors.asking import Continue, Say, Turn
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.turn import Finished, run_turn
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
 
 STOPS = 40
 

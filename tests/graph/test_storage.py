@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from support.command_line import CommandLine
 
-from graph.settings import Settings
-from graph.storage import open_checkpointer
-from state.errors import ConfigError
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer
+from packetgate.state.errors import ConfigError
 
 
 def fails(cli: CommandLine, **variables: str) -> str:

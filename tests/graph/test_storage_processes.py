@@ -7,9 +7,9 @@ import pytest
 from support.killed_turn import forking
 from support.usage import record_many
 
-from graph.settings import Settings
-from graph.storage import open_store
-from tools.usage.store import read_usage
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_store
+from packetgate.tools.usage.store import read_usage
 
 PROCESSES, TURNS = 4, 25
 

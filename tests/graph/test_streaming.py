@@ -17,15 +17,15 @@ from support.prompts import call, review
 from support.scripted_openai import CutOff, HttpError, Raw, ScriptedOpenAI
 from support.streams import stream
 
-from deciders.choosing import language_deciders, reflex_deciders
-from deciders.protocols import Deciders
-from models.endpoint import Endpoint
-from models.llama.engine import LlamaEngine
-from models.llama.model import LlamaCppChat
-from models.markup.stripping import NOTHING_LEFT
-from models.model import Model
-from models.openai.connect import connect
-from state.packet import TurnInput
+from packetgate.deciders.choosing import language_deciders, reflex_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.llama.engine import LlamaEngine
+from packetgate.models.llama.model import LlamaCppChat
+from packetgate.models.markup.stripping import NOTHING_LEFT
+from packetgate.models.model import Model
+from packetgate.models.openai.connect import connect
+from packetgate.state.packet import TurnInput
 
 LEAK = "The note <think>Which one did they mean...</think>says apples<tool_call>{}</tool_call>, and it is yours."
 CLEAN = "The note says apples, and it is yours."

@@ -10,8 +10,8 @@ from support.graphs import Session, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, clarify, none, scripted, wanted
 
-from connectors.asking import Reply, Say
-from state.packet import CognitionPacket
+from packetgate.connectors.asking import Reply, Say
+from packetgate.state.packet import CognitionPacket
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
 BOTH = calls(wanted("notebook.write_note", name="a", text="x"), wanted("notebook.write_note", name="b", text="x"))

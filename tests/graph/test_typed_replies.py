@@ -5,11 +5,11 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, clarify, none, scripted, wanted
 
-from connectors.asking import Reply, Say
-from connectors.turn import Answering, Aside, Asked, Finished
-from state.context import RoutingContext
-from state.request import TurnRequest
-from state.sections import Attachment
+from packetgate.connectors.asking import Reply, Say
+from packetgate.connectors.turn import Answering, Aside, Asked, Finished
+from packetgate.state.context import RoutingContext
+from packetgate.state.request import TurnRequest
+from packetgate.state.sections import Attachment
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
 READ_B = call("notebook.read_note", name="b")

@@ -14,10 +14,10 @@ from support.scripted_openai import ScriptedOpenAI
 from support.studio import ASCII, IMAGE, Studio, approved_turn
 from support.telemetry import Telemetry
 
-from deciders.choosing import reflex_deciders
-from deciders.protocols import Deciders
-from state.packet import CognitionPacket
-from state.sections import Access
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import Access
 
 TEXT_ART, PAINTING = call(ASCII, prompt="a fox"), call(IMAGE, prompt="a fox")
 OBJECTION = f"`{ASCII}` is for text art; for images there is `{IMAGE}`."

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from models.choices import ChoiceMeter, Measured, Weights, continues
-from models.forms import Choice
-from state.printing import compact_json
+from packetgate.models.choices import ChoiceMeter, Measured, Weights, continues
+from packetgate.models.forms import Choice
+from packetgate.state.printing import compact_json
 
 APPROVED = Choice.among("approved", values=[True, False])
 TOOLS = Choice.among("calls", "*", "tool", values=["fs.read", "fs.read_all", "fs.write", "mail.send"])

@@ -9,9 +9,9 @@ from support.openai_models import GOOD, ask, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Message, Reply, Thinks
 
-from models.completion import complete
-from models.model import Model
-from state.errors import DecisionError
+from packetgate.models.completion import complete
+from packetgate.models.model import Model
+from packetgate.state.errors import DecisionError
 
 LENGTH = 50
 THOUGHT = "They ask when it opens. The plan says seven, so seven it is."

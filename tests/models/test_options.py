@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from support.scripted_openai import ScriptedOpenAI
 
-from models.options import ModelOptions, file_options, given_options, options_of
-from models.pool import ModelPool
-from models.spec import parse_model
-from state.errors import ConfigError, InputError
+from packetgate.models.options import ModelOptions, file_options, given_options, options_of
+from packetgate.models.pool import ModelPool
+from packetgate.models.spec import parse_model
+from packetgate.state.errors import ConfigError, InputError
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from support.scripted_openai import ScriptedOpenAI, free_port
 
-from models.llama.model import LlamaCppModel
-from models.pool import ModelPool
-from state.errors import ConfigError, ModelError
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.pool import ModelPool
+from packetgate.state.errors import ConfigError, ModelError
 
 
 async def test_reflex_is_no_model():
@@ -115,7 +115,7 @@ async def test_check_names_a_host_that_does_not_exist(monkeypatch: pytest.Monkey
 
 
 async def test_check_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("models.openai.connect.CHECK_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("packetgate.models.openai.connect.CHECK_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         base_url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         monkeypatch.setenv("OPENAI_BASE_URL", base_url)

@@ -10,10 +10,10 @@ from support.openai_models import GOOD, SAMPLING, ask, called, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from models.completion import complete
-from models.llama.model import LlamaCppModel
-from models.requests import collected, exchange
-from state.errors import DecisionError
+from packetgate.models.completion import complete
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.requests import collected, exchange
+from packetgate.state.errors import DecisionError
 
 
 @pytest.fixture(autouse=True)

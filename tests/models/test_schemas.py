@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from models.schemas import LARGEST, SMALLEST, bounded, map_schema, rebased
+from packetgate.models.schemas import LARGEST, SMALLEST, bounded, map_schema, rebased
 
 INT: dict[str, Any] = {"type": "integer", "minimum": -LARGEST, "maximum": LARGEST}
 NUMBER: dict[str, Any] = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST, "multipleOf": SMALLEST}

@@ -3,10 +3,10 @@
 import pytest
 from support.scripted_openai import ScriptedOpenAI, free_port
 
-from models.endpoint import endpoint_of
-from models.pool import ModelPool
-from models.servers import base_url_of
-from state.errors import ModelError
+from packetgate.models.endpoint import endpoint_of
+from packetgate.models.pool import ModelPool
+from packetgate.models.servers import base_url_of
+from packetgate.state.errors import ModelError
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from models.spec import REFLEX, ModelSpec, parse_model
-from state.errors import ModelError
+from packetgate.models.spec import REFLEX, ModelSpec, parse_model
+from packetgate.state.errors import ModelError
 
 
 @pytest.mark.parametrize(

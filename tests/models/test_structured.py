@@ -9,15 +9,15 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, Field
 from support.scripted_openai import HttpError, Raw, ScriptedOpenAI, free_port
 
-from models.endpoint import Endpoint
-from models.forms import CONFIDENCE, AnswerForm, obj
-from models.model import Model
-from models.openai.connect import OpenAIChat, connect
-from models.structured import Structured, decide
-from models.thoughts import UNKNOWN_ROOM
-from prompts.rendering import render
-from state.base import TokenUsage
-from state.errors import DecisionError
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.forms import CONFIDENCE, AnswerForm, obj
+from packetgate.models.model import Model
+from packetgate.models.openai.connect import OpenAIChat, connect
+from packetgate.models.structured import Structured, decide
+from packetgate.models.thoughts import UNKNOWN_ROOM
+from packetgate.prompts.rendering import render
+from packetgate.state.base import TokenUsage
+from packetgate.state.errors import DecisionError
 
 
 class Verdict(BaseModel):

@@ -12,12 +12,12 @@ from support.openai_models import FORM, GOOD, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Thinks
 
-from models.completion import Completion, complete
-from models.model import Model
-from models.options import ModelOptions
-from models.structured import Structured, decide
-from models.thoughts import MOST_ROOM, UNKNOWN_ROOM, Thoughts, thought_in
-from state.errors import DecisionError
+from packetgate.models.completion import Completion, complete
+from packetgate.models.model import Model
+from packetgate.models.options import ModelOptions
+from packetgate.models.structured import Structured, decide
+from packetgate.models.thoughts import MOST_ROOM, UNKNOWN_ROOM, Thoughts, thought_in
+from packetgate.state.errors import DecisionError
 
 LENGTH = 50
 AT_FIRST, THEN, LAST = (LENGTH + room for room in (UNKNOWN_ROOM, 4 * UNKNOWN_ROOM, MOST_ROOM))

@@ -1,10 +1,10 @@
 import pytest
 from support.scripted_openai import CutOff, ScriptedOpenAI
 
-from models.endpoint import Endpoint
-from models.openai.connect import connect
-from models.transport import model_label, named_errors
-from state.errors import DecisionError
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.openai.connect import connect
+from packetgate.models.transport import model_label, named_errors
+from packetgate.state.errors import DecisionError
 
 
 def test_label_shows_no_secret():

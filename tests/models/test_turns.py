@@ -7,9 +7,9 @@ from support.openai_models import GOOD, ask, model_at
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import HttpError, Reply, Stall
 
-from models.turns import FAILURES, in_turn
-from state.base import new_id
-from state.errors import DecisionError, NotAskedError
+from packetgate.models.turns import FAILURES, in_turn
+from packetgate.state.base import new_id
+from packetgate.state.errors import DecisionError, NotAskedError
 
 LONG = 600.0
 
@@ -85,8 +85,8 @@ async def test_an_endpoint_that_is_gone_is_left_alone_by_later_turns(monkeypatch
             await ask(model)
     with in_turn(new_id(), LONG), pytest.raises(DecisionError, match=r"left alone for 30 s.* 3 times in a row"):
         await ask(model)
-    monkeypatch.setattr("models.turns.REST_S", 0.0)
-    monkeypatch.setattr("models.turns._breakers", {})
+    monkeypatch.setattr("packetgate.models.turns.REST_S", 0.0)
+    monkeypatch.setattr("packetgate.models.turns._breakers", {})
     with pytest.raises(DecisionError, match="cannot be reached"):
         await ask(model)
 

@@ -4,12 +4,12 @@ import pytest
 from langgraph.runtime import Runtime
 from support.packets import done, packet, with_error, with_output
 
-from nodes.inject_result import inject_result
-from state.attachments import ResultAttachment
-from state.context import RoutingContext
-from state.packet import PacketUpdate
-from state.routing import ToolCall, ToolResult
-from state.transitions import ToolExecutionStatus
+from packetgate.nodes.inject_result import inject_result
+from packetgate.state.attachments import ResultAttachment
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import PacketUpdate
+from packetgate.state.routing import ToolCall, ToolResult
+from packetgate.state.transitions import ToolExecutionStatus
 
 S = ToolExecutionStatus
 RUNTIME: Runtime[RoutingContext] = Runtime(context=RoutingContext())

@@ -7,15 +7,15 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
 from support.packets import asking, done, packet
 
-from nodes.open_packet import open_packet
-from state.context import RoutingContext
-from state.errors import PacketVersionError, RequestError
-from state.packet import OpeningPacket
-from state.request import TurnRequest
-from state.routing import Risk
-from state.sections import PACKET_VERSION, Attachment, Header
-from state.transitions import ToolExecutionStatus
-from tools.execution.journal import ENDED, STARTED, Entry, MemoryJournal
+from packetgate.nodes.open_packet import open_packet
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import PacketVersionError, RequestError
+from packetgate.state.packet import OpeningPacket
+from packetgate.state.request import TurnRequest
+from packetgate.state.routing import Risk
+from packetgate.state.sections import PACKET_VERSION, Attachment, Header
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.execution.journal import ENDED, STARTED, Entry, MemoryJournal
 
 JOURNAL = MemoryJournal()
 RUNTIME: Runtime[RoutingContext] = Runtime(context=RoutingContext())

@@ -2,9 +2,9 @@
 
 from support.packets import CONTEXT, packet
 
-from deciders.protocols import Answer
-from nodes.respond import respond
-from state.printing import fenced
+from packetgate.deciders.protocols import Answer
+from packetgate.nodes.respond import respond
+from packetgate.state.printing import fenced
 
 PICTURE = "![x](https://evil.example/p.png)"
 

@@ -1,9 +1,9 @@
 """The tables that the notebooks show."""
 
 from notebooks.looking import changes, table
-from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolRouting
-from state.sections import Content, Reasoning, Reflection
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall, ToolRouting
+from packetgate.state.sections import Content, Reasoning, Reflection
 
 
 def test_cells_are_text_and_lists_stand_one_below_the_other():

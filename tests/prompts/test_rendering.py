@@ -7,15 +7,15 @@ from string import Template
 
 import pytest
 
-from prompts.rendering import render
+from packetgate.prompts.rendering import render
 
-CHECKOUT = Path(__file__).parents[2]
-NAMES = sorted(file.stem for file in (CHECKOUT / "prompts").glob("*.md"))
+PACKAGE = Path(__file__).parents[2] / "packetgate"
+NAMES = sorted(file.stem for file in (PACKAGE / "prompts").glob("*.md"))
 JSON_ANSWERS = ["review_system"]
 
 
 def template(name: str) -> str:
-    return (CHECKOUT / "prompts" / f"{name}.md").read_text(encoding="utf-8")
+    return (PACKAGE / "prompts" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def fields_of(name: str) -> set[str]:
@@ -25,7 +25,7 @@ def fields_of(name: str) -> set[str]:
 def uses() -> Iterator[tuple[str, str, set[str]]]:
     """Yield where each `render` stands in the rooms, the template it names and the fields it gives."""
     for room in ("models", "tools", "deciders", "nodes", "graph", "connectors"):
-        for file in sorted((CHECKOUT / room).rglob("*.py")):
+        for file in sorted((PACKAGE / room).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "render":
                     name = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else "?"

@@ -1,7 +1,10 @@
 """What a checkpoint restores: our own types exactly, and no type that is not listed."""
 
+import base64
+import json
 from enum import Enum
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,14 +12,14 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from support.full_packet import full_packet, inside
 
-from graph.serializer import PacketSerializer
-from state.channels import WayOut
-from state.context import RoutingContext
-from state.packet import TurnInput, checkpoint_types
-from state.request import TurnRequest
-from state.sections import Attachment
-from tools.approval.verdicts import Reply
-from tools.spec.tool_spec import ToolSpec
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.state.channels import WayOut
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import TurnInput, checkpoint_types
+from packetgate.state.request import TurnRequest
+from packetgate.state.sections import Attachment
+from packetgate.tools.approval.verdicts import Reply
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 REQUEST = TurnRequest(
     origin="discord",
@@ -60,10 +63,17 @@ def test_all_that_a_packet_holds_is_listed():
     ours = {
         (type(part).__module__, type(part).__name__)
         for part in inside(full_packet())
-        if type(part).__module__.startswith("state.")
+        if type(part).__module__.startswith("packetgate.state.")
     }
-    within = {("state.context", "RoutingContext")}  # restored by the section that holds it
-    assert ours - {("state.packet", "CognitionPacket")} - within <= set(checkpoint_types())
+    within = {("packetgate.state.context", "RoutingContext")}  # restored by the section that holds it
+    assert ours - {("packetgate.state.packet", "CognitionPacket")} - within <= set(checkpoint_types())
+
+
+def test_what_0_1_0_kept_is_restored():
+    """Its types stood in a package of their own, `state`."""
+    kept = json.loads(Path(__file__).with_name("kept_by_0_1_0.json").read_text())
+    back = PacketSerializer().loads_typed((kept["kind"], base64.b64decode(kept["bytes"])))
+    assert {name: value.model_dump(mode="json") for name, value in back.items()} == kept["values"]
 
 
 def test_messages_are_restored():

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from state.context import NOTHING, STRICTER, RoutingContext, in_both, routing_context
-from state.errors import ConfigError
-from state.routing import Risk
+from packetgate.state.context import NOTHING, STRICTER, RoutingContext, in_both, routing_context
+from packetgate.state.errors import ConfigError
+from packetgate.state.routing import Risk
 
 
 def test_nothing_given_is_the_defaults_of_the_design():

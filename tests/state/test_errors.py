@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from state import errors
+from packetgate.state import errors
 
 
 def drawn() -> dict[str, str | None]:

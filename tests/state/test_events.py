@@ -5,9 +5,9 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from state.base import ConfidenceSource, TokenUsage
-from state.events import EVENT_VERSION, StageFinished, StageStarted, StageStopped, read_event
-from state.sections import Reflection, StageError
+from packetgate.state.base import ConfidenceSource, TokenUsage
+from packetgate.state.events import EVENT_VERSION, StageFinished, StageStarted, StageStopped, read_event
+from packetgate.state.sections import Reflection, StageError
 
 DECIDED = Reflection(
     step="select_tool",

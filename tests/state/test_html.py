@@ -7,10 +7,10 @@ from support.full_packet import full_packet
 from support.hostile_packet import HARMLESS, HIDDEN, HOSTILE, packet_saying
 from support.html_reading import read_html
 
-from state.html.rendering import duration, environment, excerpt, visible
-from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolRouting
-from state.transitions import ToolExecutionStatus
+from packetgate.state.html.rendering import duration, environment, excerpt, visible
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall, ToolRouting
+from packetgate.state.transitions import ToolExecutionStatus
 
 
 def test_all_of_a_packet_is_shown() -> None:

@@ -6,10 +6,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 from support.full_packet import full_packet, inside
 from support.origins import words
 
-from state.base import Section
-from state.errors import PacketError, PacketVersionError
-from state.packet import CognitionPacket, PacketUpdate, read_packet
-from state.sections import PACKET_VERSION, Governance, Header, Response
+from packetgate.state.base import Section
+from packetgate.state.errors import PacketError, PacketVersionError
+from packetgate.state.packet import CognitionPacket, PacketUpdate, read_packet
+from packetgate.state.sections import PACKET_VERSION, Governance, Header, Response
 
 
 def test_the_full_packet_leaves_nothing_as_it_starts():

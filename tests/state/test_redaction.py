@@ -3,8 +3,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from state import redaction
-from state.redaction import holds_mark, learn_entry, redacted, redacted_data
+from packetgate.state import redaction
+from packetgate.state.redaction import holds_mark, learn_entry, redacted, redacted_data
 
 VALUE = "zebra-crossing/77"
 

@@ -1,7 +1,7 @@
 import pytest
 
-from state.errors import RequestError
-from state.request import MAX_REQUEST_CHARS, check_request, decode_request
+from packetgate.state.errors import RequestError
+from packetgate.state.request import MAX_REQUEST_CHARS, check_request, decode_request
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t\r\n", "\u00a0\u2003"])

@@ -1,8 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from state.routing import Risk, ToolCall, ToolResult, ToolRouting
-from state.transitions import ToolExecutionStatus
+from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
+from packetgate.state.transitions import ToolExecutionStatus
 
 READ = ToolCall(tool_name="a.read", status=ToolExecutionStatus.EXECUTED, result=ToolResult(success=True, output="text"))
 WRITE = ToolCall(tool_name="a.write", params={"x": 1}, status=ToolExecutionStatus.USER_DENIED)

@@ -7,10 +7,10 @@ from typing import get_args
 
 import pytest
 
-from state.base import ConfidenceSource
-from state.errors import PacketError
-from state.routing import ToolCall, ToolResult, ToolRouting
-from state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
+from packetgate.state.base import ConfidenceSource
+from packetgate.state.errors import PacketError
+from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
+from packetgate.state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
 
 S = ToolExecutionStatus
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
@@ -89,7 +89,7 @@ def test_a_pass_comes_only_to_what_the_table_says(before: Outcome, after: Outcom
 
 def test_no_section_is_changed_by_hand():
     """Outside `state/`, no product code names the fields that it changes: their types would not be checked."""
-    rooms = [GUIDE.parent / room for room in ("models", "tools", "deciders", "nodes", "graph")]
+    rooms = [GUIDE.parent / "packetgate" / room for room in ("models", "tools", "deciders", "nodes", "graph")]
     by_hand = [
         f"{path.relative_to(GUIDE.parent)}: {line.strip()}"
         for room in rooms

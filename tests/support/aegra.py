@@ -91,7 +91,7 @@ class Aegra:
     @asynccontextmanager
     async def server(self, folder: Path, mcp_config: str) -> AsyncIterator[AegraServer]:
         """Start a server in a folder of its own."""
-        (folder / "served.py").write_text("from graph.app import graph\n")
+        (folder / "served.py").write_text("from packetgate.graph.app import graph\n")
         graphs = {"dependencies": ["."], "graphs": {"packetgate": "./served.py:graph"}}
         (folder / "aegra.json").write_text(json.dumps(graphs))
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PACKETGATE_", "LANGSMITH_"))}

@@ -11,14 +11,14 @@ from support.graphs import Session
 from support.notebook import Notebook
 from support.vouching import worded
 
-from connectors.sessions import Sessions
-from connectors.trace.finding import Archive, Past, find
-from deciders.protocols import Deciders
-from graph.building import build_graph
-from graph.settings import Settings
-from graph.storage import open_checkpointer, open_store
-from state.context import RoutingContext
-from tools.servers.hub import McpHub
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.trace.finding import Archive, Past, find
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.building import build_graph
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.state.context import RoutingContext
+from packetgate.tools.servers.hub import McpHub
 
 
 @dataclass

@@ -15,12 +15,12 @@ from support import plain_server
 from support.killed_turn import forking
 from support.mcp_servers import alive, until
 
-from connectors.asking import Continue, Reply, Say, Turn
-from connectors.opening import open_sessions
-from connectors.turn import Asked, Finished, run_turn
-from graph.settings import Settings
-from state.context import RoutingContext
-from state.errors import SessionError
+from packetgate.connectors.asking import Continue, Reply, Say, Turn
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import SessionError
 
 WRITES = RoutingContext(allow_write_tools=True)
 SERVER = f"""

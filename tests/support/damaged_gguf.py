@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from models.llama.engine import LlamaEngine, Request
-from models.llama.trial import _try
-from state.errors import DecisionError, ModelError
+from packetgate.models.llama.engine import LlamaEngine, Request
+from packetgate.models.llama.trial import _try
+from packetgate.state.errors import DecisionError, ModelError
 
 NAMES = rb"general\.\w+|llama\.[\w.]+|tokenizer\.[\w.]+|(?:token_embd|blk\.0\.\w+|output_norm|output)\.weight|<0x\w\w>"
 

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from deciders.judge.judge import judge
-from deciders.values.filling import fill
-from state.routing import Risk
-from tools.ranking.ranking import Ranking
-from tools.spec.tool_spec import ToolSpec
+from packetgate.deciders.judge.judge import judge
+from packetgate.deciders.values.filling import fill
+from packetgate.state.routing import Risk
+from packetgate.tools.ranking.ranking import Ranking
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 OWN = Path(__file__).parents[2] / "benchmarks" / "train" / "own"
 TOOLS = {

@@ -5,7 +5,7 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 
-from tools.servers.connection import Connection
+from packetgate.tools.servers.connection import Connection
 
 MAIL = "The plumber moved. He reads eve@rival.example now. It is about event 31, and the bill comes to 77.5 this time."
 

@@ -11,11 +11,11 @@ from support.discord_payloads import ADA, LOBBY
 from support.discord_rest import TOKEN
 from support.discord_server import DiscordStandIn
 
-from connectors.discord.bot import PacketBot
-from connectors.discord.config import DiscordConfig
-from connectors.opening import open_sessions
-from connectors.sessions import Sessions
-from graph.settings import Settings
+from packetgate.connectors.discord.bot import PacketBot
+from packetgate.connectors.discord.config import DiscordConfig
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.sessions import Sessions
+from packetgate.graph.settings import Settings
 
 ADA_ALONE: dict[str, Any] = {"allowed": {"users": [ADA]}}
 LOBBY_WRITES: dict[str, Any] = {"allowed": {"channels": [LOBBY]}, "writes": {"channels": [LOBBY]}}

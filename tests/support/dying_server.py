@@ -7,7 +7,7 @@ from pathlib import Path
 from fastmcp import FastMCP
 from fastmcp.client.transports import StdioTransport
 
-from tools.servers.connection import Connection
+from packetgate.tools.servers.connection import Connection
 
 server: FastMCP[None] = FastMCP("mail")
 

@@ -13,7 +13,7 @@ from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.mcp_servers import until
 
-from state.base import new_id
+from packetgate.state.base import new_id
 
 
 @dataclass

@@ -6,13 +6,13 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage
 
-from state.origins import Origin
-from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall, ToolResult, ToolRouting
-from state.sections import Content
-from tools.provenance.evidence import Evidence, evidence_of
-from tools.provenance.judging import origins_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.origins import Origin
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
+from packetgate.state.sections import Content
+from packetgate.tools.provenance.evidence import Evidence, evidence_of
+from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 def earlier(tool: str, output: Any, /, **params: Any) -> ToolCall:

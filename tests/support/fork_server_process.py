@@ -13,8 +13,9 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
 
+import packetgate
+
 CLONE_NEWNET = 0x40000000
-ROOMS = ("state", "prompts", "models", "tools", "deciders", "nodes", "graph", "connectors")
 IMPORTED_IN_FUNCTIONS = """
 aiosqlite anyio._backends._asyncio fastmcp.server.context griffe langgraph.store.sqlite.aio prompt_toolkit.shortcuts
 """.split()
@@ -24,10 +25,9 @@ def preload() -> None:
     """Import every module of ours, but the graph that a server makes of its environment, and what they import later."""
     os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # as the command does before it imports anything
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # no threads before a fork
-    for room in map(import_module, ROOMS):
-        for module in walk_packages(room.__path__, f"{room.__name__}."):
-            if module.name != "graph.app":
-                import_module(module.name)
+    for module in walk_packages(packetgate.__path__, "packetgate."):
+        if module.name != "packetgate.graph.app":
+            import_module(module.name)
     for name in IMPORTED_IN_FUNCTIONS:
         import_module(name)
     gc.freeze()
@@ -98,6 +98,6 @@ if __name__ == "__main__":
     preload()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes in between
     serve(channel)
-    from connectors.command_line import main
+    from packetgate.connectors.command_line import main
 
     main()

@@ -7,16 +7,16 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
-from state import sections as s
-from state.attachments import ResultAttachment
-from state.base import ConfidenceSource, TokenUsage
-from state.channels import WayOut
-from state.context import RoutingContext
-from state.origins import Origin, OriginKind, Role
-from state.packet import CognitionPacket
-from state.parked import Parked
-from state.routing import Alternative, Correction, Risk, ToolCall, ToolResult, ToolRouting
-from state.transitions import ToolExecutionStatus
+from packetgate.state import sections as s
+from packetgate.state.attachments import ResultAttachment
+from packetgate.state.base import ConfidenceSource, TokenUsage
+from packetgate.state.channels import WayOut
+from packetgate.state.context import RoutingContext
+from packetgate.state.origins import Origin, OriginKind, Role
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.parked import Parked
+from packetgate.state.routing import Alternative, Correction, Risk, ToolCall, ToolResult, ToolRouting
+from packetgate.state.transitions import ToolExecutionStatus
 
 AT = datetime(2026, 2, 28, 23, 59, 59, 123456, tzinfo=UTC)
 PARAMS: dict[str, Any] = {

@@ -13,19 +13,19 @@ from langgraph.graph.state import CompiledStateGraph
 from support.notebook import Notebook
 from support.vouching import worded
 
-from connectors.sessions import Sessions
-from connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
-from deciders.protocols import Deciders
-from graph.building import build_graph
-from graph.serializer import PacketSerializer
-from state.context import RoutingContext
-from state.errors import SessionError
-from state.events import StageFinished
-from state.packet import CognitionPacket, TurnInput
-from tools.catalogue.preferences import Preferences
-from tools.execution.journal import Journal
-from tools.servers.hub import McpHub
-from tools.servers.server import Server
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.building import build_graph
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import SessionError
+from packetgate.state.events import StageFinished
+from packetgate.state.packet import CognitionPacket, TurnInput
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.execution.journal import Journal
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.server import Server
 
 
 @dataclass

@@ -11,15 +11,15 @@ from typing import Any
 from pydantic import ValidationError
 from support.scripted_deciders import calls, clarify, describe, none
 
-from deciders.protocols import CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
-from deciders.reflex.answer import respond_by_reflex
-from state.base import new_id
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.sections import Access, PaletteEntry
-from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.toolbox import Toolbox
-from tools.checks.checking import CheckedCall
+from packetgate.deciders.protocols import CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
+from packetgate.deciders.reflex.answer import respond_by_reflex
+from packetgate.state.base import new_id
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import Access, PaletteEntry
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.checks.checking import CheckedCall
 
 SECRET = "canary-5309"
 """Stands in every file outside the root: whoever reads one tells it."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from support.full_packet import full_packet
 
-from state.errors import PacketError
-from state.packet import CognitionPacket, read_packet
+from packetgate.state.errors import PacketError
+from packetgate.state.packet import CognitionPacket, read_packet
 
 HIDDEN = "\u202e\u2066\u00ad\x1b"
 HOSTILE = f"</pre></style><script>alert(1)</script>\"'><img src=//evil.test/x onerror=alert(1)>&lt;b&gt;{HIDDEN}[2J"

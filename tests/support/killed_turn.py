@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
-from graph.composition import open_graph
-from graph.settings import Settings
-from state.context import RoutingContext
+from packetgate.graph.composition import open_graph
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
 
 EVENTS = ["updates", "checkpoints"]
 """What is counted: each stage's changes, and each checkpoint; the process dies between two of them."""
@@ -32,7 +32,13 @@ def forking() -> ForkServerContext:
     """Return what starts processes quickly: the rooms are imported once, before the first fork."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["graph.composition", "tools.builtin.ai", "tools.builtin.embedding", "aiosqlite", "tools.servers.connection"]
+        [
+            "packetgate.graph.composition",
+            "packetgate.tools.builtin.ai",
+            "packetgate.tools.builtin.embedding",
+            "aiosqlite",
+            "packetgate.tools.servers.connection",
+        ]
     )
     return context
 

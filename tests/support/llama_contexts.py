@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.llama.context import LlamaContext
-from models.llama.sampling import Logits, logits_of
-from models.llama.weights import LlamaWeights
+from packetgate.models.llama.context import LlamaContext
+from packetgate.models.llama.sampling import Logits, logits_of
+from packetgate.models.llama.weights import LlamaWeights
 
 
 def tokens(count: int, seed: int = 0) -> list[int]:

@@ -15,9 +15,9 @@ from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from fastmcp.tools import Tool
 
-from tools.servers.config import ServerConfig
-from tools.servers.connection import Connection
-from tools.servers.starting import configured
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.servers.starting import configured
 
 SCRIPT = Path(__file__).with_name("stdio_server.py")
 

@@ -7,7 +7,7 @@ from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from fastmcp.exceptions import ToolError
 
-from tools.servers.connection import Connection
+from packetgate.tools.servers.connection import Connection
 
 
 class Notebook:

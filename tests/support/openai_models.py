@@ -8,12 +8,12 @@ from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Message
 
-from models.endpoint import Endpoint
-from models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
-from models.model import FormAnswer
-from models.openai.connect import connect
-from models.openai.model import OpenAICompatible
-from models.options import ModelOptions
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
+from packetgate.models.model import FormAnswer
+from packetgate.models.openai.connect import connect
+from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.options import ModelOptions
 
 VERDICT = obj(approved={"type": "boolean"}, confidence=CONFIDENCE, reason=text(80))
 FORM = AnswerForm("verdict", VERDICT, choices=(Choice.among("approved", values=[True, False]),))

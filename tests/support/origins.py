@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from state.origins import Origin, OriginKind
+from packetgate.state.origins import Origin, OriginKind
 
 
 def words(provenance: Mapping[str, Origin]) -> dict[str, str]:

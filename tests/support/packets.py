@@ -6,16 +6,16 @@ from langchain_core.messages import AIMessage, HumanMessage
 from mcp_types import Tool
 from support.vouching import vouched
 
-from state.context import RoutingContext
-from state.errors import CallRefusedError
-from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall, ToolResult, ToolRouting
-from state.sections import Content, Context, DataField, Governance, PaletteEntry, ServerHealth
-from state.transitions import ToolExecutionStatus
-from tools.catalogue.catalogue import Catalogue
-from tools.execution.permission import Need, need_of
-from tools.servers.specs import spec_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import CallRefusedError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
+from packetgate.state.sections import Content, Context, DataField, Governance, PaletteEntry, ServerHealth
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.execution.permission import Need, need_of
+from packetgate.tools.servers.specs import spec_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 CONTEXT = RoutingContext()
 

@@ -8,7 +8,7 @@ from support.data_folder import read_rows
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
-from tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 NIGHTLY = bool(os.environ.get("PACKETGATE_NIGHTLY"))
 PALETTES = 1_000 if NIGHTLY else 200

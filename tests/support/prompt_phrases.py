@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-PROMPTS = Path(__file__).parents[2] / "prompts"
+PROMPTS = Path(__file__).parents[2] / "packetgate" / "prompts"
 
 
 def prompt_phrases() -> list[str]:

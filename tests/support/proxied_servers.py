@@ -11,15 +11,15 @@ from support.mcp_servers import RawTool, echoing, in_process
 from support.proxies import Era, Make, Talk, served, talking
 from support.vouching import worded
 
-from connectors.proxy.config import ProxyConfig
-from connectors.proxy.gateway import Gateway
-from connectors.proxy.opening import gateway_to
-from graph.settings import Settings
-from state.context import RoutingContext
-from tools.catalogue.preferences import Policy, Preferences
-from tools.policy.rules import Rule
-from tools.servers.connection import Connection
-from tools.servers.hub import McpHub
+from packetgate.connectors.proxy.config import ProxyConfig
+from packetgate.connectors.proxy.gateway import Gateway
+from packetgate.connectors.proxy.opening import gateway_to
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.tools.catalogue.preferences import Policy, Preferences
+from packetgate.tools.policy.rules import Rule
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.servers.hub import McpHub
 
 each_client = pytest.mark.parametrize(("make", "era"), [("sdk", "legacy"), ("fastmcp", "2026-07-28")])
 """Where it is enough that both makes and both protocols are there."""

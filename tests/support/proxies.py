@@ -18,15 +18,15 @@ from mcp.client.streamable_http import streamable_http_client
 from support.mcp_servers import in_process
 from support.vouching import worded
 
-from connectors.http import bound
-from connectors.proxy.config import ProxyConfig
-from connectors.proxy.gateway import Gateway
-from connectors.proxy.opening import gateway_to
-from connectors.proxy.serving import http_app
-from graph.settings import Settings
-from state.context import RoutingContext
-from tools.catalogue.preferences import Preferences
-from tools.servers.hub import McpHub
+from packetgate.connectors.http import bound
+from packetgate.connectors.proxy.config import ProxyConfig
+from packetgate.connectors.proxy.gateway import Gateway
+from packetgate.connectors.proxy.opening import gateway_to
+from packetgate.connectors.proxy.serving import http_app
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.servers.hub import McpHub
 
 Make = Literal["sdk", "fastmcp"]
 Era = Literal["legacy", "2026-07-28"]

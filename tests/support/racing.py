@@ -6,12 +6,12 @@ from typing import Any
 
 from support.killed_turn import forking
 
-from connectors.asking import Reply, Say
-from connectors.opening import open_sessions
-from connectors.turn import Asked, Finished, run_turn
-from graph.settings import Settings
-from state.context import RoutingContext
-from state.errors import SessionError
+from packetgate.connectors.asking import Reply, Say
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import SessionError
 
 FINISHED, ASKED, REFUSED = 0, 3, 4
 """Exit statuses: the turn ended, it asks again, or the answer came too late."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from deciders.protocols import (
+from packetgate.deciders.protocols import (
     Answer,
     CallReview,
     Deciders,
@@ -16,13 +16,13 @@ from deciders.protocols import (
     Selection,
     WantedCall,
 )
-from deciders.reflex.answer import respond_by_reflex
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.routing import ToolCall
-from state.sections import Access
-from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.toolbox import Toolbox
+from packetgate.deciders.reflex.answer import respond_by_reflex
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import Access
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.toolbox import Toolbox
 
 
 def call(tool_name: str, **params: Any) -> Selection:

@@ -6,8 +6,8 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Command
 from support.graphs import Session
 
-from state.events import StageFinished, StageStarted, StageStopped
-from state.packet import TurnInput
+from packetgate.state.events import StageFinished, StageStarted, StageStopped
+from packetgate.state.packet import TurnInput
 
 
 async def events_of(talk: Session, said: str | Command[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from support.graphs import Session
 
-from state.packet import CognitionPacket, TurnInput
+from packetgate.state.packet import CognitionPacket, TurnInput
 
 
 @dataclass

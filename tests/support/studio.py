@@ -6,10 +6,10 @@ from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from support.graphs import session
 
-from connectors.turn import Asked, Finished, Reply, Say
-from deciders.protocols import Deciders
-from state.packet import CognitionPacket
-from tools.servers.connection import Connection
+from packetgate.connectors.turn import Asked, Finished, Reply, Say
+from packetgate.deciders.protocols import Deciders
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.servers.connection import Connection
 
 FOX = "Create an image of a fox"
 ASCII, IMAGE = "banner.create_ascii_art", "studio.paint"

@@ -10,7 +10,7 @@ from fastmcp.client.transports import FastMCPTransport
 from fastmcp.exceptions import ToolError
 from fastmcp.tools.base import ToolResult
 
-from tools.servers.connection import Connection
+from packetgate.tools.servers.connection import Connection
 
 
 class Tide:

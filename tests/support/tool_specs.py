@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from state.routing import Risk
-from tools.catalogue.catalogue import Catalogue
-from tools.spec.descriptions import brief_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.routing import Risk
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.spec.descriptions import brief_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 PATH = {"type": "string", "description": "The file to use."}
 

@@ -10,9 +10,9 @@ from support.openai_models import model_at
 from support.prompts import BROKEN, call, first_call, review
 from support.scripted_openai import serve_scripted_openai
 
-from connectors.trace.page import page
-from deciders.choosing import language_deciders
-from models.openai.model import OpenAICompatible
+from packetgate.connectors.trace.page import page
+from packetgate.deciders.choosing import language_deciders
+from packetgate.models.openai.model import OpenAICompatible
 
 
 def approved_turn(folder: Path) -> Path:

@@ -13,19 +13,19 @@ from support.graphs import Session
 from support.notebook import Notebook
 from support.vouching import worded
 
-from deciders.protocols import Deciders
-from graph.building import build_graph
-from graph.serializer import PacketSerializer
-from graph.settings import Settings
-from graph.storage import open_checkpointer, open_store
-from state.base import ConfidenceSource, now
-from state.context import RoutingContext
-from state.routing import Risk
-from state.sections import Access
-from state.transitions import ToolExecutionStatus
-from tools.servers.hub import McpHub
-from tools.usage.record import CallRecord, UsageRecord
-from tools.usage.store import keep
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.building import build_graph
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.state.base import ConfidenceSource, now
+from packetgate.state.context import RoutingContext
+from packetgate.state.routing import Risk
+from packetgate.state.sections import Access
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.usage.record import CallRecord, UsageRecord
+from packetgate.tools.usage.store import keep
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from state.routing import Risk
-from tools.catalogue.preferences import Preferences
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.routing import Risk
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 _READING = "check convert count echo fetch find get list look peek query read recall search show status web"
 READERS: dict[str, Any] = {

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from support.packets import tool
 
-from deciders.judge import judge
-from deciders.reflex import practice, serving
-from state.errors import WeightsError
-from tools.learned import arrays_of, json_of, session_of, tokenizer_of
-from tools.ranking.encoder import static_encoder, vector_of
+from packetgate.deciders.judge import judge
+from packetgate.deciders.reflex import practice, serving
+from packetgate.state.errors import WeightsError
+from packetgate.tools.learned import arrays_of, json_of, session_of, tokenizer_of
+from packetgate.tools.ranking.encoder import static_encoder, vector_of
 
 
 @pytest.mark.parametrize("content", [None, b"", b"broken", b"\xff\xfe{"])

@@ -16,11 +16,11 @@ import numpy as np
 from benchmarks.train.filling import examples as known
 from benchmarks.train.filling.examples import Example
 from benchmarks.train.filling.fitting import NOW, fit, groups, same
-from deciders.values import filling
-from deciders.values.features import NAMES, VERSION
-from deciders.values.model import TREES
-from deciders.values.schema import Parameter, parameters_of
-from tools.ranking.trees import Trees
+from packetgate.deciders.values import filling
+from packetgate.deciders.values.features import NAMES, VERSION
+from packetgate.deciders.values.model import TREES
+from packetgate.deciders.values.schema import Parameter, parameters_of
+from packetgate.tools.ranking.trees import Trees
 
 UTTERANCES, MADE = 500, 2_500
 CAPITALISED = 0.5

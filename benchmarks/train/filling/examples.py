@@ -12,8 +12,8 @@ from benchmarks.train.data import held_out, rows
 from benchmarks.train.judging import examples as judging
 from benchmarks.train.judging.synthesis import synthesised
 from benchmarks.train.own import catalogues
-from deciders.values.schema import Parameter, parameters_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.deciders.values.schema import Parameter, parameters_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 OWN = Path(__file__).with_name("own.jsonl")
 _REFERENCE = "API_call"

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from benchmarks.train.filling.examples import Example
 from benchmarks.train.trees import trees_of
-from deciders.values.candidates import Candidate, candidates
-from deciders.values.features import Matrix, Scene
-from deciders.values.mentions import read
-from deciders.values.schema import Parameter, parameters_of
-from tools.ranking.trees import Trees
+from packetgate.deciders.values.candidates import Candidate, candidates
+from packetgate.deciders.values.features import Matrix, Scene
+from packetgate.deciders.values.mentions import read
+from packetgate.deciders.values.schema import Parameter, parameters_of
+from packetgate.tools.ranking.trees import Trees
 
 NOW = datetime(2026, 1, 15, 9)
 SHOWN = 45

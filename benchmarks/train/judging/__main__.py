@@ -7,7 +7,7 @@ vocabulary. What was read and what was reached is printed as it goes, as JSON.
 import argparse
 from pathlib import Path
 
-from deciders.judge.judge import WEIGHTS
+from packetgate.deciders.judge.judge import WEIGHTS
 
 STAGES = ("train", "export", "fit")
 

@@ -10,8 +10,8 @@ from typing import Any
 from benchmarks.train.data import held_out, rows
 from benchmarks.train.judging.intents import INTENTS, SLOTS, SNIPS
 from benchmarks.train.own import catalogues
-from tools.spec.tool_spec import ToolSpec
-from tools.text.words import words_of
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.words import words_of
 
 Span = tuple[int, int] | None
 """Character offsets in the request; None: no words of it fill the parameter."""

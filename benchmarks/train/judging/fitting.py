@@ -19,12 +19,12 @@ from benchmarks.selection.figures import auroc, same
 from benchmarks.train.data import Source, sources
 from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
-from deciders.reflex.fit import ENOUGH, Fit, fits_of
-from deciders.reflex.reading import parts_in
-from deciders.reflex.review import likelihoods, log_probability
-from deciders.reflex.serving import FITTED, Fitted, Signals, Sureness, shares, sure
-from tools.catalogue.catalogue import Catalogue
-from tools.usage.reliability import calibration_error, reliability
+from packetgate.deciders.reflex.fit import ENOUGH, Fit, fits_of
+from packetgate.deciders.reflex.reading import parts_in
+from packetgate.deciders.reflex.review import likelihoods, log_probability
+from packetgate.deciders.reflex.serving import FITTED, Fitted, Signals, Sureness, shares, sure
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.usage.reliability import calibration_error, reliability
 
 SEED = 3
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.train.judging.examples import Example, Span, Tool
 from benchmarks.train.judging.values import CITIES, DAYS, FIRST, value_of
-from tools.text.words import STOP_WORDS, words_of
+from packetgate.tools.text.words import STOP_WORDS, words_of
 
 _LEADS = [
     *["", "", "", "", "Please ", "please ", "Can you ", "Could you ", "I want to ", "I need to ", "I'd like to "],

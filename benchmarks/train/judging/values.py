@@ -6,7 +6,7 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tools.text.words import words_of
+from packetgate.tools.text.words import words_of
 
 FIRST = (
     "Ada Amir Anna Bela Carlos Chen Daria Diego Elena Emeka Fatima Felix Grace Hana Igor Ines Jack Jonas Julia Kofi"

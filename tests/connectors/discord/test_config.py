@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from connectors.discord.config import DiscordConfig, Person, load_discord_config
-from state.context import NOTHING, RoutingContext
-from state.errors import ConfigError
-from tools.catalogue.preferences import Preferences, load_preferences
+from packetgate.connectors.discord.config import DiscordConfig, Person, load_discord_config
+from packetgate.state.context import NOTHING, RoutingContext
+from packetgate.state.errors import ConfigError
+from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 
 WHOLE = """
 permanent = ["ai.read"]

@@ -10,8 +10,8 @@ from support.pictures import NO_TOOL, png, shown
 from support.scripted_deciders import ScriptedResponder, scripted
 from support.scripted_openai import ScriptedOpenAI
 
-from connectors.opening import open_sessions
-from connectors.sessions import Sessions
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.sessions import Sessions
 
 
 async def offered(workshop: Workshop, where: int) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from support.discord_bots import ADA_ALONE, Workshop
 from support.discord_payloads import ADA, ADAS, BEN, BENS, BOT, EVE, LAB, LOBBY, TEAM_ROLE, THREAD
 from support.discord_server import SUPPRESS_EMBEDS, DiscordStandIn
 
-from connectors.opening import open_sessions
+from packetgate.connectors.opening import open_sessions
 
 OPENS, MILK = "The gate opens at seven.", "Buy milk."
 

@@ -10,10 +10,10 @@ from support.discord_rest import Arrived
 from support.discord_server import DiscordStandIn
 from support.media_server import PNG, entry
 
-from connectors.discord.pictures import pictures_of
-from connectors.opening import open_sessions
-from state.attachments import ResultAttachment
-from tools.text.kept import KeptResults, of_session
+from packetgate.connectors.discord.pictures import pictures_of
+from packetgate.connectors.opening import open_sessions
+from packetgate.state.attachments import ResultAttachment
+from packetgate.tools.text.kept import KeptResults, of_session
 
 
 def uploads(discord: DiscordStandIn) -> list[Arrived]:

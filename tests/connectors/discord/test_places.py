@@ -5,7 +5,7 @@ from support.discord_payloads import ADA, ADAS
 from support.discord_server import DiscordStandIn
 from support.turn_places import Place, answering, wanting
 
-from connectors.opening import open_sessions
+from packetgate.connectors.opening import open_sessions
 
 WRITING = {"allowed": {"users": [ADA]}, "writes": {"users": [ADA]}}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from connectors.discord.presenting import Press, headline, parts
+from packetgate.connectors.discord.presenting import Press, headline, parts
 
 
 def asking(*requests: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedResponder, call, scripted
 
-from connectors.discord.conversing import STOPPED
-from connectors.sessions import Sessions, SessionState
-from deciders.protocols import Answer
-from state.context import RoutingContext
-from state.errors import PacketVersionError
-from state.packet import CognitionPacket
-from tools.catalogue.catalogue import Catalogue
+from packetgate.connectors.discord.conversing import STOPPED
+from packetgate.connectors.sessions import Sessions, SessionState
+from packetgate.deciders.protocols import Answer
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import PacketVersionError
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 READ = call("notebook.read_note", name="a")
 

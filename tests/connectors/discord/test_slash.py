@@ -7,10 +7,10 @@ from support.discord_bots import ADA_ALONE, Workshop
 from support.discord_payloads import ADA, ADAS, BEN, BOT, LAB, LOBBY, THREAD
 from support.discord_server import EPHEMERAL, NOTE, DiscordStandIn
 
-from connectors.discord.bot import INTENTS
-from connectors.discord.slash import NOT_ALLOWED, model_text
-from connectors.opening import open_sessions
-from graph.settings import Settings
+from packetgate.connectors.discord.bot import INTENTS
+from packetgate.connectors.discord.slash import NOT_ALLOWED, model_text
+from packetgate.connectors.opening import open_sessions
+from packetgate.graph.settings import Settings
 
 
 async def test_the_commands_are_made_known(discord: DiscordStandIn, workshop: Workshop):

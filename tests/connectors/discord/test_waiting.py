@@ -12,11 +12,11 @@ from support.mcp_servers import until
 from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
-from connectors.discord.conversing import ANSWERED
-from connectors.discord.deciding import NOT_ANY_MORE, NOT_THERE
-from connectors.discord.questions import LAPSED
-from connectors.sessions import Sessions
-from state.errors import ConfigError
+from packetgate.connectors.discord.conversing import ANSWERED
+from packetgate.connectors.discord.deciding import NOT_ANY_MORE, NOT_THERE
+from packetgate.connectors.discord.questions import LAPSED
+from packetgate.connectors.sessions import Sessions
+from packetgate.state.errors import ConfigError
 
 WRITING: dict[str, Any] = {"allowed": {"users": [ADA]}, "writes": {"users": [ADA]}}
 WRITE = 'Write "hello" to notes.txt'

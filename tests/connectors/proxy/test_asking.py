@@ -17,10 +17,10 @@ from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.proxies import Era, Make, gateway_over, ledger_server, served, talking
 
-from connectors.proxy import asking
-from connectors.proxy.gateway import Gateway
-from tools.catalogue.preferences import Policy, Preferences
-from tools.policy.rules import Rule
+from packetgate.connectors.proxy import asking
+from packetgate.connectors.proxy.gateway import Gateway
+from packetgate.tools.catalogue.preferences import Policy, Preferences
+from packetgate.tools.policy.rules import Rule
 
 ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 

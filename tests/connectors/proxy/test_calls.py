@@ -9,8 +9,8 @@ from fastmcp.client.transports import FastMCPTransport
 from support.proxied_servers import proxied, rules
 from support.proxies import Era, Make, talking
 
-from tools.servers.connection import Connection
-from tools.spec.standing import Ground
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.spec.standing import Ground
 
 
 async def test_a_read_runs_though_it_was_never_listed(url: str, make: Make, era: Era, written: list[str]) -> None:

@@ -13,9 +13,9 @@ from support.mcp_servers import in_process, until
 from support.proxied_servers import HIDDEN, Noting, each_client, names_now, proxied, rules
 from support.proxies import Era, Make, heard_of, talking
 
-from tools.catalogue.preferences import Policy, Preferences
-from tools.servers.config import ServerConfig
-from tools.servers.starting import configured
+from packetgate.tools.catalogue.preferences import Policy, Preferences
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.starting import configured
 
 
 class Desk:

@@ -12,9 +12,9 @@ from mcp import MCPError
 from support.command_line import COMMAND, CommandLine
 from support.proxies import META, Make, gateway_over, ledger_server, served, talking
 
-from connectors.proxy.config import ProxyConfig, load_proxy_config
-from state.context import NOTHING, RoutingContext
-from state.errors import ConfigError
+from packetgate.connectors.proxy.config import ProxyConfig, load_proxy_config
+from packetgate.state.context import NOTHING, RoutingContext
+from packetgate.state.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
 

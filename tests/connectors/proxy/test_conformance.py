@@ -12,17 +12,17 @@ from fastmcp.client.transports import FastMCPTransport
 from support.conformance_server import NAME, Unprefixed, conformance_server
 from support.programs import require
 
-from connectors.http import bound
-from connectors.proxy.config import ProxyConfig
-from connectors.proxy.opening import gateway_to
-from connectors.proxy.serving import http_app
-from graph.settings import Settings
-from state.context import RoutingContext
-from tools.catalogue.preferences import Policy, Preferences
-from tools.policy.rules import Rule
-from tools.servers.connection import Connection
-from tools.servers.hub import McpHub
-from tools.text.kept import KeptResults
+from packetgate.connectors.http import bound
+from packetgate.connectors.proxy.config import ProxyConfig
+from packetgate.connectors.proxy.opening import gateway_to
+from packetgate.connectors.proxy.serving import http_app
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.tools.catalogue.preferences import Policy, Preferences
+from packetgate.tools.policy.rules import Rule
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.text.kept import KeptResults
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -17,14 +17,14 @@ from support.mcp_servers import StdioServer, echoing, in_process, until
 from support.proxied_servers import each_client, names_now, other, others_answer, proxied
 from support.proxies import META, Era, Make, Talk, served, talking
 
-from connectors.proxy.config import ProxyConfig
-from connectors.proxy.opening import open_gateway
-from graph.settings import Settings
-from state.context import RoutingContext
-from tools.servers import connection as connecting
-from tools.servers.config import ServerConfig
-from tools.servers.connection import Connection
-from tools.servers.starting import configured
+from packetgate.connectors.proxy.config import ProxyConfig
+from packetgate.connectors.proxy.opening import open_gateway
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.tools.servers import connection as connecting
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.servers.starting import configured
 
 TIMEOUT_MS = 5_000
 LONG_MS = 60_000

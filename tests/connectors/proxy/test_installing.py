@@ -9,10 +9,10 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from support.command_line import CommandLine
 
-from connectors.client_files import SettingsFile
-from connectors.client_places import NAMES, place_of
-from state.errors import ConfigError
-from tools.servers.config import load_config
+from packetgate.connectors.client_files import SettingsFile
+from packetgate.connectors.client_places import NAMES, place_of
+from packetgate.state.errors import ConfigError
+from packetgate.tools.servers.config import load_config
 
 THEIRS = {"files": {"command": "npx", "args": ["-y", "x"], "env": {"KEY": "v"}}}
 

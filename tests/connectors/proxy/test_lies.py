@@ -17,13 +17,13 @@ from support.mcp_servers import in_process
 from support.proxied_servers import HIDDEN, Noting, each_client, other, others_answer, proxied, rules
 from support.proxies import META, Era, Make, served, talking
 
-from connectors.proxy.config import ProxyConfig
-from connectors.proxy.opening import open_gateway
-from graph.settings import Settings
-from state.context import RoutingContext
-from tools.servers.config import ServerConfig
-from tools.servers.starting import configured
-from tools.spec.listed_names import listed_name
+from packetgate.connectors.proxy.config import ProxyConfig
+from packetgate.connectors.proxy.opening import open_gateway
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.starting import configured
+from packetgate.tools.spec.listed_names import listed_name
 
 NOTHING = {"type": "object"}
 COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}

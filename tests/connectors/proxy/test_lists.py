@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.proxies import META, Era, Make, gateway_over, heard_of, ledger_server, served, talking
 
-from tools.catalogue.preferences import Preferences
+from packetgate.tools.catalogue.preferences import Preferences
 
 
 async def test_without_a_context_a_large_catalogue_is_the_proxys_own_tools(url: str, make: Make, era: Era) -> None:

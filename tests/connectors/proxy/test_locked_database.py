@@ -9,7 +9,7 @@ import pytest
 from support.mcp_servers import until
 from support.proxies import Era, gateway_over, ledger_server, served, talking
 
-from connectors.proxy import opening, storage
+from packetgate.connectors.proxy import opening, storage
 
 
 @contextmanager

@@ -17,13 +17,13 @@ from support.fork_server import COMMAND
 from support.palettes import NIGHTLY
 from support.proxies import Era, Make, Talk, talking
 
-from connectors.trace.finding import find, open_archive
-from graph.journal.chain import Chain, Row
-from graph.journal.opening import journal_in
-from graph.settings import Settings
-from state.errors import PacketError, SessionError
-from state.packet import CognitionPacket
-from tools.usage.learned_store import ROOT as LEARNED
+from packetgate.connectors.trace.finding import find, open_archive
+from packetgate.graph.journal.chain import Chain, Row
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.settings import Settings
+from packetgate.state.errors import PacketError, SessionError
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.usage.learned_store import ROOT as LEARNED
 
 CLIENTS = 50
 ROUNDS = 2

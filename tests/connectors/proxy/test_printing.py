@@ -10,7 +10,7 @@ from fastmcp.client.transports import StdioTransport
 from support.command_line import COMMAND, CommandLine
 from support.proxies import gateway_over, ledger_server, served, talking
 
-from connectors.proxy.chain import Chain
+from packetgate.connectors.proxy.chain import Chain
 
 REFUSED: dict[str, dict[str, Any]] = {
     "no such tool": {"name": "ai.raed", "arguments": {}},

@@ -5,7 +5,7 @@ from pathlib import Path
 from support.proxies import gateway_over, served, talking
 from support.tide_server import Tide
 
-from connectors.proxy.results import AGE
+from packetgate.connectors.proxy.results import AGE
 
 TOKENS = {"ide-token-0123456789": "ide", "desk-token-0123456789": "desk"}
 IDE, DESK = TOKENS

@@ -10,10 +10,10 @@ from support import faulty_server, media_server
 from support.mcp_servers import echoing
 from support.proxies import Era, Make, gateway_over, served, talking
 
-from connectors.proxy.config import ProxyConfig
-from connectors.proxy.opening import open_gateway
-from graph.settings import Settings
-from state.context import RoutingContext
+from packetgate.connectors.proxy.config import ProxyConfig
+from packetgate.connectors.proxy.opening import open_gateway
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
 
 
 def configured(folder: Path, **servers: object) -> Settings:

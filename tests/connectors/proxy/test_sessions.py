@@ -7,11 +7,11 @@ from pathlib import Path
 from fastmcp import FastMCP
 from support.proxies import Era, gateway_over, ledger_server, served, talking
 
-from connectors.proxy.sessions import MAX_CALLS, ProxySession, SessionBook
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolResult, ToolRouting
-from state.transitions import ToolExecutionStatus
+from packetgate.connectors.proxy.sessions import MAX_CALLS, ProxySession, SessionBook
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
+from packetgate.state.transitions import ToolExecutionStatus
 
 CLIENTS = 50
 CALLS = 1_000 if os.environ.get("PACKETGATE_NIGHTLY") else 200

@@ -13,9 +13,9 @@ from support.mcp_servers import StdioServer, in_process, until
 from support.proxied_servers import each_client, other, others_answer, proxied
 from support.proxies import META, Era, Make, heard_of, talking
 
-from tools.servers.connection import Connection
-from tools.servers.starting import configured
-from tools.servers.stored_listings import StoredListings
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.servers.starting import configured
+from packetgate.tools.servers.stored_listings import StoredListings
 
 ECHO = {"other__echo"}
 

@@ -13,9 +13,9 @@ from support.fork_server import COMMAND
 from support.mcp_servers import SCRIPT, alive, until
 from support.proxies import talking
 
-from connectors.trace.finding import open_archive
-from graph.settings import Settings
-from tools.usage.store import read_usage
+from packetgate.connectors.trace.finding import open_archive
+from packetgate.graph.settings import Settings
+from packetgate.tools.usage.store import read_usage
 
 CALLS = 12
 SERVER = f"""

@@ -14,12 +14,12 @@ from support.mcp_servers import until
 from support.programs import descendants
 from support.scripted_openai import free_port
 
-from connectors.asking import Say
-from connectors.remote.sessions import open_remote
-from connectors.sessions import SessionState
-from connectors.turn import run_turn
-from state.context import RoutingContext
-from state.errors import ConfigError, InputError, PacketError, PacketgateError
+from packetgate.connectors.asking import Say
+from packetgate.connectors.remote.sessions import open_remote
+from packetgate.connectors.sessions import SessionState
+from packetgate.connectors.turn import run_turn
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import ConfigError, InputError, PacketError, PacketgateError
 
 HTML = "<!doctype html><title>Not Found</title><p>Nothing here."
 

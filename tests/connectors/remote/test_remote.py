@@ -12,12 +12,12 @@ from support.langgraph_server import GRAPH
 from support.mcp_servers import until
 from support.turn_places import Conversation, Place, answering, wanting
 
-from connectors.asking import Say
-from connectors.remote.sessions import open_remote, thread_id
-from connectors.turn import Asked, Finished
-from state.context import RoutingContext
-from state.errors import ConfigError, PacketgateError, RequestError, SessionError
-from state.packet import TurnInput
+from packetgate.connectors.asking import Say
+from packetgate.connectors.remote.sessions import open_remote, thread_id
+from packetgate.connectors.turn import Asked, Finished
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import ConfigError, PacketgateError, RequestError, SessionError
+from packetgate.state.packet import TurnInput
 
 pytestmark = pytest.mark.parametrize("place", ["remote"], indirect=True)
 

@@ -7,10 +7,10 @@ import pytest
 from support.mcp_servers import until
 from support.turn_places import Conversation, Place, answering, wanting
 
-from connectors.asking import Continue, Reply, Say
-from connectors.turn import Finished, run_turn
-from state.events import StageStarted
-from state.transitions import ToolExecutionStatus
+from packetgate.connectors.asking import Continue, Reply, Say
+from packetgate.connectors.turn import Finished, run_turn
+from packetgate.state.events import StageStarted
+from packetgate.state.transitions import ToolExecutionStatus
 
 WAIT = wanting("clock.await_stroke", hour="nine")
 ASK = Say('Wait until the clock strikes "nine"')

@@ -10,15 +10,15 @@ from support.prompts import selection
 from support.scripted_replies import CutOff
 from support.turn_places import Conversation, Place, answering, wanting
 
-from connectors.asking import Continue, Reply, Say, Turn
-from connectors.sessions import AnswerPiece
-from connectors.turn import Asked, Finished
-from state.errors import InputError, RequestError, SessionError
-from state.events import StageFinished, StageStarted
-from state.request import TurnRequest
-from state.transitions import ToolExecutionStatus
-from tools.attached.parts import part_of
-from tools.usage.store import read_usage
+from packetgate.connectors.asking import Continue, Reply, Say, Turn
+from packetgate.connectors.sessions import AnswerPiece
+from packetgate.connectors.turn import Asked, Finished
+from packetgate.state.errors import InputError, RequestError, SessionError
+from packetgate.state.events import StageFinished, StageStarted
+from packetgate.state.request import TurnRequest
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.attached.parts import part_of
+from packetgate.tools.usage.store import read_usage
 
 ANSWER = "The owl sleeps by day, and more than that the notes do not say."
 CLARIFY = selection("clarify", question="Which file?")

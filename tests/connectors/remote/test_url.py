@@ -12,9 +12,9 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Stall
 from support.terminals import KEYS, chatting, leave
 
-from state.context import RoutingContext
-from state.packet import read_packet
-from state.transitions import ToolExecutionStatus
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import read_packet
+from packetgate.state.transitions import ToolExecutionStatus
 
 Run = Callable[..., Outcome]
 

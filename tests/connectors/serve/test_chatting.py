@@ -18,9 +18,9 @@ from support.prompts import NO_TOOL, call, review
 from support.scripted_openai import ScriptedOpenAI
 from support.terminals import chatting
 
-from connectors.opening import open_sessions
-from connectors.serve.questions import is_question
-from graph.settings import Settings
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.serve.questions import is_question
+from packetgate.graph.settings import Settings
 
 WRITE = 'Write "seven" to new.txt'
 PEOPLE = 50

@@ -14,10 +14,10 @@ from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.mcp_servers import until
 
-from connectors.serve.questions import is_question
-from graph.journal.chain import Chain
-from graph.journal.opening import journal_in
-from graph.settings import Settings
+from packetgate.connectors.serve.questions import is_question
+from packetgate.graph.journal.chain import Chain
+from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.settings import Settings
 
 THREADS, AT_ONCE = 200, 40
 KILLED_AFTER, IN_CALLS = 60, 3

@@ -12,11 +12,11 @@ from support.graphs import Session
 from support.notebook import Notebook
 from support.usage import turn
 
-from connectors.trace.finding import is_packet_id
-from deciders.choosing import reflex_deciders
-from state.errors import PacketError, SessionError
-from state.sections import Header, PacketState
-from tools.usage.store import keep
+from packetgate.connectors.trace.finding import is_packet_id
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.state.errors import PacketError, SessionError
+from packetgate.state.sections import Header, PacketState
+from packetgate.tools.usage.store import keep
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ async def _rename(talk: Session, ids: list[str]) -> None:
 async def test_a_long_conversation_is_looked_through_to_its_beginning(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connectors.sessions.PAGE", 3)
+    monkeypatch.setattr("packetgate.connectors.sessions.PAGE", 3)
     first = await kept.talk.say("Hello")
     for _ in range(3):
         await kept.talk.say("Hello again")

@@ -7,12 +7,12 @@ from support.full_packet import full_packet
 from support.hostile_packet import HARMLESS, HIDDEN, HOSTILE, packet_saying
 from support.html_reading import Page, read_html
 
-from connectors.trace.finding import Past
-from connectors.trace.page import GONE, REFLEX, SILENT, UNKNOWN, page
-from graph.records.prompts import StagePrompts
-from models.requests import ModelRequest, SentMessage
-from state.packet import CognitionPacket
-from state.sections import Reasoning, Reflection
+from packetgate.connectors.trace.finding import Past
+from packetgate.connectors.trace.page import GONE, REFLEX, SILENT, UNKNOWN, page
+from packetgate.graph.records.prompts import StagePrompts
+from packetgate.models.requests import ModelRequest, SentMessage
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import Reasoning, Reflection
 
 AT = datetime(2026, 2, 28, tzinfo=UTC)
 

@@ -4,10 +4,10 @@ import pytest
 from support.prompts import sent
 from support.turn_places import Place, answering, wanting
 
-from connectors.asking import Reply, Say
-from connectors.trace.finding import find, open_archive
-from state.errors import PacketError
-from state.sections import PacketState
+from packetgate.connectors.asking import Reply, Say
+from packetgate.connectors.trace.finding import find, open_archive
+from packetgate.state.errors import PacketError
+from packetgate.state.sections import PacketState
 
 
 async def test_a_turn_is_found_while_it_waits_and_once_it_is_over(place: Place) -> None:

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from connectors.trace.page import by_visit
-from connectors.trace.timeline import BREAKS, chart, visits
-from graph.records.prompts import StagePrompts
-from state.sections import Reflection
+from packetgate.connectors.trace.page import by_visit
+from packetgate.connectors.trace.timeline import BREAKS, chart, visits
+from packetgate.graph.records.prompts import StagePrompts
+from packetgate.state.sections import Reflection
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -5,8 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.packets import tool
 
-from deciders.judge.encoding import MAX_PARAMETERS, MAX_TOOL, REQUEST_TOKENS, encode_request, encode_tool, joined
-from deciders.judge.judge import WEIGHTS, judge, load_encoder
+from packetgate.deciders.judge.encoding import (
+    MAX_PARAMETERS,
+    MAX_TOOL,
+    REQUEST_TOKENS,
+    encode_request,
+    encode_tool,
+    joined,
+)
+from packetgate.deciders.judge.judge import WEIGHTS, judge, load_encoder
 
 TRAIN = tool(
     "rail.find_trains", "origin", "destination", description="Find trains between two stations.",

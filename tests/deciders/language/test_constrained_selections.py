@@ -9,12 +9,12 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.gguf_model import write_tiny_gguf
 from support.palettes import PALETTES, palettes
 
-from deciders.language.turn import ASKING, arguments_of
-from models.calling import CallAnswer, OfferedTool
-from models.llama.model import LlamaCppModel
-from tools.catalogue.catalogue import Catalogue
-from tools.checks.validation import check_call
-from tools.spec.tool_spec import ToolSpec
+from packetgate.deciders.language.turn import ASKING, arguments_of
+from packetgate.models.calling import CallAnswer, OfferedTool
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.validation import check_call
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 SEEDS = (1, 2, 3, 4)
 MAX_CALLS = 3

@@ -9,20 +9,20 @@ from support.prompts import call, offered, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI, features
 from support.scripted_replies import HttpError, Message, Thinks
 
-from deciders.choosing import language_deciders
-from deciders.language.selection import select_by_model
-from deciders.language.turn import ASK, SHOW
-from deciders.protocols import Selection
-from models.model import Model
-from models.openai.model import OpenAICompatible
-from models.options import ModelOptions
-from models.thoughts import UNKNOWN_ROOM
-from state.base import ConfidenceSource
-from state.context import RoutingContext
-from state.errors import DecisionError
-from state.packet import CognitionPacket
-from state.routing import Correction
-from state.sections import DataField
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.language.selection import select_by_model
+from packetgate.deciders.language.turn import ASK, SHOW
+from packetgate.deciders.protocols import Selection
+from packetgate.models.model import Model
+from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.options import ModelOptions
+from packetgate.models.thoughts import UNKNOWN_ROOM
+from packetgate.state.base import ConfidenceSource
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import DecisionError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Correction
+from packetgate.state.sections import DataField
 
 READ = call("files.read_file", path="a.txt")
 JSON = HttpError(400, "scripted does not support tools")

@@ -14,19 +14,19 @@ from support.hostile_spelling import SPELLING
 from support.packets import CONTEXT, FILES, done, needs, packet
 from support.scripted_openai import ScriptedOpenAI
 
-from deciders.choosing import language_deciders
-from deciders.gate import FAILED_REVIEW, gated
-from deciders.outcome import routing_after
-from deciders.protocols import Selection
-from deciders.reflex.calls import select_by_reflex
-from models.endpoint import Endpoint
-from models.model import Model
-from models.openai.connect import connect
-from models.options import ModelOptions
-from models.source import ModelSource
-from state.errors import DecisionError
-from state.routing import ToolRouting
-from state.transitions import ToolExecutionStatus
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.gate import FAILED_REVIEW, gated
+from packetgate.deciders.outcome import routing_after
+from packetgate.deciders.protocols import Selection
+from packetgate.deciders.reflex.calls import select_by_reflex
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.model import Model
+from packetgate.models.openai.connect import connect
+from packetgate.models.options import ModelOptions
+from packetgate.models.source import ModelSource
+from packetgate.state.errors import DecisionError
+from packetgate.state.routing import ToolRouting
+from packetgate.state.transitions import ToolExecutionStatus
 
 SELECTIONS = [*SPELLING, *MARKUP, *MEANINGS]
 ASK = packet("Read a.txt")

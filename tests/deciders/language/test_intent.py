@@ -3,11 +3,11 @@
 import pytest
 from support.packets import CONTEXT, Shelf, asking, done, packet, with_output
 
-from deciders.language.intent import left_to_selection
-from state.routing import ToolRouting
-from state.sections import Access
-from state.transitions import ToolExecutionStatus
-from tools.catalogue.catalogue import Catalogue
+from packetgate.deciders.language.intent import left_to_selection
+from packetgate.state.routing import ToolRouting
+from packetgate.state.sections import Access
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 EXECUTED = with_output(done("files.read_file", path="a.txt"), "apples")
 REHEARSED = done("files.write_file", ToolExecutionStatus.SKIPPED, path="a.txt", content="x")

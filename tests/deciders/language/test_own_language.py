@@ -8,21 +8,21 @@ import pytest
 from support.gguf_model import write_tiny_gguf
 from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 
-from deciders.choosing import language_deciders
-from deciders.language.answer import respond_by_model
-from deciders.language.copying import held_by, without_defaults, without_invented
-from deciders.language.own_language import select_in_own_language
-from deciders.language.turn import ASK, FEW, SHOW, offer_of
-from deciders.language.weighing import likelier, review_by_evidence
-from deciders.protocols import Selection, WantedCall
-from models.calling import CallAnswer, WrittenCall
-from models.llama.call_syntax import OWN
-from models.llama.model import LlamaCppModel
-from state.base import ConfidenceSource, TokenUsage
-from state.context import RoutingContext
-from state.errors import DecisionError
-from tools.catalogue.catalogue import Catalogue
-from tools.provenance.evidence import evidence_of
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.language.answer import respond_by_model
+from packetgate.deciders.language.copying import held_by, without_defaults, without_invented
+from packetgate.deciders.language.own_language import select_in_own_language
+from packetgate.deciders.language.turn import ASK, FEW, SHOW, offer_of
+from packetgate.deciders.language.weighing import likelier, review_by_evidence
+from packetgate.deciders.protocols import Selection, WantedCall
+from packetgate.models.calling import CallAnswer, WrittenCall
+from packetgate.models.llama.call_syntax import OWN
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.state.base import ConfidenceSource, TokenUsage
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import DecisionError
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.provenance.evidence import evidence_of
 
 GREEDY = CONTEXT.model_copy(update={"selection_temperature": 0.0, "selection_max_tokens": 300})
 READ = ("files.read_file", {"path": "a.txt"})

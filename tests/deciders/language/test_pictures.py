@@ -11,18 +11,18 @@ from support.prompts import review, selection
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from deciders.language.answer import respond_by_model
-from deciders.language.review import review_by_model
-from deciders.language.selection import select_by_model
-from models.model import Model
-from models.options import ModelOptions
-from models.source import ModelSource
-from state.attachments import ResultAttachment
-from state.packet import CognitionPacket
-from state.routing import ToolCall, ToolResult, ToolRouting
-from state.sections import Attachment
-from state.transitions import ToolExecutionStatus
-from tools.text.kept import KeptResults, of_session
+from packetgate.deciders.language.answer import respond_by_model
+from packetgate.deciders.language.review import review_by_model
+from packetgate.deciders.language.selection import select_by_model
+from packetgate.models.model import Model
+from packetgate.models.options import ModelOptions
+from packetgate.models.source import ModelSource
+from packetgate.state.attachments import ResultAttachment
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
+from packetgate.state.sections import Attachment
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.text.kept import KeptResults, of_session
 
 CAT, CHART = png(shade=1), png(shade=2)
 SESSION = "s"

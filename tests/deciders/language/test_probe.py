@@ -13,14 +13,14 @@ from support.scripted_replies import HttpError, Thinks, Token, Tokens
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
-from deciders.language.probe import REQUEST, probe_model
-from models.endpoint import Endpoint
-from models.llama.model import LlamaCppModel
-from models.openai.connect import connect
-from models.openai.model import OpenAICompatible
-from state.base import ConfidenceSource
-from state.errors import DecisionError
-from tools.catalogue.catalogue import Catalogue
+from packetgate.deciders.language.probe import REQUEST, probe_model
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.openai.connect import connect
+from packetgate.models.openai.model import OpenAICompatible
+from packetgate.state.base import ConfidenceSource
+from packetgate.state.errors import DecisionError
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 ABOUT = "It is about plans."
 CALLS = [{"tool": "files.read_file", "params": {"path": "README.md"}}]

@@ -8,13 +8,13 @@ from support.packets import CONTEXT, FILES, done, packet
 from support.prompts import last, review, sent, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
-from deciders.choosing import language_deciders
-from models.source import ModelSource
-from models.thoughts import UNKNOWN_ROOM
-from state.base import ConfidenceSource
-from state.context import RoutingContext
-from state.errors import DecisionError
-from state.routing import ToolCall
+from packetgate.deciders.choosing import language_deciders
+from packetgate.models.source import ModelSource
+from packetgate.models.thoughts import UNKNOWN_ROOM
+from packetgate.state.base import ConfidenceSource
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import DecisionError
+from packetgate.state.routing import ToolCall
 
 READ = done("files.read_file", path="a.txt").model_copy(
     update={"selection_confidence": 0.99, "selection_reasoning": "it reads"}

@@ -6,15 +6,15 @@ from support.packets import CONTEXT, FILES, packet
 from support.prompts import call, last, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI
 
-from deciders.choosing import language_deciders
-from deciders.language.selection import select_by_model
-from models.openai.model import OpenAICompatible
-from models.options import ModelOptions
-from models.source import ModelSource
-from models.thoughts import UNKNOWN_ROOM
-from state.context import RoutingContext
-from state.errors import DecisionError
-from state.routing import Correction
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.language.selection import select_by_model
+from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.options import ModelOptions
+from packetgate.models.source import ModelSource
+from packetgate.models.thoughts import UNKNOWN_ROOM
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import DecisionError
+from packetgate.state.routing import Correction
 
 ASK = packet("Read a.txt")
 

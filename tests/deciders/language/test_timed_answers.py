@@ -7,13 +7,13 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.gguf_model import CONTEXT, write_tiny_gguf
 
-from deciders.language.probe import TimedAnswer, WatchedModel, load
-from models.calling import Timing
-from models.forms import AnswerForm, Choice, obj
-from models.model import FormAnswer, Model
-from models.pool import ModelPool
-from state.base import TokenUsage
-from state.errors import DecisionError, ModelError
+from packetgate.deciders.language.probe import TimedAnswer, WatchedModel, load
+from packetgate.models.calling import Timing
+from packetgate.models.forms import AnswerForm, Choice, obj
+from packetgate.models.model import FormAnswer, Model
+from packetgate.models.pool import ModelPool
+from packetgate.state.base import TokenUsage
+from packetgate.state.errors import DecisionError, ModelError
 
 FORM = AnswerForm("verdict", obj(yes={"type": "boolean"}), choices=(Choice.among("yes", values=[True, False]),))
 SAMPLING = {"temperature": 0.0, "max_tokens": 50}

@@ -3,12 +3,12 @@
 import pytest
 from support.packets import CONTEXT, FILES, asking, done, packet, with_error, with_output
 
-from deciders.reflex.answer import SHOWN_CHARS, respond_by_reflex
-from state.packet import CognitionPacket
-from state.routing import ToolCall
-from state.sections import ServerHealth
-from state.transitions import ToolExecutionStatus
-from tools.catalogue.catalogue import Catalogue
+from packetgate.deciders.reflex.answer import SHOWN_CHARS, respond_by_reflex
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import ServerHealth
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 S = ToolExecutionStatus
 

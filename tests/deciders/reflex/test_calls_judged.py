@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from support.packets import packet, tool
 
-from deciders.outcome import traced
-from deciders.reflex.calls_judged import CallSignals, call_signals, judged
-from tools.catalogue.catalogue import Catalogue
-from tools.provenance.evidence import evidence_of
+from packetgate.deciders.outcome import traced
+from packetgate.deciders.reflex.calls_judged import CallSignals, call_signals, judged
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.provenance.evidence import evidence_of
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 COLOUR = {"enum": ["red", "blue"], "type": "string"}

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from support.packets import FILES
 
-from deciders.reflex import fit
-from deciders.reflex.serving import load_fitted, score
-from tools.catalogue.catalogue import Catalogue
-from tools.servers.opening import builtin_servers
-from tools.spec.tool_spec import ToolSpec
+from packetgate.deciders.reflex import fit
+from packetgate.deciders.reflex.serving import load_fitted, score
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.servers.opening import builtin_servers
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 NOW = datetime(2026, 1, 15, 9, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deciders.reflex.following import Earlier, items_in, meant
+from packetgate.deciders.reflex.following import Earlier, items_in, meant
 
 FENCE = "```"
 

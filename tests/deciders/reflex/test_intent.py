@@ -3,10 +3,10 @@
 import pytest
 from support.packets import CONTEXT, FILES, Shelf, asking, done, packet, tool
 
-from deciders.reflex.intent import detect_by_reflex
-from state.sections import Access
-from state.transitions import ToolExecutionStatus
-from tools.catalogue.catalogue import Catalogue
+from packetgate.deciders.reflex.intent import detect_by_reflex
+from packetgate.state.sections import Access
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 SMALL_TALK = [
     *("Hello", "Hi there!", "Hey", "Good morning", "Good evening, how are you?", "Thanks", "Thank you so much!"),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.packets import tool
 
-from deciders.reflex.practice import NONE, load_practice, practised
-from tools.servers.opening import builtin_servers
-from tools.spec.tool_spec import ToolSpec
+from packetgate.deciders.reflex.practice import NONE, load_practice, practised
+from packetgate.tools.servers.opening import builtin_servers
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 @pytest.fixture(scope="module")

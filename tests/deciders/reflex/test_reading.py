@@ -2,7 +2,7 @@
 
 import pytest
 
-from deciders.reflex.reading import (
+from packetgate.deciders.reflex.reading import (
     access_of,
     is_small_talk,
     mentions_in,
@@ -12,7 +12,7 @@ from deciders.reflex.reading import (
     steps_in,
     words_in,
 )
-from state.sections import Access
+from packetgate.state.sections import Access
 
 SMALL_TALK = [
     *("Hello", "hello!", "Hi", "Hey there", "Good morning", "good evening everyone", "Howdy", "Hallo", "Yo"),

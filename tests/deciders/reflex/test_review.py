@@ -4,12 +4,12 @@ import pytest
 from support.origins import origins
 from support.packets import CONTEXT, FILES, done, needs, packet
 
-from deciders.gate import gated
-from deciders.protocols import CallReview
-from deciders.reflex.calls import review_by_reflex
-from state.base import ConfidenceSource
-from state.routing import Risk, ToolCall
-from state.transitions import ToolExecutionStatus
+from packetgate.deciders.gate import gated
+from packetgate.deciders.protocols import CallReview
+from packetgate.deciders.reflex.calls import review_by_reflex
+from packetgate.state.base import ConfidenceSource
+from packetgate.state.routing import Risk, ToolCall
+from packetgate.state.transitions import ToolExecutionStatus
 
 THRESHOLD = CONTEXT.confidence_threshold
 

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from support.packets import CONTEXT, FILES, packet, tool
 
-from deciders.protocols import Selection
-from deciders.reflex.calls import select_by_reflex
-from graph.composition import make_hub
-from graph.settings import Settings
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.sections import Approval, ApprovalOutcome
-from tools.catalogue.catalogue import Catalogue
-from tools.servers.config import McpConfig
-from tools.spec.tool_spec import ToolSpec
+from packetgate.deciders.protocols import Selection
+from packetgate.deciders.reflex.calls import select_by_reflex
+from packetgate.graph.composition import make_hub
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import Approval, ApprovalOutcome
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.servers.config import McpConfig
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 Calls = list[tuple[str, dict[str, Any]]]
 

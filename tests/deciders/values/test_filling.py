@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.packets import tool
 
-from deciders.values.filling import answer, fill, fill_each
+from packetgate.deciders.values.filling import answer, fill, fill_each
 
 READ = tool("f.read_file", "path", path="string")
 MOVE = tool("f.move_file", "source", "destination", source="string", destination="string")

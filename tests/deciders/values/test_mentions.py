@@ -4,9 +4,9 @@ from datetime import datetime
 
 import pytest
 
-from deciders.values.dates import moment_of, seconds_of, times_in, written
-from deciders.values.mentions import read
-from deciders.values.tokens import tokens_of
+from packetgate.deciders.values.dates import moment_of, seconds_of, times_in, written
+from packetgate.deciders.values.mentions import read
+from packetgate.deciders.values.tokens import tokens_of
 
 NOW = datetime(2026, 1, 15, 9)
 

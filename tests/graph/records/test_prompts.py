@@ -15,19 +15,19 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, HttpError
 from support.usage import recording, turn
 
-from deciders.choosing import language_deciders, reflex_deciders
-from deciders.protocols import Deciders
-from graph.composition import open_graph
-from graph.records.prompts import ROOT, StagePrompts, read_prompts, save_prompts
-from graph.records.recording import forget_records
-from graph.settings import Settings
-from graph.storage import open_store
-from models.endpoint import Endpoint
-from models.openai.connect import connect
-from models.openai.model import OpenAICompatible
-from state.base import now
-from state.packet import CognitionPacket
-from tools.usage.store import keep, read_usage
+from packetgate.deciders.choosing import language_deciders, reflex_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.composition import open_graph
+from packetgate.graph.records.prompts import ROOT, StagePrompts, read_prompts, save_prompts
+from packetgate.graph.records.recording import forget_records
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_store
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.openai.connect import connect
+from packetgate.models.openai.model import OpenAICompatible
+from packetgate.state.base import now
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.usage.store import keep, read_usage
 
 READ = call("notebook.read_note", name="a")
 WRITE = call("notebook.write_note", name="a", text="x")
@@ -197,7 +197,7 @@ async def test_opening_a_graph_prunes(tmp_path: Path, days: int, left: list[str]
 
 
 async def test_only_so_many_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph.records.prompts.KEPT", 10)
+    monkeypatch.setattr("packetgate.graph.records.prompts.KEPT", 10)
     settings = Settings(home=tmp_path, root=tmp_path)
     async with open_store(settings) as store:
         for number in range(12):

@@ -13,7 +13,7 @@ from support.prompts import BROKEN, call, review
 from support.scripted_openai import HttpError, ScriptedOpenAI
 from support.telemetry import Telemetry
 
-from deciders.protocols import Deciders
+from packetgate.deciders.protocols import Deciders
 
 DASHBOARD = Path(__file__).parents[3] / "deploy/dashboard.json"
 BY_PROMETHEUS = {"instance"}

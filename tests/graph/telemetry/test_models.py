@@ -10,10 +10,10 @@ from support.prompts import call, review
 from support.scripted_openai import HttpError, ScriptedOpenAI
 from support.telemetry import Telemetry, told
 
-from deciders.choosing import language_deciders
-from models.llama.model import LlamaCppModel
-from models.model import Model
-from models.source import ModelSource
+from packetgate.deciders.choosing import language_deciders
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.model import Model
+from packetgate.models.source import ModelSource
 
 READ_A = call("notebook.read_note", name="a")
 BY_MODEL = ("select_tool", "review_selection", "respond")

@@ -11,7 +11,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 from support.telemetry import Telemetry, recording, told
 
-from deciders.protocols import CallReview
+from packetgate.deciders.protocols import CallReview
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 READ, WEATHER = "notebook.read_note", "notebook.check_weather"
@@ -89,7 +89,7 @@ async def test_content_that_is_not_let_in(telemetry: Telemetry, monkeypatch: pyt
 def test_without_an_sdk_nothing_is_recorded():
     program = (
         "import sys; sys.modules['opentelemetry.sdk'] = None\n"
-        "from graph.telemetry.spans import stage_span\n"
+        "from packetgate.graph.telemetry.spans import stage_span\n"
         "with stage_span('respond', 'p') as span: print(span.is_recording())"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)

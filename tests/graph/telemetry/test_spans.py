@@ -12,13 +12,13 @@ from support.scripted_deciders import call, calls, scripted, wanted
 from support.stage_events import events_of
 from support.telemetry import Telemetry, told
 
-from deciders.choosing import reflex_deciders
-from deciders.protocols import Review
-from state.base import TokenUsage
-from state.context import RoutingContext
-from state.errors import DecisionError
-from state.packet import CognitionPacket
-from tools.catalogue.catalogue import Catalogue
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.deciders.protocols import Review
+from packetgate.state.base import TokenUsage
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import DecisionError
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
 
@@ -161,11 +161,11 @@ async def test_telemetry_that_breaks_is_logged_once_and_the_turn_goes_on(
     notebook: Notebook, telemetry: Telemetry, caplog: pytest.LogCaptureFixture
 ):
     telemetry.faulty.broken = True
-    with caplog.at_level(logging.ERROR, logger="graph.telemetry.spans"):
+    with caplog.at_level(logging.ERROR, logger="packetgate.graph.telemetry.spans"):
         async with session(reflex_deciders(), notebook) as talk:
             packet = await talk.say("Hello")
     assert packet.response.candidate
-    ours = [record for record in caplog.records if record.name == "graph.telemetry.spans"]
+    ours = [record for record in caplog.records if record.name == "packetgate.graph.telemetry.spans"]
     logged = [record.getMessage() for record in ours if packet.header.packet_id in record.getMessage()]
     assert logged == [f"telemetry of packet {packet.header.packet_id!r} is incomplete"]
     assert all("the collector is full" in str(record.exc_info) for record in ours)

@@ -10,14 +10,14 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, calls, clarify, scripted, wanted
 from support.stage_events import events_of, finished, started, stopped
 
-from deciders.choosing import reflex_deciders
-from deciders.protocols import Review
-from state.base import TokenUsage
-from state.context import RoutingContext
-from state.errors import DecisionError
-from state.events import read_event
-from state.packet import CognitionPacket
-from tools.catalogue.catalogue import Catalogue
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.deciders.protocols import Review
+from packetgate.state.base import TokenUsage
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import DecisionError
+from packetgate.state.events import read_event
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 READ = "notebook.read_note"
 WRITE = "notebook.write_note"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from models.decoding.decode import MAX_CHARS, decode_json
-from state.errors import DecisionError
+from packetgate.models.decoding.decode import MAX_CHARS, decode_json
+from packetgate.state.errors import DecisionError
 
 
 @dataclass(frozen=True)

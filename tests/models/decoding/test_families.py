@@ -5,11 +5,11 @@ from support.later_outputs import LATER
 from support.native_outputs import FAMILIES, HELD_OUT, ONE, PARIS, TWO, Calls, Output
 from support.newest_outputs import BLIND, DSML, M3, NEWEST, close_tag, kimi, kimi_call
 
-from deciders.language.selection import SelectionAnswer
-from models.decoding.decode import decode_json
-from models.decoding.formats import BARE, CALLS, ECHOES, HEADERS, THOUGHTS, TOKENS, Frame
-from models.markup.stripping import strip_markup
-from state.errors import DecisionError
+from packetgate.deciders.language.selection import SelectionAnswer
+from packetgate.models.decoding.decode import decode_json
+from packetgate.models.decoding.formats import BARE, CALLS, ECHOES, HEADERS, THOUGHTS, TOKENS, Frame
+from packetgate.models.markup.stripping import strip_markup
+from packetgate.state.errors import DecisionError
 
 STILL_REFUSED = {"ToolACE, words on the line", "GLM 4 0414", "Claude 2"}
 """What prose may look like as well, and a format that no current model writes."""

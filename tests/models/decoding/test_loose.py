@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from models.decoding.decode import decode_json
-from state.errors import DecisionError
+from packetgate.models.decoding.decode import decode_json
+from packetgate.state.errors import DecisionError
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from models.decoding.call_forms import NativeCall
-from models.decoding.native_calls import read_answer
-from models.decoding.values import read_strict
+from packetgate.models.decoding.call_forms import NativeCall
+from packetgate.models.decoding.native_calls import read_answer
+from packetgate.models.decoding.values import read_strict
 
 
 @dataclass(frozen=True)

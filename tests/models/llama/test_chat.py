@@ -9,11 +9,11 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel
 from support.gguf_model import write_tiny_gguf
 
-from models.forms import CONFIDENCE, AnswerForm, Choice, obj
-from models.llama.engine import LlamaEngine, Request
-from models.llama.model import LlamaCppChat, LlamaCppModel
-from models.structured import decide
-from state.errors import DecisionError, ModelError
+from packetgate.models.forms import CONFIDENCE, AnswerForm, Choice, obj
+from packetgate.models.llama.engine import LlamaEngine, Request
+from packetgate.models.llama.model import LlamaCppChat, LlamaCppModel
+from packetgate.models.structured import decide
+from packetgate.state.errors import DecisionError, ModelError
 
 PROMPTS = ["one", "two and a half", "three little words", "four"]
 
@@ -164,8 +164,8 @@ def test_loading_writes_nothing_and_swallows_nothing(tiny_gguf: Path):
     script = (
         "import os, sys, threading\n"
         "import asyncio\n"
-        "from models.llama.engine import LlamaEngine\n"
-        "from models.llama.model import LlamaCppChat\n"
+        "from packetgate.models.llama.engine import LlamaEngine\n"
+        "from packetgate.models.llama.model import LlamaCppChat\n"
         "stop = threading.Event()\n"
         "written = []\n"
         "def write():\n"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from support.llama_contexts import check, logits, read, tokens
 
-from models.llama.context import LlamaContext
-from models.llama.weights import LlamaWeights
+from packetgate.models.llama.context import LlamaContext
+from packetgate.models.llama.weights import LlamaWeights
 
 pytestmark = pytest.mark.usefixtures("plain_attention")
 

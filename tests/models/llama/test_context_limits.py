@@ -5,9 +5,9 @@ import pytest
 from support.gguf_model import write_tiny_gguf
 from support.llama_contexts import check, read, tokens
 
-from models.llama.context import SLOTS, LlamaContext
-from models.llama.weights import LlamaWeights
-from state.errors import DecisionError
+from packetgate.models.llama.context import SLOTS, LlamaContext
+from packetgate.models.llama.weights import LlamaWeights
+from packetgate.state.errors import DecisionError
 
 pytestmark = pytest.mark.usefixtures("plain_attention")
 

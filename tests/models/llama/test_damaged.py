@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from models.llama import trial
-from models.pool import ModelPool
-from state.errors import ModelError
+from packetgate.models.llama import trial
+from packetgate.models.pool import ModelPool
+from packetgate.state.errors import ModelError
 
 
 @dataclass(frozen=True)

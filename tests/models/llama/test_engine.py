@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support.gguf_model import write_tiny_gguf
 
-from models.forms import AnswerForm, obj, text
-from models.llama.engine import Answer, LlamaEngine, Request
-from state.errors import DecisionError
+from packetgate.models.forms import AnswerForm, obj, text
+from packetgate.models.llama.engine import Answer, LlamaEngine, Request
+from packetgate.state.errors import DecisionError
 
 CELLS = 256
 WIDE = '{"t":"读文件 🙂🙃 né","u":"👩‍👩‍👧"}'

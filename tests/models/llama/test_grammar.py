@@ -6,10 +6,10 @@ import jsonschema_rs
 import pytest
 from support.grammar_walk import RandomWriter
 
-from models.forms import CONFIDENCE, AnswerForm, obj, text
-from models.llama.grammar import COMPILED
-from models.llama.weights import LlamaWeights
-from state.errors import DecisionError
+from packetgate.models.forms import CONFIDENCE, AnswerForm, obj, text
+from packetgate.models.llama.grammar import COMPILED
+from packetgate.models.llama.weights import LlamaWeights
+from packetgate.state.errors import DecisionError
 
 INT = {"type": "integer"}
 TREE = {

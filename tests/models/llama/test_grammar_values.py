@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from support.grammar_walk import RandomWriter
 
-from models.forms import CONFIDENCE, AnswerForm, obj, text
-from models.llama.weights import LlamaWeights
-from models.schemas import LARGEST
+from packetgate.models.forms import CONFIDENCE, AnswerForm, obj, text
+from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.schemas import LARGEST
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage
 
-from models.forms import AnswerForm, Choice, obj, text
-from models.llama.context import LlamaContext
-from models.llama.engine import LlamaEngine, Request
-from models.llama.model import LlamaCppChat
-from models.llama.weights import LlamaWeights
+from packetgate.models.forms import AnswerForm, Choice, obj, text
+from packetgate.models.llama.context import LlamaContext
+from packetgate.models.llama.engine import LlamaEngine, Request
+from packetgate.models.llama.model import LlamaCppChat
+from packetgate.models.llama.weights import LlamaWeights
 
 FORM = AnswerForm(
     "test",
@@ -52,7 +52,7 @@ ENDINGS = {
     "nothing was asked": "",
     "the model is gone": "engine.submit(request(max_tokens=3)).result(); del engine",
     "the program failed": "engine.submit(request()); started.wait(); raise SystemExit(0)",
-    "a loop was left": "import asyncio; from models.llama.model import LlamaCppChat\n"
+    "a loop was left": "import asyncio; from packetgate.models.llama.model import LlamaCppChat\n"
     "async def leave():\n"
     "    task = asyncio.create_task(LlamaCppChat(engine).ainvoke('Hello', max_tokens=32_000))\n"
     "    await asyncio.sleep(0)\n"
@@ -65,7 +65,7 @@ def test_the_program_ends_without_waiting_for_answers(tiny_gguf: Path, ending: s
     """Each answer of 32,000 tokens would take minutes."""
     script = (
         "import sys, threading\n"
-        "from models.llama.engine import LlamaEngine, Request\n"
+        "from packetgate.models.llama.engine import LlamaEngine, Request\n"
         "started = threading.Event()\n"
         "def request(content='Hello', max_tokens=32_000):\n"
         "    return Request([{'role': 'user', 'content': content}], {'max_tokens': max_tokens, 'temperature': 0},\n"
@@ -121,8 +121,8 @@ def test_a_context_goes_before_its_weights(tiny_gguf: Path):
 def test_hundreds_of_answers_leave_nothing_behind(tiny_gguf: Path):
     script = (
         "import resource, sys\n"
-        "from models.forms import AnswerForm, obj, text\n"
-        "from models.llama.engine import LlamaEngine, Request\n"
+        "from packetgate.models.forms import AnswerForm, obj, text\n"
+        "from packetgate.models.llama.engine import LlamaEngine, Request\n"
         "engine = LlamaEngine(sys.argv[1], {'n_ctx': 1024})\n"
         "form = AnswerForm('test', obj(tool={'enum': ['read', 'write']}, why=text(20)))\n"
         "def peak_after(times):\n"

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from support.gguf_model import TEMPLATE, write_tiny_gguf
 
-from models.llama.prompt import PromptWriter
-from models.llama.weights import LlamaWeights
-from state.errors import DecisionError
+from packetgate.models.llama.prompt import PromptWriter
+from packetgate.models.llama.weights import LlamaWeights
+from packetgate.state.errors import DecisionError
 
 REFUSES_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system message') }}{% endif %}" + TEMPLATE
 ALTERNATES = (

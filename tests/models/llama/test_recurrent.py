@@ -4,9 +4,9 @@ import pytest
 from support.llama_contexts import check, read, tokens
 from support.mamba_model import write_tiny_mamba
 
-from models.llama.context import LlamaContext
-from models.llama.engine import LlamaEngine, Request
-from models.llama.weights import LlamaWeights
+from packetgate.models.llama.context import LlamaContext
+from packetgate.models.llama.engine import LlamaEngine, Request
+from packetgate.models.llama.weights import LlamaWeights
 
 A, B, C = tokens(90, seed=1), tokens(90, seed=2), tokens(90, seed=3)
 PROMPTS = [

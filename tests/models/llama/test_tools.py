@@ -8,10 +8,10 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from support.gguf_model import TEMPLATE, write_tiny_gguf
 
-from models.llama.engine import LlamaEngine
-from models.llama.model import LlamaCppChat
-from models.llama.prompt import PromptWriter
-from models.llama.weights import LlamaWeights
+from packetgate.models.llama.engine import LlamaEngine
+from packetgate.models.llama.model import LlamaCppChat
+from packetgate.models.llama.prompt import PromptWriter
+from packetgate.models.llama.weights import LlamaWeights
 
 CALLS = (
     "{% for call in message.tool_calls or [] %}<tool_call>\n"

@@ -8,15 +8,15 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.palettes import palettes
 from support.vocabularies import NO_BYTES, VOCABULARIES, Vocabulary, write_gguf
 
-from deciders.language.forms import review_form, selection_form
-from deciders.language.selection import SelectionAnswer
-from models.llama import vocabulary
-from models.llama.model import LlamaCppModel
-from models.llama.weights import LlamaWeights
-from models.pool import ModelPool
-from state.errors import ModelError
-from tools.catalogue.catalogue import Catalogue
-from tools.checks.validation import check_call
+from packetgate.deciders.language.forms import review_form, selection_form
+from packetgate.deciders.language.selection import SelectionAnswer
+from packetgate.models.llama import vocabulary
+from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.pool import ModelPool
+from packetgate.state.errors import ModelError
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.validation import check_call
 
 MESSAGES = [SystemMessage("You choose a tool for the request, and say how sure you are. " * 5)]
 TEXTS = ('{"action":"call","calls":[{"tool":"get_weather"', '":true', "true", " weather", ' "', "{", "\n", "ab\ncd")

@@ -5,8 +5,8 @@ from support.later_outputs import LATER
 from support.native_outputs import FAMILIES, HELD_OUT, ONE, Output
 from support.newest_outputs import BLIND, NEWEST, Blind
 
-from models.decoding.formats import BARE, CALLS, ECHOES, HEADERS, OPENINGS, THOUGHTS, TOKENS, Frame, Opening
-from models.markup.stripping import MarkupFilter, strip_markup
+from packetgate.models.decoding.formats import BARE, CALLS, ECHOES, HEADERS, OPENINGS, THOUGHTS, TOKENS, Frame, Opening
+from packetgate.models.markup.stripping import MarkupFilter, strip_markup
 
 STILL_SHOWN = {"ToolACE, words on the line", "GLM 4 0414"}
 """Calls without marks beside words: only the tools' names would tell them from prose."""

@@ -6,8 +6,8 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-from models.markup.links import LinkFilter, inert
-from state.printing import fenced
+from packetgate.models.markup.links import LinkFilter, inert
+from packetgate.state.printing import fenced
 
 ASKED = "Compare https://docs.example/a?b=1 with www.good.example, and write to ada@good.example."
 

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 import pytest
 from support.markup_texts import LEAKS, PLAIN
 
-from models.markup.stripping import MarkupFilter, strip_markup
+from packetgate.models.markup.stripping import MarkupFilter, strip_markup
 
 TEXTS = [text for text in (*LEAKS, *PLAIN) if len(text) < 200]
 ORPHANS = {text for text in TEXTS if re.fullmatch(r"[^<]*</think>.*\S.*", text)}

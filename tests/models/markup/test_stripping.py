@@ -3,7 +3,7 @@
 import pytest
 from support.markup_texts import LEAKS, PLAIN
 
-from models.markup.stripping import strip_markup
+from packetgate.models.markup.stripping import strip_markup
 
 
 @pytest.mark.parametrize(("leak", "left"), LEAKS.items())

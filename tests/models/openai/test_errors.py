@@ -12,13 +12,13 @@ from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import CutOff, HttpError, Message, Raw, Reply, Stall
 
-from models.endpoint import Endpoint
-from models.forms import AnswerForm, obj
-from models.model import FormAnswer
-from models.openai.connect import connect
-from models.openai.model import OpenAICompatible
-from models.transport import MAX_RETRIES
-from state.errors import DecisionError
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.forms import AnswerForm, obj
+from packetgate.models.model import FormAnswer
+from packetgate.models.openai.connect import connect
+from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.transport import MAX_RETRIES
+from packetgate.state.errors import DecisionError
 
 KEY = "sk-very-secret-key"
 FORM = AnswerForm("verdict", obj(approved={"type": "boolean"}))

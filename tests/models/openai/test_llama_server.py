@@ -11,12 +11,12 @@ from pydantic import BaseModel, Field
 from support.gguf_model import write_tiny_gguf
 from support.llama_server import serve_llama
 
-from models.endpoint import Endpoint
-from models.forms import CONFIDENCE, AnswerForm, Choice, obj
-from models.openai.connect import check_endpoint, connect
-from models.openai.model import OpenAICompatible
-from models.structured import decide
-from state.errors import DecisionError
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.forms import CONFIDENCE, AnswerForm, Choice, obj
+from packetgate.models.openai.connect import check_endpoint, connect
+from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.structured import decide
+from packetgate.state.errors import DecisionError
 
 pytestmark = pytest.mark.xdist_group("llama_server")
 

@@ -9,11 +9,11 @@ from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Message, Raw, Token, Tokens, envelope
 
-from models.choices import Measured
-from models.endpoint import Endpoint
-from models.forms import AnswerForm, Choice, obj
-from models.openai.connect import connect
-from models.openai.model import OpenAICompatible
+from packetgate.models.choices import Measured
+from packetgate.models.endpoint import Endpoint
+from packetgate.models.forms import AnswerForm, Choice, obj
+from packetgate.models.openai.connect import connect
+from packetgate.models.openai.model import OpenAICompatible
 
 FORM = AnswerForm(
     "verdict",

@@ -9,7 +9,7 @@ from support.openai_models import GOOD, ask, asked_with, called, means, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from state.errors import DecisionError
+from packetgate.state.errors import DecisionError
 
 
 @dataclass(frozen=True)

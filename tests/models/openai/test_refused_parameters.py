@@ -10,12 +10,12 @@ from support.openai_models import GOOD, SAMPLING, ask, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from models.model import Model
-from models.model import ask as ask_for_words
-from models.options import ModelOptions
-from models.requests import collected
-from models.transport import named_errors
-from state.errors import DecisionError
+from packetgate.models.model import Model
+from packetgate.models.model import ask as ask_for_words
+from packetgate.models.options import ModelOptions
+from packetgate.models.requests import collected
+from packetgate.models.transport import named_errors
+from packetgate.state.errors import DecisionError
 
 Asking = Callable[[Any], Awaitable[object]]
 

@@ -3,8 +3,8 @@
 import pytest
 from jsonschema_rs import validator_for
 
-from models.forms import CONFIDENCE, obj, text
-from models.openai.schemas import grouped, one_object, shape_of, strict_schema
+from packetgate.models.forms import CONFIDENCE, obj, text
+from packetgate.models.openai.schemas import grouped, one_object, shape_of, strict_schema
 
 TEXT = {"type": "string"}
 

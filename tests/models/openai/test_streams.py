@@ -5,8 +5,8 @@ from support.openai_models import model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, HttpError, Reply, Stall
 
-from models.transport import named_errors
-from state.errors import DecisionError
+from packetgate.models.transport import named_errors
+from packetgate.state.errors import DecisionError
 
 
 @pytest.mark.parametrize("reply", [Stall("Hel"), CutOff("Hel")], ids=["stalls", "breaks off"])

@@ -7,8 +7,8 @@ from support.openai_models import FORM, GOOD, ask, asked_with, called, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from models.forms import AnswerForm, Choice, obj, text
-from models.openai.request_modes import ENOUGH, REMEMBERED, KnownModes
+from packetgate.models.forms import AnswerForm, Choice, obj, text
+from packetgate.models.openai.request_modes import ENOUGH, REMEMBERED, KnownModes
 
 PATTERN = {"type": "string", "pattern": "^x$"}
 PICKY = AnswerForm("other", obj(code=PATTERN), choices=(Choice.among("code", values=["x"]),))

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from support.notebook import Notebook
 
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.routing import ToolCall
-from state.sections import Governance
-from tools.approval import preview
-from tools.catalogue.preferences import Preferences, ToolPreference
-from tools.execution.journal import MemoryJournal
-from tools.servers.config import McpConfig
-from tools.servers.hub import McpHub
-from tools.servers.opening import open_hub
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import Governance
+from packetgate.tools.approval import preview
+from packetgate.tools.catalogue.preferences import Preferences, ToolPreference
+from packetgate.tools.execution.journal import MemoryJournal
+from packetgate.tools.servers.config import McpConfig
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.opening import open_hub
 
 OLD = "one\ntwo\nthree\n"
 SAME = "[the text stays the same]"

@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 from support.origins import origins
 
-from state.errors import RequestError
-from state.origins import Origin, OriginKind
-from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall, ToolExecutionStatus, ToolRouting
-from state.sections import ApprovalOutcome as Outcome
-from state.sections import AskedCall, Question
-from tools.approval.questions import is_reply, parse_answer, parse_replies, payload
-from tools.approval.verdicts import Reply
+from packetgate.state.errors import RequestError
+from packetgate.state.origins import Origin, OriginKind
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Risk, ToolCall, ToolExecutionStatus, ToolRouting
+from packetgate.state.sections import ApprovalOutcome as Outcome
+from packetgate.state.sections import AskedCall, Question
+from packetgate.tools.approval.questions import is_reply, parse_answer, parse_replies, payload
+from packetgate.tools.approval.verdicts import Reply
 
 AT = datetime(2026, 2, 28, 12, tzinfo=UTC)
 LOUD = Origin(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from state.sections import ApprovalOutcome as Outcome
-from tools.approval.verdicts import decided_in, tokens_of, verdict_of
+from packetgate.state.sections import ApprovalOutcome as Outcome
+from packetgate.tools.approval.verdicts import decided_in, tokens_of, verdict_of
 
 ONE = [("ai.delete", {"path": "old.log"})]
 TWO = [("lights.turn_off", {"room": "kitchen"}), ("lights.turn_off", {"room": "hall"})]
@@ -109,7 +109,7 @@ def test_a_number_of_one_call_that_is_a_value_of_another_names_neither() -> None
 
 
 def test_no_word_says_two_things() -> None:
-    from tools.approval.lexicon import HEARD, NO, SKIP, YES
+    from packetgate.tools.approval.lexicon import HEARD, NO, SKIP, YES
 
     assert not YES & NO
     assert not SKIP & (YES | NO)

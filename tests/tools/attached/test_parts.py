@@ -9,9 +9,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from support.pictures import data_url, png
 
-from state.errors import RequestError
-from tools.attached.parts import part_of, take_files
-from tools.text.kept import KeptResults
+from packetgate.state.errors import RequestError
+from packetgate.tools.attached.parts import part_of, take_files
+from packetgate.tools.text.kept import KeptResults
 
 CAT = png(shade=7)
 ENCODED = base64.b64encode(CAT).decode()

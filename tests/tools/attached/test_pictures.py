@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from support.pictures import gif, jpeg, png, webp
 
-from state.sections import Attachment
-from tools.attached.pictures import MAX_BYTES, kept_picture, picture_type, problem_of
-from tools.text.kept import KeptResults, of_session
+from packetgate.state.sections import Attachment
+from packetgate.tools.attached.pictures import MAX_BYTES, kept_picture, picture_type, problem_of
+from packetgate.tools.text.kept import KeptResults, of_session
 
 FORMS = {
     "png": ("image/png", png),

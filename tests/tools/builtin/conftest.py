@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from state.routing import ToolResult
-from tools.servers.opening import builtin_servers
+from packetgate.state.routing import ToolResult
+from packetgate.tools.servers.opening import builtin_servers
 
 Call = Callable[..., Awaitable[ToolResult]]
 

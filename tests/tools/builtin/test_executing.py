@@ -4,7 +4,7 @@ import sys
 import pytest
 from support.sleepers import Sleepers
 
-from tools.servers.opening import builtin_servers
+from packetgate.tools.servers.opening import builtin_servers
 
 
 @pytest.fixture

@@ -112,6 +112,6 @@ async def test_what_is_not_there_is_named(fail, files):
 
 
 async def test_the_walk_has_an_end(succeed, files, monkeypatch):
-    monkeypatch.setattr("tools.builtin.tree.MAX_ENTRIES", 3)
+    monkeypatch.setattr("packetgate.tools.builtin.tree.MAX_ENTRIES", 3)
 
     assert "beyond the limits" in await succeed("ai.list", recursive=True)

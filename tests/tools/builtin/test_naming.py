@@ -3,11 +3,11 @@
 import pytest
 from support.builtin_tools import ALL
 
-from tools.builtin.naming import meant_by
-from tools.builtin.root import Root
-from tools.catalogue.catalogue import Catalogue
-from tools.checks.checking import checked_call
-from tools.servers.opening import builtin_servers
+from packetgate.tools.builtin.naming import meant_by
+from packetgate.tools.builtin.root import Root
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.checking import checked_call
+from packetgate.tools.servers.opening import builtin_servers
 
 FILES = (
     "README.md data/budget.csv data/prices.csv notes/meeting-notes.txt notes/todo.txt src/app/main.py plan_1.md"

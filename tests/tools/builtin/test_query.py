@@ -7,10 +7,10 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langchain_openai import OpenAIEmbeddings
 
-from tools.builtin.corpus import Corpus, chunks_of
-from tools.builtin.lexical import match_any
-from tools.builtin.root import Root
-from tools.servers.opening import builtin_servers
+from packetgate.tools.builtin.corpus import Corpus, chunks_of
+from packetgate.tools.builtin.lexical import match_any
+from packetgate.tools.builtin.root import Root
+from packetgate.tools.servers.opening import builtin_servers
 
 
 class WordHashes(Embeddings):
@@ -197,10 +197,10 @@ def test_the_file_limits_hold(folder, monkeypatch):
     for number in range(5):
         (folder / f"{number}.txt").write_text("x" * 10)
 
-    monkeypatch.setattr("tools.builtin.corpus.MAX_FILES", 3)
+    monkeypatch.setattr("packetgate.tools.builtin.corpus.MAX_FILES", 3)
     few = Corpus(Root(folder)).scan()
     monkeypatch.undo()
-    monkeypatch.setattr("tools.builtin.corpus.MAX_TOTAL_BYTES", 25)
+    monkeypatch.setattr("packetgate.tools.builtin.corpus.MAX_TOTAL_BYTES", 25)
     small = Corpus(Root(folder)).scan()
 
     assert (len(few.files), few.left_out["beyond_limits"]) == (3, 2)

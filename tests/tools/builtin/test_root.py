@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.builtin.failures import ToolFailure
-from tools.builtin.root import Root
-from tools.builtin.text import read_bytes
+from packetgate.tools.builtin.failures import ToolFailure
+from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.text import read_bytes
 
 
 @pytest.mark.parametrize(

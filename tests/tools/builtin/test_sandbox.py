@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from support.sleepers import Sleepers
 
-from tools.builtin import sandbox as sandboxes
-from tools.builtin.executing import execute
-from tools.builtin.failures import ToolFailure
-from tools.builtin.root import Root
-from tools.builtin.sandbox import NONE, RUNGS, Rung, Sandbox, SandboxSettings
+from packetgate.tools.builtin import sandbox as sandboxes
+from packetgate.tools.builtin.executing import execute
+from packetgate.tools.builtin.failures import ToolFailure
+from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.sandbox import NONE, RUNGS, Rung, Sandbox, SandboxSettings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 ALL = (*RUNGS, NONE)
@@ -26,9 +26,9 @@ SECRET = "the-value-of-a-secret"
 CODE = """
 import asyncio, sys
 from pathlib import Path
-from tools.builtin import sandbox
-from tools.builtin.executing import execute
-from tools.builtin.root import Root
+from packetgate.tools.builtin import sandbox
+from packetgate.tools.builtin.executing import execute
+from packetgate.tools.builtin.root import Root
 
 _, name, folder, script = sys.argv
 sandbox.RUNGS = tuple(rung for rung in sandbox.RUNGS if rung.name == name)

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from tools.builtin.root import Root
-from tools.builtin.tree import walk
-from tools.policy.rules import Effect, Rule
-from tools.provenance.sensitive import sensitive_part
-from tools.servers.opening import builtin_servers
+from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.tree import walk
+from packetgate.tools.policy.rules import Effect, Rule
+from packetgate.tools.provenance.sensitive import sensitive_part
+from packetgate.tools.servers.opening import builtin_servers
 
 SECRET = "hush-hush-4417"
 WITHHELD = [

@@ -2,9 +2,9 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from support.builtin_tools import ALL, READS, WRITES
 
-from state.routing import Risk
-from tools.servers.opening import builtin_servers
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.routing import Risk
+from packetgate.tools.servers.opening import builtin_servers
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 async def tools_of(servers) -> dict[str, ToolSpec]:

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 from support.tool_specs import a_tool, files_catalogue
 
-from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.preferences import Preferences, ToolPreference
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.preferences import Preferences, ToolPreference
 
 OFFICE = [
     a_tool("office.list_tasks"),

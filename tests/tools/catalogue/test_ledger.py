@@ -8,11 +8,18 @@ from support.data_folder import read_rows
 from support.tool_specs import a_tool, files_catalogue
 
 from benchmarks.tokens.counting import count
-from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.ledger import LONG_TOKENS, NONE, SHORT_TOKENS, WHOLE_TOKENS, capabilities_ledger, primary_tools
-from tools.catalogue.preferences import Preferences
-from tools.spec.tool_spec import ToolSpec
-from tools.text.tokens import estimated_tokens
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.ledger import (
+    LONG_TOKENS,
+    NONE,
+    SHORT_TOKENS,
+    WHOLE_TOKENS,
+    capabilities_ledger,
+    primary_tools,
+)
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.tokens import estimated_tokens
 
 KINDS = ("image", "weather", "task", "invoice", "song", "hotel", "chart", "file", "video", "mail", "oddity")
 

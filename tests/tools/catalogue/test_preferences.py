@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from support.tool_specs import a_tool, files_catalogue
 
-from state.errors import ConfigError
-from state.sections import Access
-from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.preferences import Preferences, ToolPreference, load_preferences, matching
-from tools.palette.candidates import PaletteRequest
-from tools.palette.choice import choose_palette
-from tools.palette.texts import describe
+from packetgate.state.errors import ConfigError
+from packetgate.state.sections import Access
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.preferences import Preferences, ToolPreference, load_preferences, matching
+from packetgate.tools.palette.candidates import PaletteRequest
+from packetgate.tools.palette.choice import choose_palette
+from packetgate.tools.palette.texts import describe
 
 SPECS = [*files_catalogue().values(), a_tool("mail.send_letter", "Send a letter.")]
 

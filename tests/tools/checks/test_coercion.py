@@ -7,8 +7,8 @@ import pytest
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
-from tools.checks.coercion import MAX_FLAWS, coerced
-from tools.checks.validation import check_params, value_flaws
+from packetgate.tools.checks.coercion import MAX_FLAWS, coerced
+from packetgate.tools.checks.validation import check_params, value_flaws
 
 INTEGER, NUMBER, STRING, BOOLEAN = ({"type": kind} for kind in ("integer", "number", "string", "boolean"))
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from support.tool_specs import a_tool
 
-from models.openai.schemas import strict_schema
-from tools.checks.dialects import normalised
-from tools.checks.patterns import translated
-from tools.checks.validation import check_params, schema_flaw
+from packetgate.models.openai.schemas import strict_schema
+from packetgate.tools.checks.dialects import normalised
+from packetgate.tools.checks.patterns import translated
+from packetgate.tools.checks.validation import check_params, schema_flaw
 
 NOTHING: Any = object()
 TEXT = {"type": "string"}

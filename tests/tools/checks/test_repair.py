@@ -8,9 +8,9 @@ from support.evidence import traced as traced_params
 from support.origins import words
 from support.tool_specs import PATH, a_tool, files_catalogue
 
-from tools.catalogue.catalogue import Catalogue
-from tools.checks.checking import repair
-from tools.checks.validation import MAX_CORRECTIONS, check_call, check_params
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.checking import repair
+from packetgate.tools.checks.validation import MAX_CORRECTIONS, check_call, check_params
 
 READ, RUN = "files.read_file", "shell.run_command"
 FILES = Catalogue(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jsonschema_rs import ValidationError, validator_for
 from support.tricky_schemas import SCHEMAS
 
-from tools.checks.satisfiable import why_never
+from packetgate.tools.checks.satisfiable import why_never
 
 S, WHOLE = {"type": "string"}, {"type": "integer"}
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": ["next"]}

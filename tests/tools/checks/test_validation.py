@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from support.tool_specs import PATH, a_tool, files_catalogue
 
-from tools.catalogue.catalogue import Catalogue
-from tools.checks.validation import MAX_CORRECTIONS, canonical_json, check_call, check_params
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.validation import MAX_CORRECTIONS, canonical_json, check_call, check_params
 
 FILES = files_catalogue()
 OFFERED = frozenset({"files.read_file", "files.write_file"})

@@ -7,9 +7,9 @@ from support.data_folder import data_folder
 from support.tool_specs import a_tool
 
 from benchmarks.ranking.data import read_queries, read_tools
-from state.routing import Risk
-from tools.catalogue.catalogue import Catalogue
-from tools.checks.wrong_kind import WRONG_KIND, wrong_kind
+from packetgate.state.routing import Risk
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.wrong_kind import WRONG_KIND, wrong_kind
 
 TOOLS = Catalogue(
     [

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tools.catalogue.catalogue import Catalogue
-from tools.checks.validation import check_call
-from tools.evaluation.cases import Case, RightCall, load_cases
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.validation import check_call
+from packetgate.tools.evaluation.cases import Case, RightCall, load_cases
 
 CASES = load_cases().cases
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from state.base import Confidence
-from tools.evaluation.passport import Passport, Played, PlayedCall, curves_of
-from tools.usage.reliability import interval
+from packetgate.state.base import Confidence
+from packetgate.tools.evaluation.passport import Passport, Played, PlayedCall, curves_of
+from packetgate.tools.usage.reliability import interval
 
 KIND = "model, calibrated"
 

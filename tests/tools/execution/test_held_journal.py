@@ -1,6 +1,6 @@
 """What is held is written before what follows it, once, and in one piece with it."""
 
-from tools.execution.journal import Entry, HeldJournal, MemoryJournal
+from packetgate.tools.execution.journal import Entry, HeldJournal, MemoryJournal
 
 
 async def events(journal: MemoryJournal) -> list[str]:

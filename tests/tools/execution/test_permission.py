@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from support.tool_specs import files_catalogue
 
-from state.base import now
-from state.context import RoutingContext
-from state.packet import CognitionPacket
-from state.routing import Risk, ToolCall
-from state.sections import Approval, ApprovalOutcome, Context, Governance, PaletteEntry
-from state.transitions import ToolExecutionStatus
-from tools.catalogue.catalogue import Catalogue
-from tools.execution import permission
-from tools.execution.permission import call_digest
+from packetgate.state.base import now
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Risk, ToolCall
+from packetgate.state.sections import Approval, ApprovalOutcome, Context, Governance, PaletteEntry
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.execution import permission
+from packetgate.tools.execution.permission import call_digest
 
 FILES = files_catalogue()
 OFF, ON = RoutingContext(), RoutingContext(allow_write_tools=True, allow_execute_tools=True)

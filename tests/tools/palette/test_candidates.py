@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 import pytest
 from support.tool_specs import a_tool
 
-from state.routing import Risk
-from state.sections import Access
-from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.preferences import Preferences
-from tools.palette.candidates import Candidates, PaletteRequest
+from packetgate.state.routing import Risk
+from packetgate.state.sections import Access
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.palette.candidates import Candidates, PaletteRequest
 
 SPECS = [
     a_tool("notes.search_notes", "Search all notes."),

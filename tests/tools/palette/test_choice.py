@@ -4,16 +4,16 @@ from typing import Any
 import pytest
 from support.tool_specs import PATH, a_tool, files_catalogue
 
-from state.base import now
-from state.routing import Risk
-from state.sections import Access, PaletteEntry
-from tools.catalogue.catalogue import Catalogue
-from tools.catalogue.preferences import Preferences
-from tools.palette.candidates import PaletteRequest
-from tools.palette.choice import choose_palette, with_recent
-from tools.palette.texts import describe
-from tools.text.tokens import ESTIMATE, TokenCounter
-from tools.usage.learning import MOST_ADDED, ConfirmedUse, Learned
+from packetgate.state.base import now
+from packetgate.state.routing import Risk
+from packetgate.state.sections import Access, PaletteEntry
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.palette.candidates import PaletteRequest
+from packetgate.tools.palette.choice import choose_palette, with_recent
+from packetgate.tools.palette.texts import describe
+from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
+from packetgate.tools.usage.learning import MOST_ADDED, ConfirmedUse, Learned
 
 READS = [f"notes.read_note_{i:02}" for i in range(30)]
 SPECS = [*(a_tool(name, "Read a note. " * 5, path=PATH) for name in READS), *files_catalogue().values()]

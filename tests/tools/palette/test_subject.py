@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tools.palette.subject import context_shift, subject_of, subject_shift
+from packetgate.tools.palette.subject import context_shift, subject_of, subject_shift
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 import pytest
 from support.tool_specs import PATH, a_tool, files_catalogue
 
-from state.sections import PaletteEntry
-from tools.catalogue import ledger
-from tools.catalogue.catalogue import Catalogue
-from tools.palette.texts import describe, palette_text
+from packetgate.state.sections import PaletteEntry
+from packetgate.tools.catalogue import ledger
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.palette.texts import describe, palette_text
 
 MANY = Catalogue([*(a_tool(f"notes.read_{name}", path=PATH) for name in "abcdef"), *files_catalogue().values()])
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tools.policy.patterns import exactly, fits, may_fit
+from packetgate.tools.policy.patterns import exactly, fits, may_fit
 
 LONG = "x" * 10_000
 

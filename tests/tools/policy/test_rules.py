@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tools.policy.rules import Effect, Rule, denied_outright, ruling
+from packetgate.tools.policy.rules import Effect, Rule, denied_outright, ruling
 
 KNOWN = ("path", "content")
 PARAMS = {"path": "notes/a.txt", "content": "x"}

@@ -6,9 +6,9 @@ import pytest
 from support.evidence import earlier, known
 from support.tool_specs import a_tool
 
-from state.origins import Origin, OriginKind, Role
-from state.routing import Risk, ToolCall
-from tools.provenance.judging import origins_of
+from packetgate.state.origins import Origin, OriginKind, Role
+from packetgate.state.routing import Risk, ToolCall
+from packetgate.tools.provenance.judging import origins_of
 
 TEXT = {"type": "string"}
 MAIL = a_tool("mail.send_mail", risk=Risk.WRITE, to={"type": "array"}, subject=TEXT, body=TEXT)

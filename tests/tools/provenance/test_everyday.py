@@ -7,9 +7,9 @@ import pytest
 from support.evidence import earlier, known
 from support.tool_specs import a_tool
 
-from state.routing import Risk, ToolCall
-from tools.provenance.judging import origins_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.routing import Risk, ToolCall
+from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 TEXT = {"type": "string"}
 

@@ -9,8 +9,8 @@ import pytest
 from support.evidence import earlier, known
 from support.packets import tool
 
-from state.routing import ToolCall
-from tools.provenance.judging import origins_of
+from packetgate.state.routing import ToolCall
+from packetgate.tools.provenance.judging import origins_of
 
 FETCH = tool("web.fetch_page", description="Fetch a page.", url="string")
 SEARCH = tool("web.search_web", description="Search the web.", query="string", page="integer")

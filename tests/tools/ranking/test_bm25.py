@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from support.tool_specs import a_tool, files_catalogue
 
-from tools.catalogue.catalogue import Catalogue
-from tools.ranking import bm25
-from tools.ranking.bm25 import Lexical
-from tools.text.words import query_terms
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.ranking import bm25
+from packetgate.tools.ranking.bm25 import Lexical
+from packetgate.tools.text.words import query_terms
 
 NOTES = [
     a_tool("notes.search_notes", "Search all notes for a phrase."),

@@ -11,14 +11,14 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from support.tool_specs import a_tool
 
 from benchmarks.train.trees import trees_of
-from state.errors import WeightsError
-from tools.ranking.encoder import WEIGHTS, SentenceEncoder, StaticEncoder, sentence_encoder, static_encoder
-from tools.ranking.ranking import Meaning, Ranking
-from tools.ranking.space import Spaces
-from tools.ranking.text import text_of
-from tools.ranking.trees import Trees
-from tools.ranking.vectors import Vectors
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.errors import WeightsError
+from packetgate.tools.ranking.encoder import WEIGHTS, SentenceEncoder, StaticEncoder, sentence_encoder, static_encoder
+from packetgate.tools.ranking.ranking import Meaning, Ranking
+from packetgate.tools.ranking.space import Spaces
+from packetgate.tools.ranking.text import text_of
+from packetgate.tools.ranking.trees import Trees
+from packetgate.tools.ranking.vectors import Vectors
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 OFFICE = [
     a_tool("weather.get_forecast", "Get the weather forecast of a city."),
@@ -119,7 +119,7 @@ def test_vectors_are_kept_for_their_owner_alone_and_not_made_twice(tmp_path: Pat
 
 
 def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tools.ranking.vectors.MOST_KEPT", 3)
+    monkeypatch.setattr("packetgate.tools.ranking.vectors.MOST_KEPT", 3)
     vectors = Vectors(sentence_encoder(), tmp_path / "vectors.db")
     for text in "abcde":
         vectors.of([text])

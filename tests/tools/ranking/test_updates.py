@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from support.tool_specs import a_tool
 
-from tools.catalogue.catalogue import Catalogue
-from tools.ranking.bm25 import Lexical
-from tools.spec.tool_spec import ToolSpec
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.ranking.bm25 import Lexical
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 NOTES = [
     a_tool("notes.search_notes", "Search all notes for a phrase."),

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from mcp_types import Tool, ToolAnnotations
 
-from state.routing import Risk
-from tools.catalogue.preferences import Preferences
-from tools.risk.call import judge_call
-from tools.servers.specs import spec_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.routing import Risk
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.risk.call import judge_call
+from packetgate.tools.servers.specs import spec_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 URL = {"url": "https://api.example/items"}
 KINDS: dict[str, type] = {"boolean": bool, "integer": int, "string": str, "array": list, "object": dict}

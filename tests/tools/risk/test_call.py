@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from mcp_types import Tool, ToolAnnotations
 
-from state.routing import Risk
-from tools.catalogue.preferences import Preferences
-from tools.risk.call import judge_call
-from tools.risk.judgement import Judgement
-from tools.risk.sql import looks_like_sql, risk_of_sql
-from tools.servers.specs import spec_of
-from tools.spec.tool_spec import ToolSpec
+from packetgate.state.routing import Risk
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.risk.call import judge_call
+from packetgate.tools.risk.judgement import Judgement
+from packetgate.tools.risk.sql import looks_like_sql, risk_of_sql
+from packetgate.tools.servers.specs import spec_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 R, W, X = Risk.READ, Risk.WRITE, Risk.EXECUTE
 TEXT = {"type": "string"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.risk.sql import looks_like_sql, statement_in
+from packetgate.tools.risk.sql import looks_like_sql, statement_in
 
 
 @pytest.mark.parametrize(

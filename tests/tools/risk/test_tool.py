@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from state.routing import Risk
-from tools.risk.features import VERSION, Definition
-from tools.risk.model import WEIGHTS, model
-from tools.risk.tool import judge
+from packetgate.state.routing import Risk
+from packetgate.tools.risk.features import VERSION, Definition
+from packetgate.tools.risk.model import WEIGHTS, model
+from packetgate.tools.risk.tool import judge
 
 R, W, X = Risk.READ, Risk.WRITE, Risk.EXECUTE
 TEXT = {"type": "string"}

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from state.errors import ConfigError, ServerError
-from tools.servers.config import McpConfig, load_config
-from tools.servers.hub import McpHub
-from tools.servers.opening import open_hub
-from tools.servers.starting import configured
+from packetgate.state.errors import ConfigError, ServerError
+from packetgate.tools.servers.config import McpConfig, load_config
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.opening import open_hub
+from packetgate.tools.servers.starting import configured
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from fastmcp import FastMCP
 from support.mcp_servers import RawTool, echoing, in_process
 
-from state.routing import Risk
-from tools.servers.hub import McpHub
+from packetgate.state.routing import Risk
+from packetgate.tools.servers.hub import McpHub
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from opentelemetry import trace
 from support.mcp_servers import in_process
 from support.telemetry import Telemetry, recording
 
-from tools.servers.hub import McpHub
+from packetgate.tools.servers.hub import McpHub
 
 SERVER: FastMCP[None] = FastMCP("traced")
 

@@ -10,14 +10,14 @@ from support.hostile_server import SECRET, UNFIT, entry
 from support.mcp_servers import until
 from support.vouching import worded
 
-from state.errors import LostCallError, ServerError
-from tools.servers.answers import MAX_PARTS
-from tools.servers.bounds import MAX_DESCRIPTION
-from tools.servers.config import ServerConfig
-from tools.servers.connection import MAX_PROBLEM
-from tools.servers.hub import McpHub
-from tools.servers.server_log import MAX_BYTES
-from tools.servers.starting import configured
+from packetgate.state.errors import LostCallError, ServerError
+from packetgate.tools.servers.answers import MAX_PARTS
+from packetgate.tools.servers.bounds import MAX_DESCRIPTION
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.connection import MAX_PROBLEM
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.server_log import MAX_BYTES
+from packetgate.tools.servers.starting import configured
 
 
 def hub_of(folder: Path, *behaviours: str, patience_s: float = 60.0, **more: object) -> McpHub:

@@ -7,8 +7,8 @@ from fastmcp import Context, FastMCP
 from mcp_types import ToolListChangedNotification
 from support.mcp_servers import RawTool, echoing, in_process, until
 
-from state.errors import CallRefusedError, LostCallError
-from tools.servers.hub import McpHub
+from packetgate.state.errors import CallRefusedError, LostCallError
+from packetgate.tools.servers.hub import McpHub
 
 
 async def test_all_servers_tools_are_there_under_canonical_names():

@@ -9,11 +9,11 @@ from fastmcp import FastMCP
 from support.mcp_servers import SCRIPT, StdioServer, alive, in_process, until
 from support.programs import descendants
 
-from state.errors import LostCallError, ServerError
-from tools.servers.config import ServerConfig
-from tools.servers.connection import Connection
-from tools.servers.hub import McpHub
-from tools.servers.starting import configured
+from packetgate.state.errors import LostCallError, ServerError
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.starting import configured
 
 clock: FastMCP[None] = FastMCP("clock")
 

@@ -12,10 +12,10 @@ from support import odd_server
 from support.http_stub import answering_all
 from support.odd_server import OddHttp
 
-from state.errors import LostCallError, ServerError
-from tools.servers.config import ServerConfig
-from tools.servers.hub import McpHub
-from tools.servers.starting import configured
+from packetgate.state.errors import LostCallError, ServerError
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.starting import configured
 
 WAYS = ["stdio", "http", "events", "sse"]
 IN_TIME_S = 30.0

@@ -12,11 +12,11 @@ import pytest
 from support.mcp_servers import until
 from support.programs import descendants, require
 
-from state.errors import LostCallError
-from state.routing import Risk
-from tools.servers.config import load_config
-from tools.servers.hub import McpHub
-from tools.servers.starting import configured
+from packetgate.state.errors import LostCallError
+from packetgate.state.routing import Risk
+from packetgate.tools.servers.config import load_config
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.starting import configured
 
 pytestmark = pytest.mark.timeout(600)
 

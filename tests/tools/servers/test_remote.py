@@ -6,9 +6,9 @@ from typing import Any, Literal
 import pytest
 from support.mcp_servers import echoing, over_http
 
-from tools.servers.config import ServerConfig
-from tools.servers.hub import McpHub
-from tools.servers.starting import configured
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.starting import configured
 
 
 @pytest.mark.parametrize(

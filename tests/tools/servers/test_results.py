@@ -16,11 +16,11 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from state.attachments import MAX_ATTACHMENTS
-from state.routing import ToolResult
-from tools.servers.content import read_answer
-from tools.servers.results import MAX_OUTPUT_CHARS, to_result
-from tools.servers.signatures import UNKNOWN
+from packetgate.state.attachments import MAX_ATTACHMENTS
+from packetgate.state.routing import ToolResult
+from packetgate.tools.servers.content import read_answer
+from packetgate.tools.servers.results import MAX_OUTPUT_CHARS, to_result
+from packetgate.tools.servers.signatures import UNKNOWN
 
 BYTES = base64.b64encode(b"x" * 3000).decode()
 PNG, WAV = (base64.b64encode(mark.ljust(3000)).decode() for mark in (b"\x89PNG\r\n\x1a\n", b"RIFF....WAVE"))

@@ -3,8 +3,8 @@ from dataclasses import dataclass, replace
 import pytest
 from support.tool_specs import a_tool
 
-from tools.palette.subject import subject_of
-from tools.spec.categories import CATEGORIES, EXTERNAL, MARKS, TEXT_ART, categories_in, category_of
+from packetgate.tools.palette.subject import subject_of
+from packetgate.tools.spec.categories import CATEGORIES, EXTERNAL, MARKS, TEXT_ART, categories_in, category_of
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.spec.descriptions import BRIEF_WORDS, brief_of
+from packetgate.tools.spec.descriptions import BRIEF_WORDS, brief_of
 
 
 @pytest.mark.parametrize(

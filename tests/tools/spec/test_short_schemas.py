@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from state.printing import compact_json
-from tools.spec.short_schemas import short_schema
+from packetgate.state.printing import compact_json
+from packetgate.tools.spec.short_schemas import short_schema
 
 TEXT = {"type": "string"}
 

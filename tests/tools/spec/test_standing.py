@@ -9,9 +9,9 @@ import pytest
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 
-from tools.servers.connection import Connection
-from tools.servers.hub import McpHub
-from tools.spec.standing import Ground, ground_of, standing, without_standing
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.spec.standing import Ground, ground_of, standing, without_standing
 
 TOLD, STARTED = Ground("/work/shop", told=True), Ground("/work/shop", told=False)
 

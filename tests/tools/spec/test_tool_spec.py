@@ -1,7 +1,7 @@
 import pytest
 from support.tool_specs import PATH, a_tool, files_catalogue
 
-from tools.spec.tool_spec import type_name
+from packetgate.tools.spec.tool_spec import type_name
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tools.builtin.failures import NotTextError
-from tools.builtin.reading import Lines, read_kept
-from tools.text import kept as kept_module
-from tools.text.kept import LINE_CHARS, MAX_AGE_S, MAX_KEPT_BYTES, MAX_RESULTS, PREFIX, KeptResults, of_session
+from packetgate.tools.builtin.failures import NotTextError
+from packetgate.tools.builtin.reading import Lines, read_kept
+from packetgate.tools.text import kept as kept_module
+from packetgate.tools.text.kept import (
+    LINE_CHARS,
+    MAX_AGE_S,
+    MAX_KEPT_BYTES,
+    MAX_RESULTS,
+    PREFIX,
+    KeptResults,
+    of_session,
+)
 
 
 @pytest.fixture

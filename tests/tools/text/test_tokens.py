@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from support.tool_specs import files_catalogue
 
-from tools.text.tokens import ESTIMATE, estimated_tokens
+from packetgate.tools.text.tokens import ESTIMATE, estimated_tokens
 
 TEXTS = {
     "schema": '{"type":"object","properties":{"path":{"type":"string","minLength":1},"max_items":{"anyOf":[{"type":'

@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tools.text.words import stem_of, words_in
+from packetgate.tools.text.words import stem_of, words_in
 
 
 @pytest.mark.parametrize(

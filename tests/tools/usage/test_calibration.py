@@ -6,10 +6,10 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from support.usage import turn, used
 
-from state.routing import Risk
-from state.sections import ApprovalOutcome
-from tools.policy.rules import Effect, Rule
-from tools.usage.calibration import (
+from packetgate.state.routing import Risk
+from packetgate.state.sections import ApprovalOutcome
+from packetgate.tools.policy.rules import Effect, Rule
+from packetgate.tools.usage.calibration import (
     FEWEST,
     Answered,
     Calibration,
@@ -22,7 +22,7 @@ from tools.usage.calibration import (
     read_history,
     save_history,
 )
-from tools.usage.replay import replayed
+from packetgate.tools.usage.replay import replayed
 
 KIND = "reflex, rule"
 

@@ -6,12 +6,12 @@ import pytest
 from support.full_packet import CALL, full_packet
 from support.packets import asking, done, packet, with_error, with_output
 
-from state.base import ConfidenceSource
-from state.packet import CognitionPacket
-from state.routing import ToolExecutionStatus as Status
-from state.routing import ToolResult
-from state.sections import Access, DecidedBy, Reasoning, Reflection
-from tools.usage.record import ASKED_CHARS, NAME_CHARS, ShownTool, UsageRecord, record_of
+from packetgate.state.base import ConfidenceSource
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolExecutionStatus as Status
+from packetgate.state.routing import ToolResult
+from packetgate.state.sections import Access, DecidedBy, Reasoning, Reflection
+from packetgate.tools.usage.record import ASKED_CHARS, NAME_CHARS, ShownTool, UsageRecord, record_of
 
 
 def passes(*decided_by: DecidedBy) -> Reasoning:

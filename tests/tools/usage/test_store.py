@@ -9,11 +9,11 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from support.usage import turn, used
 
-from graph.settings import Settings
-from graph.storage import open_store
-from state.base import new_id
-from tools.usage.record import USAGE_VERSION
-from tools.usage.store import ROOT, keep, prune, read_usage
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_store
+from packetgate.state.base import new_id
+from packetgate.tools.usage.record import USAGE_VERSION
+from packetgate.tools.usage.store import ROOT, keep, prune, read_usage
 
 STORES = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 SESSIONS = ["", ".", "%", "a", "a.b", "a%2Eb", "A", "a_b", "a*b", "[a]", "\N{SNOWMAN}", "langgraph", "with space"]

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from support.usage import NOON, turn, used
 
-from state.routing import ToolExecutionStatus as Status
-from tools.usage.record import ToolUsage, by_tool
+from packetgate.state.routing import ToolExecutionStatus as Status
+from packetgate.tools.usage.record import ToolUsage, by_tool
 
 
 def test_each_end_is_counted() -> None:

@@ -1,1 +1,0 @@
-"""Where people meet Packetgate. Each connector is thin, and all run their turns through `connectors.turn`."""

@@ -1,0 +1,1 @@
+"""A tool router: every request is a typed packet that passes a reviewed gate before a tool may run."""

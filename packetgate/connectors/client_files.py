@@ -1,0 +1,165 @@
+"""Settings files of clients: read, and changed under one key with all else kept as it stands."""
+
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packetgate.state.errors import ConfigError
+from packetgate.tools.text import jsonc
+from packetgate.tools.text.documents import READERS, Form, form_of
+
+MAX_FILE = 64_000_000
+"""Largest settings file, in bytes: one of Claude Code holds its history as well."""
+_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """A client's settings, as they are on disk."""
+
+    path: Path
+    data: bytes | None
+    """None: there is no such file."""
+    document: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> "SettingsFile":
+        """Read a file of JSON, TOML or YAML, by the ending of its name; a missing or empty one holds nothing.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        try:
+            data = path.read_bytes() if path.exists() else None
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        if data is not None and len(data) > MAX_FILE:
+            raise ConfigError(f"{path}: larger than {MAX_FILE // 10**6} MB: nothing was changed")
+        return cls.of(path, data)
+
+    @classmethod
+    def of(cls, path: Path, data: bytes | None) -> "SettingsFile":
+        """Return a file with a content.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        return cls(path, data, _document(path, data or b""))
+
+    def changed(self, key: str, value: Mapping[str, Any]) -> bytes:
+        """Return the file's content with another object under a key.
+
+        Raises:
+            ConfigError: it could not be changed without changing something else.
+        """
+        data = self.data or b""
+        text = _text(self.path, data) if data.strip(_MARK).strip() else _EMPTY[form_of(self.path)]
+        try:
+            written = (_MARK if data.startswith(_MARK) else b"") + _CHANGES[form_of(self.path)](
+                text, key, value
+            ).encode()
+            same = _document(self.path, written) == {**self.document, key: value}
+        except (ValueError, TypeError, ConfigError) as error:
+            raise ConfigError(f"{self.path}: cannot be changed: {error}: nothing was changed") from error
+        if not same:
+            raise ConfigError(f"{self.path}: {key} cannot be changed alone: nothing was changed; change it by hand")
+        return written
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all; it may hold secrets, so a new one is its owner's alone. A link stays a link.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        path = path.resolve()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+        beside = path.with_name(f"{path.name}.writing")
+        beside.touch(mode=0o600)
+        beside.write_bytes(data)
+        beside.chmod(mode)
+        beside.replace(path)
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"{path}: cannot be written: {error}") from error
+
+
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}: save it as UTF-8") from error
+
+
+def _document(path: Path, data: bytes) -> dict[str, Any]:
+    text, form = _text(path, data), form_of(path)
+    if not text.strip():
+        return {}
+    try:
+        document = READERS[form](text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not {form} that can be read: {' '.join(str(error).split())[:200]}") from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: must be an object, not {type(document).__name__}")
+    return document
+
+
+def _changed_yaml(text: str, key: str, value: Mapping[str, Any]) -> str:
+    from ruamel.yaml import YAML
+
+    yaml = YAML(pure=True)
+    yaml.preserve_quotes, yaml.width = True, 10_000
+    document = yaml.load(text) or {}
+    kept = document.get(key)
+    document[key] = _merged(kept, value)
+    yaml.dump(document, out := io.StringIO())
+    return out.getvalue()
+
+
+def _changed_toml(text: str, key: str, value: Mapping[str, Any]) -> str:
+    """Return the text without the tables of a key, and with its new ones at the end."""
+    import tomlkit
+
+    tables = re.split(r"(?m)^(?=[ \t]*\[)", text)
+    own = re.compile(rf"""[ \t]*\[\[?\s*["']?{re.escape(key)}["']?\s*[\].]""")
+    kept = "".join(_after_last_value(table) if own.match(table) else table for table in tables)
+    document = tomlkit.parse(kept)
+    document.pop(key, None)
+    begun = tomlkit.dumps(document)
+    return begun + ("\n" if begun.strip() and not begun.endswith("\n\n") else "") + tomlkit.dumps({key: value})
+
+
+def _after_last_value(table: str) -> str:
+    """Return the comments and blank lines at the end of a table's text: they are of what follows."""
+    lines = table.splitlines(keepends=True)
+    values = [at for at, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
+    return "".join(lines[values[-1] + 1 :])
+
+
+def _merged(kept: Any, value: Mapping[str, Any]) -> Any:
+    """Return an object with these entries alone, those that it had before as they were written."""
+    if not isinstance(kept, dict):
+        return dict(value)
+    for name in [name for name in kept if name not in value]:
+        del kept[name]
+    for name, one in value.items():
+        if name not in kept or kept[name] != one:
+            kept[name] = one
+    return kept
+
+
+_CHANGES: Mapping[Form, Callable[[str, str, Mapping[str, Any]], str]] = {
+    "JSON": jsonc.with_value,
+    "TOML": _changed_toml,
+    "YAML": _changed_yaml,
+}
+_EMPTY: Mapping[Form, str] = {"JSON": "{\n}\n", "TOML": "", "YAML": ""}

@@ -1,0 +1,130 @@
+"""Clients by token, as tables of `packetgate.toml` name them: how each is known, and what it may do."""
+
+import hmac
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from pydantic import ValidationError
+
+from packetgate.state.context import NOTHING, RoutingContext, in_both
+from packetgate.state.errors import ConfigError
+from packetgate.tools.catalogue.preferences import NonEmpty, Pattern, Table, misunderstood, read_file
+
+LOCAL = "local"
+"""The client that nobody configured: whoever runs on this machine as this user."""
+SHORTEST_TOKEN = 16
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class ClientTable(Table):
+    """One client: how it is known, and what it may do."""
+
+    token: NonEmpty | None = None
+    """By which it is known over HTTP; `${NAME}` is read from the environment."""
+    servers: list[Pattern] | None = None
+    """The only servers that it hears of; None: all."""
+    tools: list[Pattern] | None = None
+    """The only tools that it hears of, by canonical name, beside those of `servers`."""
+    allow_writes: bool | None = None
+    """Whether tools that change things run, after approval; None: as the command was started."""
+    allow_commands: bool | None = None
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The tools that it hears of; none: all."""
+        return (*(f"{server}.*" for server in self.servers or ()), *(self.tools or ()))
+
+
+class Clients(Table):
+    """A table of the file that holds clients."""
+
+    TABLE: ClassVar[str]
+    """Its name in the file."""
+    SETTINGS: ClassVar[str]
+    """What is told of a name in it that is not known."""
+
+    clients: dict[NonEmpty, ClientTable] = {}
+
+    def settings_of(self, client: str, started: RoutingContext) -> RoutingContext:
+        """Return the settings that a client's calls run under: the one place that says what it may list and call."""
+        table = self.clients.get(client, ClientTable())
+        narrowed = table.servers is not None or table.tools is not None
+        given = {
+            "allow_write_tools": table.allow_writes,
+            "allow_execute_tools": table.allow_commands,
+            "allowed_tools": in_both(table.patterns or NOTHING, started.allowed_tools) if narrowed else None,
+        }
+        said = {name: value for name, value in given.items() if value is not None}
+        return started.model_copy(update=said)
+
+    def tokens(self, variable: str = "") -> dict[str, str]:
+        """Return the clients by their tokens; that of `local` is in the environment, under the variable's name.
+
+        Raises:
+            ConfigError: a token's variable is not set, or it is too short, or two clients have the same.
+        """
+        known: dict[str, str] = {}
+        for name, table in self.clients.items():
+            if table.token is None:
+                continue
+            token = _filled(table.token, where := f"{self.TABLE}.clients.{name}.token")
+            if token in known:
+                raise ConfigError(f"{where} is that of {known[token]!r} too: give each its own")
+            known[token] = name
+        local = os.environ.get(variable, "") if variable else ""
+        if local:
+            known[checked_token(local, variable)] = LOCAL
+        return known
+
+
+C = TypeVar("C", bound=Clients)
+
+
+def load_clients(kind: type[C], path: Path | None) -> C:
+    """Read a table of clients; where there is none, there is one client, which may use everything.
+
+    Raises:
+        ConfigError: the file cannot be read, or the table says what is not understood.
+    """
+    table = {} if path is None else read_file(path).get(kind.TABLE, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: {kind.TABLE}: it must be a table: [{kind.TABLE}]")
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        raise misunderstood(path or Path("packetgate.toml"), error, kind.SETTINGS, kind.TABLE) from error
+
+
+def client_of(token: str, tokens: Mapping[str, str]) -> str | None:
+    """Return whose token it is, None for nobody's. Every token is compared, so that the time tells none."""
+    given = token.encode(errors="replace")
+    known = [name for own, name in tokens.items() if hmac.compare_digest(own.encode(), given)]
+    return known[0] if known else None
+
+
+def checked_token(token: str, where: str) -> str:
+    """Return a token that is worth having.
+
+    Raises:
+        ConfigError: it could be guessed.
+    """
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(
+            f"{where}: a token is at least {SHORTEST_TOKEN} printable characters without spaces; "
+            'make one with: python -c "import secrets; print(secrets.token_urlsafe(32))"'
+        )
+    return token
+
+
+def _filled(written: str, where: str) -> str:
+    match = _VARIABLE.fullmatch(written)
+    if match is None:
+        return checked_token(written, where)
+    value = os.environ.get(match[1], "")
+    if not value:
+        raise ConfigError(f"{where}: the environment has no {match[1]}: set it, or write the token there")
+    return checked_token(value, where)

@@ -1,0 +1,116 @@
+"""The `[discord]` table of `packetgate.toml`: who may ask what, and where. Whatever it does not allow is denied."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, PrivateAttr, ValidationError
+
+from packetgate.state.context import RoutingContext, in_both
+from packetgate.state.errors import ConfigError
+from packetgate.tools.catalogue.preferences import Pattern, Table, misunderstood, read_file
+
+Id = Annotated[int, Field(gt=0, lt=2**63)]
+"""As Discord shows it with the developer mode switched on: `Copy User ID`, `Copy Role ID`, `Copy Channel ID`."""
+
+SETTINGS = (
+    "not known: `[discord]` may hold `question_timeout_s`, and the tables `allowed`, `writes`, `commands`, `approvers` "
+    "(each with users, roles, channels), `tools` (patterns by channel) and `rate` (turns, seconds)"
+)
+NOBODY = (
+    "nobody is allowed yet, so every message is passed over: write the ids of who may ask into packetgate.toml, "
+    "for example\n[discord.allowed]\nusers = [123456789012345678]"
+)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who speaks, and where."""
+
+    user: int
+    roles: frozenset[int] = frozenset()
+    """In the server; in direct messages there are none."""
+    places: tuple[int, ...] = ()
+    """The channel; of a thread, the thread and then the channel that it belongs to."""
+
+
+class Group(Table):
+    """People by id, by role, or by the channel in which they speak: one of the three is enough."""
+
+    users: list[Id] = []
+    roles: list[Id] = []
+    channels: list[Id] = []
+    """Everyone who can write there. A thread belongs to its channel."""
+
+    def holds(self, person: Person) -> bool:
+        """Whether the person is one of them, there."""
+        return person.user in self.users or bool(person.roles & {*self.roles} or {*person.places} & {*self.channels})
+
+    def __bool__(self) -> bool:
+        return bool(self.users or self.roles or self.channels)
+
+
+class Rate(Table):
+    """How many turns a person may start in how long."""
+
+    turns: Annotated[int, Field(ge=1)] = 10
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+
+
+class DiscordConfig(Table):
+    """The whole table."""
+
+    allowed: Group = Group()
+    """Who is answered. With nobody named, nobody is."""
+    writes: Group = Group()
+    """For whom of them tools that change things are switched on; each call still needs approval."""
+    commands: Group = Group()
+    """Likewise for tools that run commands."""
+    approvers: Group = Group()
+    """Who may decide on other people's calls."""
+    tools: dict[Annotated[Id, Field(strict=False)], list[Pattern]] = {}
+    """By channel or thread: the only tools there; an empty list means none. Where nothing is said, all are."""
+    rate: Rate = Rate()
+    question_timeout_s: Annotated[float, Field(gt=0, le=31_536_000)] | None = None
+    """Seconds until a question lapses; None leaves it to the run's own setting: a day."""
+    _base: RoutingContext = PrivateAttr(default=RoutingContext())
+
+    def over(self, base: RoutingContext) -> Self:
+        """Return the table over the settings of every run: it says who may write, and they may only forbid it."""
+        laid = self.model_copy()
+        laid._base = base
+        return laid
+
+    def context_for(self, person: Person) -> RoutingContext | None:
+        """Return the settings of a person's turns there, None where they may not ask at all."""
+        if not self.allowed.holds(person):
+            return None
+        given: dict[str, Any] = {name: getattr(self._base, name) for name in self._base.model_fields_set}
+        for name, group in (("allow_write_tools", self.writes), ("allow_execute_tools", self.commands)):
+            given[name] = given.get(name, True) and group.holds(person)
+        patterns = next((self.tools[place] for place in person.places if place in self.tools), None)
+        if patterns is not None:
+            limited = in_both(patterns, self._base.allowed_tools)
+            given |= {"allowed_tools": limited} if patterns else {"enabled": False}
+        if self.question_timeout_s is not None:
+            given["ask_timeout_s"] = self.question_timeout_s
+        return RoutingContext.model_validate(given)
+
+    def may_decide(self, person: Person, asker: int) -> bool:
+        """Whether a person may decide on the calls that `asker`'s turn wants to make."""
+        return self.approvers.holds(person) or (person.user == asker and self.allowed.holds(person))
+
+
+def load_discord_config(path: Path | None) -> DiscordConfig:
+    """Read the table; without a file, or without the table in it, nobody is allowed anything.
+
+    Raises:
+        ConfigError: the file cannot be read, or the table says what is not understood.
+    """
+    table = {} if path is None else read_file(path).get("discord", {})
+    if path is not None and not isinstance(table, dict):
+        raise ConfigError(f"{path}: discord: it must be a table: [discord]")
+    try:
+        return DiscordConfig.model_validate(table)
+    except ValidationError as error:
+        raise misunderstood(path or Path("packetgate.toml"), error, SETTINGS, "discord") from error

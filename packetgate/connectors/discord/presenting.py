@@ -1,0 +1,205 @@
+"""What a question looks like: embeds, buttons and forms. Everything shown is data: no markdown is read from it."""
+
+import io
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import discord
+from discord.utils import escape_markdown, format_dt
+
+from packetgate.connectors.discord.splitting import code_block, harmless
+from packetgate.state.printing import escaped
+
+Action = Literal["approve", "edit", "reject", "answer", "session", "always", "never", "edited", "answered"]
+"""What a button asks for; of the last two, what a form brings."""
+
+REMEMBERED: tuple[Action, ...] = ("session", "always", "never")
+"""Answers that stand for more than the calls that are asked about: in the words that a user would type."""
+
+EMBEDS = 10
+LONGEST_EMBED = 4_000
+TITLE_CHARS = 60
+EMBED_CHARS = 6_000 - EMBEDS * TITLE_CHARS
+"""What all embeds of a message share, beside their titles."""
+FIELDS = 5
+"""The most inputs of a form."""
+INPUT_CHARS = 4_000
+
+FENCES = 40
+"""Characters that two code blocks take around what stands in them."""
+CUT = "\n[…] whole in calls.json"
+
+_ID = re.compile(
+    r"packetgate:(approve|edit|reject|answer|session|always|never|edited|answered):(\d{1,20}):([0-9a-f]{32})"
+)
+
+
+@dataclass(frozen=True)
+class Press:
+    """A button or a form: what it asks for, whose turn it is about, and which question. All of it is in its id."""
+
+    action: Action
+    asker: int
+    key: str
+
+    @property
+    def id(self) -> str:
+        """The custom id, which Discord keeps with the message."""
+        return f"packetgate:{self.action}:{self.asker}:{self.key}"
+
+    @classmethod
+    def of(cls, custom_id: object) -> "Press | None":
+        """Read a custom id; None where it is not one of these."""
+        found = _ID.fullmatch(custom_id) if isinstance(custom_id, str) else None
+        return cls(found[1], int(found[2]), found[3]) if found else None  # type: ignore[arg-type]
+
+    def form(self) -> "Press":
+        """Return what the form brings that a button opens."""
+        return Press("edited" if self.action == "edit" else "answered", self.asker, self.key)
+
+
+def requests_of(question: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls that a question is about."""
+    requests = question.get("action_requests")
+    return [one for one in requests if isinstance(one, dict)] if isinstance(requests, list) else []
+
+
+def is_plain(question: Mapping[str, Any]) -> bool:
+    """Whether a question wants words and nothing else."""
+    return question.get("kind") == "question"
+
+
+def headline(question: Mapping[str, Any], asker: int, lapses: datetime | None) -> str:
+    """Return the line above the embeds; who is named in it is not pinged."""
+    count = len(requests_of(question))
+    what = "I need to know:" if is_plain(question) else "may this run?" if count == 1 else f"may these {count} run?"
+    until = f" (until {format_dt(lapses)}, {format_dt(lapses, 'R')})" if lapses is not None else ""
+    problem = str(question.get("problem") or "")
+    return f"<@{asker}>, {what}{until}" + (f"\n⚠️ {escape_markdown(problem)[:800]}" if problem else "")
+
+
+def parts(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the embeds, one for each call; with them the calls as a file, where the embeds cannot hold them whole."""
+    if is_plain(question):
+        return {"embeds": [discord.Embed(description=escape_markdown(str(question.get("question", "")))[:4_000])]}
+    requests = requests_of(question)
+    room = min(EMBED_CHARS // min(len(requests) or 1, EMBEDS), LONGEST_EMBED)
+    shown = [_embed(request, room) for request in requests[:EMBEDS]]
+    whole = len(requests) <= EMBEDS and all(fits for _, fits in shown)
+    embeds = [embed for embed, _ in shown]
+    if whole:
+        return {"embeds": embeds}
+    data = escaped(_json([_call(request) for request in requests])).encode()
+    return {"embeds": embeds, "attachments": [discord.File(io.BytesIO(data), "calls.json")]}
+
+
+def buttons(question: Mapping[str, Any], asker: int, key: str) -> discord.ui.View:
+    """Return the buttons. Their ids say all that is needed to know them again after a restart."""
+    requests = requests_of(question)
+    every = " all" if len(requests) > 1 else ""
+    styles = discord.ButtonStyle
+    offered: dict[Action, tuple[str, discord.ButtonStyle]] = {
+        "approve": (f"Approve{every}", styles.success),
+        "edit": ("Edit", styles.secondary),
+        "reject": (f"Reject{every}", styles.danger),
+        "answer": ("Answer", styles.secondary),
+        "session": ("This session", styles.success),
+        "always": ("Always", styles.success),
+        "never": ("Never", styles.danger),
+    }
+    left_out = {"approve", "edit", "reject"} if is_plain(question) else set() if _fits_a_form(requests) else {"edit"}
+    left_out |= {
+        word for word in REMEMBERED if not requests or any(word not in one.get("remember", ()) for one in requests)
+    }
+    view = discord.ui.View(timeout=None)
+    for action, (label, style) in offered.items():
+        if action not in left_out:
+            view.add_item(discord.ui.Button(label=label, style=style, custom_id=Press(action, asker, key).id))
+    view.stop()  # nothing is kept for it: what is pressed is known by the id alone
+    return view
+
+
+def form(question: Mapping[str, Any], press: Press) -> discord.ui.Modal:
+    """Return the form that a button opens: the arguments as JSON, or a field for words."""
+    if press.action == "answer":
+        modal = discord.ui.Modal(title="Your answer", custom_id=press.form().id)
+        modal.add_item(_input("In your words", "0", required=True))
+    else:
+        modal = discord.ui.Modal(title="Arguments, as JSON", custom_id=press.form().id)
+        for number, request in enumerate(requests_of(question)):
+            label = f"{request.get('name')} (empty: do not run)"
+            modal.add_item(_input(label, str(number), default=_json(_args(request))))
+    modal.stop()
+    return modal
+
+
+def written(data: Mapping[str, Any]) -> list[str]:
+    """Return what was written into a form's fields, in their order."""
+    inputs = [part for row in data.get("components", ()) for part in (row.get("components") or [row.get("component")])]
+    return [str(part.get("value", "")) for part in inputs if isinstance(part, dict)]
+
+
+def _input(label: str, name: str, default: str = "", *, required: bool = False) -> discord.ui.TextInput[Any]:
+    return discord.ui.TextInput(
+        label=label[:45],
+        custom_id=name,
+        style=discord.TextStyle.paragraph,
+        default=default or None,
+        required=required,
+        max_length=INPUT_CHARS,
+    )
+
+
+def _fits_a_form(requests: list[dict[str, Any]]) -> bool:
+    return len(requests) <= FIELDS and all(len(_json(_args(request))) <= INPUT_CHARS for request in requests)
+
+
+def _embed(request: Mapping[str, Any], room: int) -> tuple[discord.Embed, bool]:
+    """Return a call's embed, and whether it holds the call whole."""
+    told = {"about": request.get("description"), **request}
+    name, about, preview = (escaped(str(told.get(part) or "")) for part in ("name", "about", "preview"))
+    about = "\n".join([*map(_warning, request.get("warnings") or ()), escape_markdown(about)])
+    preview, arguments = harmless(preview), harmless(escaped(_json(_args(request))))
+    room -= FENCES
+    rooms = [room // 3, room // 3 if preview else 0]
+    rooms.append(room - min(len(about), rooms[0]) - min(len(preview), rooms[1]))
+    shown = [_cut(text, most) for text, most in zip((about, preview, arguments), rooms, strict=True)]
+    blocks = [code_block(shown[2], "json"), *[code_block(shown[1], "diff")] * bool(preview), shown[0]]
+    title = name if len(name) <= TITLE_CHARS else f"{name[: TITLE_CHARS - 1]}…"
+    embed = discord.Embed(title=title, description="\n".join(blocks))
+    return embed, [title, *shown] == [name, about, preview, arguments]
+
+
+def _warning(warning: Mapping[str, str]) -> str:
+    """Return a warning, with the marked part of its passage in bold; the passage is code, so that nothing is a link."""
+    what = f"`{_inline(warning['argument'])}`: " if warning.get("argument") else ""
+    sentence, marked = (_inline(str(warning.get(part) or "")) for part in ("sentence", "marked"))
+    before, found, after = (sentence or marked).partition(marked) if marked else (sentence, "", "")
+    parts = (before and f"`{before}`", found and f"**`{found}`**", after and f"`{after}`")
+    passage = " ".join(part for part in parts if part.strip("`* "))
+    return f"⚠️ {what}{escape_markdown(str(warning.get('why', '')))}" + (f"\n> {passage}" if passage else "")
+
+
+def _inline(text: str) -> str:
+    return escaped(" ".join(text.split())).replace("`", "\N{MODIFIER LETTER GRAVE ACCENT}")
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: max(0, room - len(CUT))]}{CUT}"
+
+
+def _args(request: Mapping[str, Any]) -> Any:
+    return request.get("args", request.get("arguments", {}))
+
+
+def _call(request: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: request[name] for name in ("name", "about", "preview", "warnings") if request.get(name)}
+    return {**kept, "arguments": _args(request)}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

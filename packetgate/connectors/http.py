@@ -1,0 +1,57 @@
+"""What connectors that listen over HTTP share: the socket, who could reach it, and an orderly end."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from packetgate.state.errors import ConfigError
+
+GRACE_S = 2
+"""How long requests may take to end when the process is told to."""
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound there.
+
+    Raises:
+        ConfigError: that cannot be.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ConfigError(f"--host {host} --port {port}: cannot listen there: {error.strerror or error}") from error
+
+
+async def serve_app(app: ASGIApp, listening: socket.socket) -> None:
+    """Serve an application until the process is told to end."""
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S, lifespan="on", ws="none")
+    await _Server(config).serve(sockets=[listening])
+
+
+def check_guarded(listening: socket.socket, *, has_tokens: bool, table: str, variable: str) -> None:
+    """Make sure that whoever can reach a socket is of this machine, or is known by a token.
+
+    Raises:
+        ConfigError: others could reach it, and no client has a token.
+    """
+    host = str(listening.getsockname()[0])
+    if not has_tokens and host != "::1" and not host.startswith("127."):
+        raise ConfigError(
+            f"{host} is reached from other machines: give each client a token under [{table}.clients.NAME] in "
+            f"packetgate.toml, or set {variable}"
+        )
+
+
+class _Server(uvicorn.Server):
+    """Ends when it is told to, and lets what stands around it end too: uvicorn would raise the signal once more."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Heed signals while it runs."""
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()

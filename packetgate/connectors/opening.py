@@ -1,0 +1,47 @@
+"""Opening the sessions that the settings name."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from packetgate.connectors import garbage
+from packetgate.connectors.interrupts import stopped_by_ctrl_c
+from packetgate.connectors.sessions import Sessions
+from packetgate.graph.settings import Settings
+from packetgate.models.pool import ModelPool
+
+
+@asynccontextmanager
+async def open_sessions(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Sessions]:
+    """Open the sessions that the settings name: a server's where `url` is set, this machine's where not.
+
+    `models`: those of the settings, where somebody has them already.
+
+    Raises:
+        ConfigError, ModelError: something in the settings cannot be used.
+    """
+    if settings.url:
+        from packetgate.connectors.remote.sessions import open_remote
+
+        async with open_remote(settings.url, settings.assistant) as remote:
+            with _running():
+                yield remote
+        return
+    from packetgate.graph.composition import open_graph_and_servers
+    from packetgate.graph.journal.opening import journal_in
+    from packetgate.graph.kept import kept_in
+    from packetgate.graph.leases import open_leases
+
+    async with open_graph_and_servers(settings, models) as opened, open_leases(settings) as leases:
+        with _running():
+            kept, with_models = kept_in(settings), opened.with_models
+            yield Sessions(opened.graph, leases, journal_in(settings), kept, opened.hub, with_models=with_models)
+
+
+@contextmanager
+def _running() -> Iterator[None]:
+    """Look for garbage again, as all is loaded, and let Ctrl-C cancel the task that has the sessions open."""
+    garbage.seldom()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    with stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(task.cancel) if task else None):
+        yield

@@ -1,0 +1,145 @@
+"""The options that commands share, and what they make: settings, a context, a session's name."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from packetgate.state.errors import ConfigError
+
+if TYPE_CHECKING:
+    from packetgate.connectors.run_settings import RunSettings
+    from packetgate.graph.settings import Settings
+    from packetgate.state.context import RoutingContext
+
+Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the conversation; a new one by default.")]
+OldSession = Annotated[str | None, typer.Option("--session", "-s", help="Name of the conversation that waits.")]
+McpConfig = Annotated[
+    Path | None, typer.Option("--mcp-config", help="mcp.json; by default ./mcp.json if there is one.")
+]
+Lite = Annotated[
+    str | None, typer.Option(help="Model for intent and selection: ollama:NAME, openai:NAME, llamacpp:FILE, ...")
+]
+Prime = Annotated[str | None, typer.Option(help="Model for review and answer, likewise; decisions:NAME only reviews.")]
+Url = Annotated[
+    str | None, typer.Option(help="A running LangGraph-API server whose turns these are, instead of this process's.")
+]
+Assistant = Annotated[str | None, typer.Option(help="With --url: whose turns they are there, by name or id.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts and nothing else.")]
+Writes = Annotated[
+    bool | None,
+    typer.Option(
+        "--allow-writes/--no-writes", help="Let tools that change things run, after approval; by default they do not."
+    ),
+]
+Commands = Annotated[
+    bool | None, typer.Option("--allow-commands/--no-commands", help="Let tools that run commands run, likewise.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting of the run, such as confidence_threshold=0.8; `settings` lists all.",
+    ),
+]
+
+
+def settings_from(
+    *,
+    mcp_config: Path | None = None,
+    lite: str | None = None,
+    prime: str | None = None,
+    url: str | None = None,
+    assistant: str | None = None,
+    own: bool = False,
+) -> "Settings":
+    """Return the settings: the environment, and over it what the command line gave.
+
+    `own`: whether they are for what this process has itself, whoever runs the turns.
+
+    Raises:
+        ConfigError: one of them is not usable, or two do not go together.
+    """
+    from pydantic import ValidationError
+
+    from packetgate.graph.settings import Settings
+
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        settings = Settings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"PACKETGATE_{str(first['loc'][0]).upper()}: {first['msg']}") from error
+    mine = [f"--{name.replace('_', '-')}" for name in ("lite", "prime", "mcp_config") if name in given]
+    if settings.url and mine and not own:
+        raise ConfigError(f"{', '.join(mine)}: {settings.url} has its own models and servers: leave one of them out")
+    if assistant is not None and not settings.url:
+        raise ConfigError(f"--assistant {assistant} is a server's: say which with --url or PACKETGATE_URL")
+    return settings
+
+
+def checked(settings: "Settings") -> "Settings":
+    """Return settings for turns once their models' names and their files are known to be usable.
+
+    This is told before what takes seconds to import. With a server's turns, all this is the server's.
+
+    Raises:
+        ConfigError, ModelError: they are not.
+    """
+    if settings.url:
+        return settings
+    from packetgate.graph.pool import model_pool
+
+    model_pool(settings)
+    return checked_files(settings)
+
+
+def checked_files(settings: "Settings") -> "Settings":
+    """Return settings whose files can be used; what of `mcp.json` is not used as it stands is told.
+
+    Raises:
+        ConfigError: they cannot.
+    """
+    from packetgate.tools.catalogue.preferences import load_preferences
+    from packetgate.tools.servers.config import load_config
+
+    for line in load_config(settings.config_path, settings.root).odd:
+        typer.echo(f"packetgate: {line}", err=True)
+    load_preferences(settings.preferences_path)
+    return settings
+
+
+def run_settings_from(
+    settings: "Settings", chosen: list[str] | None = None, writes: bool | None = None, commands: bool | None = None
+) -> "RunSettings":
+    """Return the settings of a run, and where each comes from.
+
+    What nobody set is not set in the context either: with `--url` it is the server's assistant's to say.
+
+    Raises:
+        ConfigError: one of them is not usable, or two options contradict each other.
+    """
+    from packetgate.connectors.run_settings import run_settings
+    from packetgate.tools.catalogue.preferences import load_preferences
+
+    path = settings.preferences_path
+    load_preferences(path)  # a misspelt table is told here too, where all else of the file is a server's
+    return run_settings(path, chosen or (), allow_write_tools=writes, allow_execute_tools=commands)
+
+
+def others_context(found: "RunSettings") -> "RoutingContext":
+    """Return the settings of the runs of others, and tell what does not count for them as it stands."""
+    for where in found.set_aside:
+        typer.echo(f"packetgate: {where}: others ask here, for whom it counts only as far as it allows less", err=True)
+    return found.for_others
+
+
+def session_name(given: str | None) -> str:
+    """Return the session's name as given, or a new one."""
+    from packetgate.state.base import new_id
+
+    if given is not None and not given.strip():
+        raise typer.BadParameter("a session's name must not be empty", param_hint="--session")
+    return given or new_id()[:12]

@@ -1,0 +1,112 @@
+"""`packetgate proxy`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from packetgate.connectors.options import AsJson, Commands, McpConfig, Set, Writes
+from packetgate.connectors.running import run
+
+if TYPE_CHECKING:
+    from packetgate.graph.settings import Settings
+
+
+def proxy(
+    http: Annotated[bool, typer.Option("--http", help="Serve over streamable HTTP, not standard input.")] = False,
+    host: Annotated[str, typer.Option(help="With --http: where it listens; beyond this machine only with tokens.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: at which port; 0 for a free one.")] = 2025,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="With --http: another name by which clients reach it.")
+    ] = None,
+    client: Annotated[str, typer.Option(help="Whose session this is: one of proxy.clients, where no token says.")] = (
+        "local"
+    ),
+    check: Annotated[
+        bool, typer.Option("--check", help="Look at every server and tool, and at what was pinned; serve nothing.")
+    ] = False,
+    pin: Annotated[bool, typer.Option("--pin", help="Pin every tool as it is now, for --check.")] = False,
+    pins: Annotated[Path | None, typer.Option(help="With --check and --pin: the file of pins.")] = None,
+    install: Annotated[
+        str | None, typer.Option(help="Put the proxy into a client's settings, such as cursor's, and take its servers.")
+    ] = None,
+    uninstall: Annotated[str | None, typer.Option(help="Put a client's settings back as they were.")] = None,
+    print_entry: Annotated[bool, typer.Option("--print", help="With --install: show the entry, change nothing.")] = (
+        False
+    ),
+    mcp_config: McpConfig = None,
+    allow_writes: Writes = None,
+    allow_commands: Commands = None,
+    chosen: Set = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve all configured MCP servers as one, with the tools that fit what the client is about."""
+
+    async def start() -> int:
+        from packetgate.connectors.options import checked_files, others_context, run_settings_from, settings_from
+        from packetgate.connectors.proxy.config import load_proxy_config
+
+        given = settings_from(mcp_config=mcp_config, own=True)
+        if install is not None or uninstall is not None:
+            return _settle(given, install, uninstall, print_entry=print_entry)
+        settings = checked_files(given)
+        config = load_proxy_config(settings.preferences_path)
+        if config.clients and client not in {*config.clients, "local"}:
+            typer.echo(
+                f"packetgate: no proxy.clients.{client} in packetgate.toml: it may use all that is configured", err=True
+            )
+        if check or pin:
+            return await _preflight(settings, pins, pin=pin, as_json=as_json)
+        context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
+        from packetgate.connectors.http import bound
+        from packetgate.connectors.proxy.opening import open_gateway
+        from packetgate.connectors.proxy.serving import TOKEN, serve_http, serve_stdio
+
+        tokens = config.tokens(TOKEN) if http else {}
+        async with open_gateway(settings, config, context, client) as gateway:
+            if not http:
+                await serve_stdio(gateway)
+                return 0
+            listening = bound(host, port)
+            typer.echo(f"packetgate: http://{host}:{listening.getsockname()[1]}/mcp", err=True)
+            await serve_http(gateway, listening, tokens, allow_host or [])
+            return 0
+
+    run(start)
+
+
+def _settle(settings: "Settings", install: str | None, uninstall: str | None, *, print_entry: bool) -> int:
+    from packetgate.connectors.client_files import SettingsFile
+    from packetgate.connectors.client_places import ENTRY, place_of
+    from packetgate.connectors.proxy import installing
+
+    if uninstall is not None:
+        done = installing.uninstall(uninstall, place_of(uninstall))
+    elif install is not None and print_entry:
+        place = place_of(install)
+        entry = {ENTRY: installing.entry_for(install, settings)}
+        done = [SettingsFile.of(place.file, None).changed(place.key, entry).decode().strip()]
+    elif install is not None:
+        done = installing.install(install, place_of(install), settings)
+    for line in done:
+        typer.echo(line)
+    return 0
+
+
+async def _preflight(settings: "Settings", pins: Path | None, *, pin: bool, as_json: bool) -> int:
+    from packetgate.connectors.proxy.pins import PINS, checks, read_pins, report, status_of, write_pins
+    from packetgate.graph.composition import open_tools
+
+    file = pins or Path(PINS)
+    pinned = None if pin else read_pins(file, must=pins is not None)
+    async with open_tools(settings) as hub:
+        tools, servers = await hub.catalogue(), hub.health()
+    if pin:
+        write_pins(file, tools)
+        typer.echo(f"{file}: {len(tools)} tools are pinned")
+        return status_of(list(checks(servers, tools, None)))
+    found = list(checks(servers, tools, pinned))
+    typer.echo(report(found, as_json=as_json))
+    return status_of(found)

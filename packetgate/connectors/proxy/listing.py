@@ -1,0 +1,157 @@
+"""How a tool stands on a client's list: in full, in brief, or by its name with the names of its arguments."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mcp_types
+from fastmcp.tools.base import Tool, ToolResult
+
+from packetgate.deciders.reflex.reading import access_of
+from packetgate.state.context import RoutingContext
+from packetgate.state.printing import compact_json
+from packetgate.state.routing import Risk
+from packetgate.state.sections import PaletteEntry, Shown
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.palette.candidates import PaletteRequest
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.tokens import ESTIMATE
+
+WHOLE_TOKENS = 4_000
+"""A catalogue that takes no more is listed whole: choosing from it would save little."""
+FEWEST = 16
+"""Tools that a context may list at least; at most half of a catalogue, so that it is a choice."""
+LISTED = 3.5
+"""Tokens of a list for each that a prompt's palette may take: a client is told of each tool in JSON."""
+NAMED_CHARS = 80
+"""Of the description of a tool that is listed by name."""
+
+_TEXTS = {"description", "title", "examples"}
+
+Run = Callable[[str, dict[str, Any]], Any]
+
+
+class ListedTool(Tool):
+    """A tool of a server behind the proxy."""
+
+    canonical: str
+    called: Run
+    said_meta: dict[str, Any] | None = None
+    """Its `_meta`, as its server says."""
+
+    def to_mcp_tool(self, **overrides: Any) -> mcp_types.Tool:
+        """Return it as it goes to clients, with no `_meta` but its server's."""
+        return super().to_mcp_tool(**overrides).model_copy(update={"title": self.title, "meta": self.said_meta})
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Call it, by the way of all calls."""
+        result: ToolResult = await self.called(self.canonical, arguments)
+        return result
+
+
+def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
+    """Return a tool as it stands on a list. What it may do is said as Packetgate judges it, not as its server does."""
+    in_full = shown == "full"
+    return ListedTool(
+        name=spec.listed_name,
+        canonical=spec.name,
+        title=(spec.title or None) if in_full else None,
+        description=_description(spec, shown),
+        parameters=_schema(spec, shown),
+        output_schema=spec.output_schema if in_full else None,
+        annotations=annotations(spec),
+        said_meta=spec.meta if in_full else None,
+        called=called,
+    )
+
+
+def text_of(spec: ToolSpec, shown: Shown) -> str:
+    """Return what a list says of a tool, to be counted."""
+    told = annotations(spec).model_dump(by_alias=True, exclude_none=True)
+    more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if shown == "full" else []
+    return compact_json([spec.listed_name, _description(spec, shown), _schema(spec, shown), told, *more])
+
+
+def wanted_by(words: str, settings: RoutingContext, catalogue: Catalogue, **more: Any) -> PaletteRequest:
+    """Return what the list of a context is chosen by."""
+    return PaletteRequest(
+        words=words,
+        access=access_of(words),
+        size=min(settings.palette_size, max(FEWEST, len(catalogue) // 2)),
+        token_budget=int(LISTED * settings.palette_token_budget),
+        text=text_of,
+        **more,
+    )
+
+
+def annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
+    """Return what a tool may do, as clients read it."""
+    hints = {"open_world_hint": spec.is_external or spec.reaches_outside, "idempotent_hint": spec.idempotent}
+    if spec.risk is Risk.READ:
+        return mcp_types.ToolAnnotations(read_only_hint=True, **hints)
+    return mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=True, **hints)
+
+
+def is_small(catalogue: Catalogue, most: int) -> bool:
+    """Whether a catalogue is listed whole. Blocking, when its texts were not counted lately."""
+    if len(catalogue) > most:
+        return False
+    spent = 0
+    for spec in catalogue.values():
+        spent += ESTIMATE.count(compact_json([spec.listed_name, spec.full, spec.input_schema]))
+        if spent > WHOLE_TOKENS:
+            return False
+    return True
+
+
+def whole(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
+    """Return a palette of all tools in full."""
+    return tuple(entry_of(spec, "permanent") for spec in catalogue.values())
+
+
+def permanent(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
+    """Return a palette of the tools that stand on every palette."""
+    return tuple(entry_of(catalogue[name], "permanent") for name in catalogue.permanent)
+
+
+def entry_of(spec: ToolSpec, reason: Any) -> PaletteEntry:
+    """Return a tool's entry on a palette, in full."""
+    return PaletteEntry(tool_name=spec.name, shown="full", reason=reason, risk=spec.risk)
+
+
+def in_order(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
+    """Return what changes least first, then the best first, as far as they are shown at all."""
+    levels = {"full": 0, "brief": 1, "name": 2}
+    return sorted(entries, key=lambda entry: (entry.reason != "permanent", levels[entry.shown], entry.tool_name))
+
+
+def _description(spec: ToolSpec, shown: Shown) -> str:
+    if shown == "full":
+        return spec.full
+    if shown == "brief":
+        return spec.brief
+    return spec.brief if len(spec.brief) <= NAMED_CHARS else f"{spec.brief[: NAMED_CHARS - 1]}…"
+
+
+def _schema(spec: ToolSpec, shown: Shown) -> dict[str, Any]:
+    """Return the schema of the arguments; of a tool that is not shown in full, no more than it takes to fill it in."""
+    if shown == "full":
+        return spec.input_schema
+    if shown == "brief":
+        return {name: without_texts(part) for name, part in spec.input_schema.items()}
+    return {
+        "type": "object",
+        "properties": {name: {} for name in spec.parameters},
+        **({"required": list(spec.required)} if spec.required else {}),
+    }
+
+
+def without_texts(schema: Any) -> Any:
+    """Return a part of a schema without descriptions, titles and examples; a parameter of such a name stays."""
+    match schema:
+        case {"type": _} | {"$ref": _} | {"anyOf": _}:
+            return {name: without_texts(part) for name, part in schema.items() if name not in _TEXTS}
+        case dict():
+            return {name: without_texts(part) for name, part in schema.items()}
+        case list():
+            return [without_texts(part) for part in schema]
+    return schema

@@ -1,0 +1,258 @@
+"""The proxy's own tools: saying what one is about, finding tools, reading of them, and calling any."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import mcp_types
+from fastmcp import Context, FastMCP
+from fastmcp.tools.base import ToolResult
+from pydantic import BaseModel, Field
+
+from packetgate.connectors.proxy.asking import is_modern
+from packetgate.connectors.proxy.calling import Calling
+from packetgate.connectors.proxy.gateway import Gateway, refusal
+from packetgate.connectors.proxy.listing import FEWEST, in_order, is_small, without_texts
+from packetgate.connectors.proxy.results import CallOutcome
+from packetgate.connectors.proxy.sessions import ProxySession
+from packetgate.state.routing import Risk
+from packetgate.tools.builtin.failures import ToolFailure
+from packetgate.tools.builtin.reading import Lines, read_kept
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.kept import of_session
+from packetgate.tools.usage.learning import sharpened
+
+ALL = "*"
+MOST_FOUND = 50
+MOST_DESCRIBED = 50
+MOST_NAMED = 5
+"""Words that no tool knows, or names that nothing has, for which the nearest are looked up."""
+NEAREST = 3
+ASKED_CHARS = 4_000
+
+Query = Annotated[str, Field(min_length=1, max_length=ASKED_CHARS, description="What you are trying to accomplish.")]
+ContextId = Annotated[
+    str | None, Field(description="The context_id that set_context returned, if it returned one.", max_length=100)
+]
+Name = Annotated[str, Field(min_length=1, max_length=300, description="The tool's name, as listed or found.")]
+Arguments = Annotated[dict[str, Any], Field(description="The tool's arguments, by its own schema.")]
+
+
+class ShownTool(BaseModel):
+    """A tool, in short."""
+
+    name: str
+    description: str
+    risk: Risk
+    arguments: str
+    """In one line."""
+
+
+class ContextSet(BaseModel):
+    """What a context came to."""
+
+    tools: list[ShownTool]
+    """The best first."""
+    listed: bool
+    """Whether they are on the list of tools now; otherwise they are called by `call_read_tool` and its sibling."""
+    context_id: str | None = None
+    """What to hand on with calls and searches, where the protocol has no sessions."""
+    unknown_words: dict[str, list[str]] = {}
+    """Words that no tool knows, with the nearest tools."""
+
+
+class Found(BaseModel):
+    """What a search found."""
+
+    tools: list[ShownTool]
+    unknown_words: dict[str, list[str]] = {}
+
+
+class Description(BaseModel):
+    """A tool in full."""
+
+    name: str
+    description: str
+    risk: Risk
+    risk_because: list[str]
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None = None
+
+
+class Described(BaseModel):
+    """Tools in full."""
+
+    tools: list[Description]
+    left_out: int = 0
+    """How many more there are than are described at once: ask for them by name."""
+    unknown: dict[str, list[str]] = {}
+    """Names that nothing has, with the nearest."""
+
+
+class MetaTools:
+    """The tools themselves."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def set_context(
+        self,
+        ctx: Context,
+        query: Query,
+        intent: Annotated[str | None, Field(max_length=200, description="The kind of task, in a word or two.")] = None,
+    ) -> ContextSet:
+        """Tell the proxy what you're trying to accomplish so it can surface relevant tools."""
+        session = self._gateway.session_of(ctx)
+        catalogue = await self._gateway.catalogue(session)
+        words = f"{query}\n{intent}" if intent else query
+        palette = await self._gateway.palette_for(words, session, catalogue)
+        key = None
+        if is_modern(ctx) or session.is_fixed:
+            key, session = self._gateway.book.opened(session)
+        session.chose(query, palette)
+        small = await asyncio.to_thread(is_small, catalogue, session.settings.palette_size)
+        if key is None and not small:
+            await ctx.send_notification(mcp_types.ToolListChangedNotification())
+        best = sorted(palette, key=lambda entry: -entry.score)[:FEWEST]
+        return ContextSet(
+            tools=[_shown(catalogue[entry.tool_name]) for entry in best],
+            listed=key is None or small,
+            context_id=key,
+            unknown_words=await asyncio.to_thread(_unknown_words, words, catalogue),
+        )
+
+    async def search_tools(
+        self,
+        ctx: Context,
+        query: Query,
+        limit: Annotated[int, Field(ge=1, le=MOST_FOUND, description="Most tools to return.")] = 10,
+        context_id: ContextId = None,
+    ) -> Found:
+        """Find tools by what they do, among all that there are. Call one with call_read_tool or call_changing_tool."""
+        session = self._gateway.session_of(ctx, context_id)
+        catalogue = await self._gateway.catalogue(session)
+        learned = await self._gateway.learned(session)
+        hits = await asyncio.to_thread(catalogue.ranking.rank, query, limit)
+        if learned:
+            taught = learned.support(query, "general")
+            known = {name: share for name, share in taught.items() if name in catalogue}
+            hits = sharpened(hits, known)[:limit]
+        session.searched.update(hit.name for hit in hits)
+        return Found(
+            tools=[_shown(catalogue[hit.name]) for hit in hits],
+            unknown_words=await asyncio.to_thread(_unknown_words, query, catalogue),
+        )
+
+    async def fetch_tool_description(
+        self,
+        ctx: Context,
+        names: Annotated[
+            list[str], Field(min_length=1, max_length=100, description="Names, servers or categories; * for all.")
+        ],
+        context_id: ContextId = None,
+    ) -> Described:
+        """Read tools in full, with the schema of their arguments: by name, server or category."""
+        session = self._gateway.session_of(ctx, context_id)
+        catalogue = await self._gateway.catalogue(session)
+        wanted, unknown = await asyncio.to_thread(_meant, names, session, catalogue)
+        session.searched.update(wanted[:MOST_DESCRIBED])
+        return Described(
+            tools=[_described(catalogue[name]) for name in wanted[:MOST_DESCRIBED]],
+            left_out=max(0, len(wanted) - MOST_DESCRIBED),
+            unknown=unknown,
+        )
+
+    async def read_result(
+        self,
+        ctx: Context,
+        handle: Annotated[str, Field(max_length=100, description='What a cut result names: "kept:...".')],
+        first_line: Annotated[int, Field(ge=1, description="The line to start at.")] = 1,
+        max_lines: Annotated[int, Field(ge=1, le=100_000, description="Most lines to return at once.")] = 2000,
+        context_id: ContextId = None,
+    ) -> str:
+        """Read a result that was too long to return at once. The last line says how to read on."""
+        session = self._gateway.session_of(ctx, context_id)
+        kept_by = self._gateway.kept_for(handle, session)
+        with of_session(kept_by):
+            try:
+                wanted = Lines(first_line, 0, 0, 0, max_lines)
+                return await asyncio.to_thread(read_kept, self._gateway.kept, handle, wanted)
+            except ToolFailure as error:
+                raise refusal(str(error)) from error
+
+    async def call_read_tool(
+        self, ctx: Context, name: Name, arguments: Arguments | None = None, context_id: ContextId = None
+    ) -> ToolResult:
+        """Call any tool that only reads, listed or not. A call that would change something is refused here."""
+        return await Calling(self._gateway).call_named(ctx, name, arguments or {}, context_id, only_reads=True)
+
+    async def call_changing_tool(
+        self, ctx: Context, name: Name, arguments: Arguments | None = None, context_id: ContextId = None
+    ) -> ToolResult:
+        """Call any tool that may change something or run a command, listed or not. The user may be asked first."""
+        return await Calling(self._gateway).call_named(ctx, name, arguments or {}, context_id, only_reads=False)
+
+
+def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
+    """Give a server the proxy's own tools."""
+    tools = MetaTools(gateway)
+    context_set, found, described, outcome = (
+        without_texts(model.model_json_schema()) for model in (ContextSet, Found, Described, CallOutcome)
+    )
+    quiet = mcp_types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
+    context = mcp_types.ToolAnnotations(
+        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    reads = mcp_types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=True)
+    changes = mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
+    server.tool(tools.set_context, title="Say what you are about", annotations=context, output_schema=context_set)
+    server.tool(tools.search_tools, title="Find tools", annotations=quiet, output_schema=found)
+    server.tool(tools.fetch_tool_description, title="Read tools in full", annotations=quiet, output_schema=described)
+    server.tool(tools.read_result, title="Read a long result", annotations=quiet)
+    server.tool(tools.call_read_tool, title="Call a tool that reads", annotations=reads, output_schema=outcome)
+    server.tool(
+        tools.call_changing_tool, title="Call a tool that changes something", annotations=changes, output_schema=outcome
+    )
+
+
+def _shown(spec: ToolSpec) -> ShownTool:
+    return ShownTool(name=spec.listed_name, description=spec.brief, risk=spec.risk, arguments=spec.signature())
+
+
+def _described(spec: ToolSpec) -> Description:
+    return Description(
+        name=spec.listed_name,
+        description=spec.full,
+        risk=spec.risk,
+        risk_because=list(spec.risk_why),
+        input_schema=spec.input_schema,
+        output_schema=spec.output_schema,
+    )
+
+
+def _unknown_words(words: str, catalogue: Catalogue) -> dict[str, list[str]]:
+    """Return the words that no tool knows, with the nearest tools. Blocking."""
+    unknown = catalogue.ranking.unknown_words(words)[:MOST_NAMED]
+    return {word: _nearest(word, catalogue) for word in unknown}
+
+
+def _nearest(name: str, catalogue: Catalogue) -> list[str]:
+    return [catalogue[one].listed_name for one in catalogue.nearest(name, NEAREST)]
+
+
+def _meant(names: Iterable[str], session: ProxySession, catalogue: Catalogue) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the tools that are meant, and the names that nothing has, with the nearest. Blocking."""
+    found: dict[str, None] = {}
+    unknown: dict[str, list[str]] = {}
+    for name in names:
+        known = catalogue.canonical(name)
+        if name.strip() == ALL:
+            found |= dict.fromkeys([*(one.tool_name for one in in_order(session.palette)), *catalogue])
+        elif known:
+            found[known] = None
+        elif group := catalogue.group(name):
+            found |= dict.fromkeys(group)
+        elif len(unknown) < MOST_NAMED:
+            unknown[name] = _nearest(name, catalogue)
+    return [name for name in found if name in catalogue], unknown

@@ -1,0 +1,205 @@
+"""How a turn looks in a terminal. Everything shown is data: no markup is read from it, no control character passes."""
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, TextIO, cast
+
+from rich.cells import cell_len, chop_cells
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from packetgate.state.base import ConfidenceSource, shown_confidence
+from packetgate.state.errors import ConfigError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import escaped, printable
+from packetgate.state.sections import Reflection
+from packetgate.tools.text.kept import KeptResults
+
+PIPED_WIDTH = 100_000
+"""Characters: nobody reads a pipe by the width of a screen."""
+_BLANKS = re.compile(r" +$", re.MULTILINE)
+PLAIN_WIDTH = 100
+"""Columns of a question that no screen shows yet: folded here, its rows keep their bars wherever they are read."""
+_BEGINS, _GOES_ON, _FOLDED = "  │ ", "  ┆ ", "  ↪ "
+RISK_STYLE = {"read": "green", "write": "yellow", "execute": "red"}
+_DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red", "\\": "dim", "[": "dim"}
+"""How a line of a unified diff looks, by how it begins; the first that fits."""
+
+
+def answer(packet: CognitionPacket) -> Text:
+    """Return the answer."""
+    return Text(printable(packet.response.candidate))
+
+
+def attachments(packet: CognitionPacket, kept: KeptResults) -> Text:
+    """Return what tools returned besides text, a line each, with the file that it is in. Blocking."""
+    shown = Text()
+    for one in packet.tool_routing.attachments if packet.tool_routing else ():
+        file = kept.file(one.handle, packet.header.session_id)
+        where = str(file) if file else "not kept here"
+        shown.append(printable(f"[{one.told}: {where}]\n"), style="dim")
+    return shown
+
+
+def journey(packet: CognitionPacket) -> Group:
+    """Return the packet's journey: stage, decision, how sure it was, time."""
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=False)
+    table.add_column("stage", style="cyan", no_wrap=True)
+    table.add_column("decision", overflow="fold", ratio=1)
+    table.add_column("conf.", justify="right", no_wrap=True)
+    table.add_column("ms", justify="right", style="dim")
+    for entry in packet.reasoning.reflection_log:
+        table.add_row(
+            entry.step,
+            decision(entry),
+            shown_confidence(entry.confidence, entry.confidence_source),
+            f"{entry.latency_ms:.1f}",
+        )
+    total = sum(packet.metrics.latency_ms.values())
+    tokens = sum(usage.input_tokens + usage.output_tokens for usage in packet.metrics.token_usage.values())
+    thoughts = sum(usage.thought_tokens for usage in packet.metrics.token_usage.values())
+    spent = f", {tokens:,} tokens{f' ({thoughts:,} of thoughts)' if thoughts else ''}" if tokens else ""
+    stated = any(entry.confidence_source is ConfidenceSource.STATED for entry in packet.reasoning.reflection_log)
+    legend = "; ~ a number that the model states" if stated else ""
+    foot = Text(
+        f"packet {packet.header.packet_id[:8]}, session {packet.header.session_id}: {total:.0f} ms{spent}{legend}",
+        style="dim",
+    )
+    told = dict.fromkeys(error.message for error in packet.metrics.errors)
+    problems = [Text(f"! {printable(message)}", style="yellow") for message in told]
+    return Group(table, *problems, foot)
+
+
+def decision(entry: Reflection) -> Text:
+    """Return a stage's decision in a line, saying so when reflexes stood in for a model."""
+    text = Text(printable(" ".join(entry.summary.split()))[:300])
+    if entry.is_fallback:
+        text.append("  (reflexes stood in for the model)", style="yellow")
+    return text
+
+
+def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
+    """Return a pending question with the calls it is about, all of them whole.
+
+    What others wrote stands behind a bar on every row, folded to `width` columns, so that none of it can pass for our
+    own words: one bar begins a text, another its further lines, a third what is folded.
+    """
+    shown = Text()
+    if payload.get("problem"):
+        _quote(shown, str(payload["problem"]), width, lambda _: "yellow")
+    if payload.get("kind") == "question":
+        _quote(shown, str(payload.get("question", "")), width, lambda _: "bold")
+        return shown
+    requests = payload.get("action_requests")
+    for request in requests if isinstance(requests, list) else []:
+        shown.append("May this run?\n", style="bold")
+        _quote(shown, str(request.get("name")), width, lambda _: "bold cyan")
+        for name, value in (request.get("args") or {}).items():
+            said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            _quote(shown, f"{name.replace(chr(10), '␊')} = {said}", width)
+        for warning in request.get("warnings") or []:
+            _warn(shown, warning, width)
+        if request.get("preview"):
+            shown.append("What it changes:\n", style="bold")
+            _quote(shown, str(request["preview"]), width, _diff_style)
+        _quote(shown, str(request.get("about") or request.get("description") or ""), width, lambda _: "dim")
+    return shown
+
+
+def _warn(shown: Text, warning: dict[str, str], width: int) -> None:
+    """Append a warning: which argument, why, and the passage that it stands in, with the part highlighted."""
+    shown.append("Look at this:\n", style="bold red")
+    what = f"{warning['argument']}: " if warning.get("argument") else ""
+    _quote(shown, f"{what}{warning.get('why', '')}", width, lambda _: "red")
+    passage, marked = warning.get("sentence") or warning.get("marked", ""), warning.get("marked", "")
+    start = len(shown)
+    _quote(shown, passage, width)
+    if marked:
+        _highlight(shown, escaped(marked), start)
+
+
+def _highlight(shown: Text, marked: str, start: int) -> None:
+    """Highlight a text wherever it stands after `start`, also where it is folded over two rows."""
+    rows = f"\n{re.escape(_FOLDED)}"
+    pattern = f"(?:{rows})?".join(re.escape(char) for char in marked)
+    for found in re.finditer(pattern, shown.plain[start:]):
+        shown.stylize("bold reverse red", start + found.start(), start + found.end())
+
+
+def _quote(shown: Text, text: str, width: int, style: Callable[[str], str] = lambda _: "") -> None:
+    """Append a text behind bars; `style` is that of a line."""
+    bar = _BEGINS
+    for line in escaped(text).expandtabs(4).split("\n") if text else []:
+        for piece in folded(line, max(width - cell_len(bar), 1)):
+            shown.append(bar, style="dim").append(f"{piece}\n", style=style(line))
+            bar = _FOLDED
+        bar = _GOES_ON
+
+
+def folded(line: str, width: int) -> list[str]:
+    """Return a line as rows, broken after blanks as far as its words are no longer than a row; nothing is left out."""
+    rows: list[str] = []
+    while cell_len(line) > width:
+        row = chop_cells(line, width)[0]
+        after_blank = len(row) if line[len(row)].isspace() else row.rfind(" ") + 1
+        cut = after_blank or len(row)
+        rows.append(line[:cut])
+        line = line[cut:]
+    return [*rows, line]
+
+
+def _diff_style(line: str) -> str:
+    return next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console that reads no markup, and prints plainly when piped: no colour, no line cut or filled up."""
+    stream = sys.stderr if stderr else sys.stdout
+    at_terminal = stream.isatty()
+    return _Console(
+        file=stream if at_terminal else cast("IO[str]", _Unfilled(stream)),
+        width=None if at_terminal else PIPED_WIDTH,
+        force_terminal=at_terminal,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=not (stderr or at_terminal),
+    )
+
+
+def save(file: Path, source: str, *, force: bool) -> None:
+    """Write a page into a file. Blocking.
+
+    Raises:
+        ConfigError: it is there already, or cannot be written.
+    """
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as opened:
+            opened.write(source)
+    except FileExistsError as error:
+        raise ConfigError(f"{file}: is there already: give another name, or --force to replace it") from error
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be written: {error.strerror}") from error
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 - called where the error is handled; Rich would end the process with a status of its own
+
+
+class _Unfilled(io.TextIOBase):
+    """Writes to a stream without the blanks with which a table fills its lines up."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(_BLANKS.sub("", text))
+
+    def flush(self) -> None:
+        self._stream.flush()

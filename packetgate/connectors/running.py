@@ -1,0 +1,73 @@
+"""Running a command to its exit status.
+
+0    done
+1    a tool failed, a check found something missing, or what should not happen did
+2    input that cannot be used: an option, a file, a server; nothing was done
+3    a turn waits for an answer
+130  Ctrl-C
+141  whoever read the output went away
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import typer
+
+from packetgate.connectors import interrupts
+from packetgate.state.errors import InputError, PacketgateError
+
+UNREAD = 141
+
+
+class InterruptedReadError(Exception):
+    """Ctrl-C was pressed while a line was read."""
+
+
+def run(command: Callable[[], Awaitable[int]]) -> None:
+    """Run a command to its exit status; what goes wrong is one line, and a traceback with PACKETGATE_DEBUG set."""
+    try:
+        with asyncio.Runner(loop_factory=_Loop) as runner:
+            status = runner.run(_awaited(command))
+        sys.stdout.flush()
+    except PacketgateError as error:
+        raise _ended(error, str(error), 2 if isinstance(error, InputError) else 1) from error
+    except (KeyboardInterrupt, InterruptedReadError) as error:
+        raise typer.Exit(interrupts.STATUS) from error
+    except BrokenPipeError as error:
+        _close_quietly()
+        raise typer.Exit(UNREAD) from error
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error} (PACKETGATE_DEBUG=1 shows where)"
+        raise _ended(error, what, 1) from error
+    raise typer.Exit(status)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """Makes known what it starts: the program's end is the end of these programs too."""
+
+    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
+        """Start a program."""
+        started = await super().subprocess_exec(*args, **options)
+        interrupts.started(started[0].get_pid())
+        return started
+
+
+def _ended(error: Exception, what: str, status: int) -> Exception:
+    if os.environ.get("PACKETGATE_DEBUG"):
+        return error
+    typer.echo(f"packetgate: {' '.join(what.split())}", err=True)
+    return typer.Exit(status)
+
+
+def _close_quietly() -> None:
+    """Let nothing more be written to the pipe that nobody reads: at its end, Python would complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+async def _awaited(command: Callable[[], Awaitable[int]]) -> int:
+    return await command()

@@ -1,0 +1,27 @@
+"""`packetgate studio`."""
+
+import signal
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+GRAPHS = {"packetgate": "packetgate.graph.app:graph"}
+HTTP = "packetgate.graph.http:app"
+ENVIRONMENT = {"LANGGRAPH_STRICT_MSGPACK": "true"}
+
+
+def studio(
+    host: Annotated[str, typer.Option(help="Where it listens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="At which port.")] = 2024,
+) -> None:
+    """Serve the graph of this folder's mcp.json to LangGraph Studio and to chat front ends, until stopped."""
+    if find_spec("langgraph_api") is None:
+        typer.echo("packetgate: the LangGraph server is not installed: pip install 'packetgate[studio]'", err=True)
+        raise typer.Exit(2)
+    from langgraph_api.cli import run_server
+
+    # The server stops by itself on Ctrl-C, MCP servers and all, and only then passes it on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # No reload: tools write below this folder, and a reload would end their turn.
+    run_server(host, port, reload=False, graphs=GRAPHS, env=ENVIRONMENT, n_jobs_per_worker=10, http={"app": HTTP})

@@ -1,0 +1,136 @@
+"""Reading what somebody says: with editing and history at a terminal, line by line from a pipe."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packetgate.connectors.running import InterruptedReadError
+from packetgate.graph.private import private_file
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import Completer
+    from prompt_toolkit.history import History
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+Reader = Callable[[str], Awaitable[str]]
+Completions = Callable[[str], list[tuple[str, str]]]
+"""From what was written so far to the words that it may become, each with its meaning."""
+
+MENU_ROWS = 6
+
+
+def at_a_terminal() -> bool:
+    """Whether somebody sits there to be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def reader() -> Reader:
+    """Return what reads one line after a prompt; it raises EOFError at the end, InterruptedReadError on Ctrl-C."""
+    if not at_a_terminal():
+        return read_pipe
+    from prompt_toolkit import PromptSession
+
+    return _reading(PromptSession())
+
+
+def composer(history: Path, completions: Completions) -> Reader:
+    """Return what reads a message likewise: Enter sends it, Alt+Enter or a last backslash begins a new line.
+
+    What is pasted keeps its lines. Ctrl-C clears what was written; only where nothing was, it raises.
+    """
+    if not at_a_terminal():
+        return read_pipe
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.styles import Style
+
+    return _reading(
+        PromptSession(
+            style=Style.from_dict({"prompt": "bold ansicyan"}),
+            multiline=True,
+            key_bindings=_keys(),
+            prompt_continuation="...  ",
+            history=_history(history),
+            completer=_completer(completions),
+            reserve_space_for_menu=MENU_ROWS,
+        )
+    )
+
+
+async def read_pipe(_prompt: str) -> str:
+    """Read a line of standard input.
+
+    Raises:
+        EOFError: there is none left.
+    """
+    line: str = await asyncio.to_thread(sys.stdin.readline)
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
+
+
+def _reading(session: "PromptSession[str]") -> Reader:
+    async def read(prompt: str) -> str:
+        try:
+            # At a prompt Ctrl-C is a key; the signal's handler stays the turn's, which the library would remove.
+            line: str = await session.prompt_async(prompt, handle_sigint=False)
+        except KeyboardInterrupt as error:
+            raise InterruptedReadError from error
+        return line
+
+    return read
+
+
+def _keys() -> "KeyBindings":
+    from prompt_toolkit.key_binding import KeyBindings
+
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _send(event: "KeyPressEvent") -> None:
+        buffer = event.current_buffer
+        if buffer.document.current_line_before_cursor.endswith("\\") and not buffer.document.current_line_after_cursor:
+            buffer.delete_before_cursor()
+            buffer.newline()
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def _new_line(event: "KeyPressEvent") -> None:
+        event.current_buffer.newline()
+
+    @keys.add("c-c")
+    def _clear(event: "KeyPressEvent") -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=KeyboardInterrupt)
+
+    return keys
+
+
+def _completer(completions: Completions) -> "Completer":
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+    from prompt_toolkit.document import Document
+
+    class Words(Completer):
+        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+            text = document.text_before_cursor
+            for word, meaning in completions(text):
+                yield Completion(word, -len(text.rpartition(" ")[2]), display_meta=meaning)
+
+    return Words()
+
+
+def _history(path: Path) -> "History":
+    """Return the history that the file keeps, for its owner alone; where it cannot, one that ends with the process."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    try:
+        private_file(path)
+        with path.open("ab"):
+            return FileHistory(str(path))
+    except OSError:
+        return InMemoryHistory()

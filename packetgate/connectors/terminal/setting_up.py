@@ -1,0 +1,238 @@
+"""`packetgate init`: what is found, what of it is chosen, and the files that say so."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from packetgate.connectors import rendering
+from packetgate.connectors.client_files import SettingsFile, write
+from packetgate.connectors.terminal.other_clients import (
+    ClientServers,
+    find_servers,
+    holding_secrets,
+    new_entries,
+    with_entries,
+)
+from packetgate.connectors.terminal.reading import Reader
+from packetgate.graph.pool import model_pool
+from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
+from packetgate.models.discovery import Discovery, discover
+from packetgate.models.options import MODEL
+from packetgate.models.pool import ModelPool
+from packetgate.models.servers import HOSTED
+from packetgate.models.spec import REFLEX, parse_model
+from packetgate.models.speed import measured
+from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
+from packetgate.state.printing import counted, printable
+
+BACK_UP = ".before-init"
+NO_MODEL = {"none", "no", "n", "0", "reflex"}
+NOTHING_FOUND = (
+    "No model was found on this machine. Start Ollama or LM Studio, put a GGUF file into ~/models, or set a provider's "
+    "key. Until then, Packetgate works without a language model (reflex)."
+)
+NOBODY_TO_ASK = (
+    "standard input and output are not a terminal, so nothing was written. "
+    "--yes accepts the first model and all servers; --model NAME sets this model only"
+)
+EVALUATE = "`packetgate evaluate` tries it on eighty cases, and has the gate read its reviews by what came of them"
+NOT_MEASURED = "not measured: nothing is sent to a provider before the request at the end"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the command line asked for."""
+
+    yes: bool = False
+    """Answer every question with yes."""
+    model: str | None = None
+    servers: bool = True
+    """Whether servers of other clients are looked for."""
+    folders: tuple[Path, ...] = ()
+    """Where GGUF files may be, beside the usual folders."""
+
+
+class SetUp:
+    """One run of the command; `read` asks the user, and is None where there is no terminal."""
+
+    def __init__(self, settings: Settings, wishes: Wishes, read: Reader | None) -> None:
+        self._settings, self._wishes = settings, wishes
+        self._read = None if wishes.yes else read
+        self.pool: ModelPool | None = None
+        """The chosen model, loaded."""
+
+    async def run(self) -> str | None:
+        """Find, choose and write; return the model that was chosen.
+
+        Raises:
+            ConfigError: a file exists that may not be changed, or a file cannot be read.
+            InputError: there is no terminal to ask at, and neither `yes` nor a model was given.
+            ModelError, DecisionError: the model that was named cannot be used.
+        """
+        models = await _read_settings(self._settings.config or DEFAULT_PREFERENCES)
+        servers = await _read_settings(self._settings.mcp_config or DEFAULT_CONFIG)
+        folder, wanted = self._settings.root.resolve(), self._wishes.servers
+        found, clients = await asyncio.gather(
+            discover(self._wishes.folders), asyncio.to_thread(find_servers if wanted else _no_servers, folder)
+        )
+        _show(found, clients)
+        if self._read is None and not self._wishes.yes and self._wishes.model is None:
+            raise InputError(NOBODY_TO_ASK)
+        if self._read is None and not self._wishes.yes:
+            _check_is_new(models, self._wishes.model)
+        model = await self._chosen(found)
+        new = new_entries(clients, servers, folder)
+        if model and _named(models) != model:
+            await self._save(
+                models, lambda: models.changed("models", {"lite": {MODEL: model}}), f"set the model to {model}"
+            )
+            _say(EVALUATE)
+        takes = new and await self._agrees(f"Take over {counted(len(new), 'server')} ({', '.join(new)})?")
+        if takes and await self._save(servers, lambda: with_entries(servers, new), f"added {', '.join(new)}"):
+            _warn_of_secrets(servers.path, new)
+        return model
+
+    async def _chosen(self, found: Discovery) -> str | None:
+        """Return the given model, or the first one that can be used."""
+        if self._wishes.model is not None:
+            return await self._tried(self._wishes.model)
+        if self._read is not None:
+            return await self._asked(found, self._read)
+        for offer in found.offers:
+            try:
+                return await self._tried(offer.model)
+            except (ModelError, DecisionError) as error:
+                _say(f"{offer.model} cannot be used: {error}")
+        return None
+
+    async def _asked(self, found: Discovery, read: Reader) -> str | None:
+        default = "1" if found.offers else "none"
+        while True:
+            said = (await read(f"Which model? A number, a name, or none [{default}]: ")).strip() or default
+            if said.casefold() in NO_MODEL:
+                return None
+            if said.isdecimal() and int(said) > len(found.offers):
+                _say(f"there is no number {said}: the last one is {len(found.offers)}")
+                continue
+            try:
+                model = await self._tried(found.offers[int(said) - 1].model if said.isdecimal() else said)
+            except (ModelError, DecisionError, ConfigError) as error:
+                _say(str(error))
+                continue
+            if model is None or await self._agrees("Use it?"):
+                return model
+
+    async def _tried(self, model: str) -> str | None:
+        """Load a model and measure it; nothing is sent to a provider here."""
+        spec = parse_model(model)
+        if spec == REFLEX:
+            return None
+        pool = model_pool(self._settings.model_copy(update={"lite": model, "prime": "reflex"}))
+        is_hosted = spec.provider == "openai" and spec.server in HOSTED
+        with rendering.console(stderr=True).status(f"trying {model} ..."):
+            if not is_hosted:
+                await pool.check()
+            loaded = await pool.get("lite")
+            speed = f"{await measured(loaded)}" if loaded and not is_hosted else NOT_MEASURED
+        _say(f"{model}: {speed}")
+        self.pool = pool
+        return model
+
+    async def _agrees(self, question: str) -> bool:
+        """Whether the user agrees to a question, now or by `--yes`."""
+        if self._read is None:
+            return self._wishes.yes
+        return (await self._read(f"{question} [Y/n] ")).strip().casefold() in {"", "y", "yes"}
+
+    async def _save(self, file: SettingsFile, content: Callable[[], bytes], what: str) -> bool:
+        """Write a file and keep a copy of the previous one beside it; return whether the user agreed."""
+        is_there = file.data is not None
+        if is_there and not await self._agrees(f"{file.path} already exists. Change it and keep a copy?"):
+            _say(f"{file.path}: not changed")
+            return False
+        data = await asyncio.to_thread(content)
+        if file.data is not None:
+            kept = _free(file.path)
+            await asyncio.to_thread(write, kept, file.data)
+            _say(f"{kept}: copy of the previous {file.path.name}")
+        await asyncio.to_thread(write, file.path, data)
+        _say(f"{file.path}: {what}")
+        return True
+
+
+async def _read_settings(path: Path) -> SettingsFile:
+    return await asyncio.to_thread(SettingsFile.read, path)
+
+
+def _no_servers(_: Path) -> list[ClientServers]:
+    return []
+
+
+def _named(file: SettingsFile) -> str | None:
+    """Return the model that a file names for both roles."""
+    models = file.document.get("models")
+    lite = models.get("lite") if isinstance(models, dict) and not _names_prime(models) else None
+    return lite.get(MODEL) if isinstance(lite, dict) else None
+
+
+def _check_is_new(file: SettingsFile, model: str | None) -> None:
+    """Make sure that a file can be written without a question.
+
+    Raises:
+        ConfigError: it is there already.
+    """
+    if file.data is not None and model != "reflex" and _named(file) != model:
+        raise ConfigError(f"{file.path} already exists: --yes changes it and keeps a copy")
+
+
+def _names_prime(models: Mapping[str, Any]) -> bool:
+    prime = models.get("prime")
+    return isinstance(prime, dict) and MODEL in prime
+
+
+def _free(path: Path) -> Path:
+    """Return an unused name for the copy of a file."""
+    names = (path.with_name(f"{path.name}{BACK_UP}{f'-{at}' if at else ''}") for at in count())
+    return next(one for one in names if not one.exists())
+
+
+def _show(found: Discovery, clients: list[ClientServers]) -> None:
+    """Print what was found."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="cyan", no_wrap=True, justify="right")
+    table.add_column(overflow="fold")
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="dim", overflow="fold")
+    for number, offer in enumerate(found.offers, 1):
+        size = f"{offer.size / 1e9:.1f} GB" if offer.size else ""
+        table.add_row(str(number), Text(printable(offer.model)), size, Text(printable(offer.where)))
+    for name, variable in found.keys:
+        table.add_row("", f"{name}:NAME", "hosted", f"{variable} is set; choose it by a model's name")
+    for client in clients:
+        if client.entries:
+            names = Text(printable(", ".join(client.entries)))
+            table.add_row("", names, counted(len(client.entries), "server"), Text(f"{client.client}: {client.file}"))
+    if not found.offers and not found.keys:
+        _say(NOTHING_FOUND)
+    if table.row_count:
+        rendering.console().print(table)
+    for note in (*found.notes, *(note for client in clients for note in client.notes)):
+        _say(note)
+
+
+def _warn_of_secrets(path: Path, entries: Mapping[str, Any]) -> None:
+    if names := holding_secrets(entries):
+        _say(
+            f"{path} contains keys copied from other clients ({', '.join(names)}): only you can read the file. "
+            "Keep it out of version control, or replace the keys with ${NAME}"
+        )
+
+
+def _say(text: str) -> None:
+    rendering.console().print(Text(printable(text)), soft_wrap=True)

@@ -1,0 +1,287 @@
+"""The slash commands of `packetgate chat`."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from packetgate.connectors import rendering
+from packetgate.connectors.terminal.attaching import file_part
+from packetgate.connectors.terminal.conversation import Conversation
+from packetgate.connectors.terminal.paging import show_text
+from packetgate.graph.settings import Settings
+from packetgate.models.options import ROLES
+from packetgate.state.errors import RequestError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import counted, printable
+from packetgate.state.routing import ToolCall, ToolResult
+
+REASONS = {
+    "permanent": "always there, by packetgate.toml",
+    "recent": "used lately",
+    "default": "for this kind of conversation",
+    "ranked": "fits the request",
+    "widened": "the search was widened",
+    "described": "the model asked for it",
+}
+
+
+@dataclass(frozen=True)
+class Command:
+    """What somebody can ask of the conversation itself."""
+
+    name: str
+    takes: str
+    does: str
+    run: Callable[[Conversation, str], Awaitable[None]]
+    choices: tuple[str, ...] = ()
+    """What it may be given, where that is one of a few words."""
+
+
+async def _why(chat: Conversation, _: str) -> None:
+    """Show the last packet's journey."""
+    rendering.console().print(rendering.journey(await chat.packet()))
+
+
+async def _journey(chat: Conversation, _: str) -> None:
+    """Show the journey after each answer, or no longer."""
+    chat.terminal.show_journey = not chat.terminal.show_journey
+    chat.say(f"the journey is {'shown after each answer' if chat.terminal.show_journey else 'no longer shown'}")
+
+
+async def _tools(chat: Conversation, words: str) -> None:
+    """Show the last palette, as far as the words fit, and what else they find."""
+    packet = await chat.packet()
+    wanted = words.casefold().split()
+    entries = [
+        entry
+        for entry in packet.context.palette
+        if all(word in f"{entry.tool_name} {entry.risk} {entry.reason}".casefold() for word in wanted)
+    ]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("tool", style="cyan", no_wrap=True)
+    table.add_column("risk", no_wrap=True)
+    table.add_column("shown", no_wrap=True)
+    table.add_column("why it was there", overflow="fold")
+    for entry in entries:
+        score = f", score {entry.score:.2f}" if entry.score else ""
+        risk = Text(entry.risk.value, style=rendering.RISK_STYLE[entry.risk.value])
+        table.add_row(printable(entry.tool_name), risk, entry.shown, f"{REASONS[entry.reason]}{score}")
+    if entries:
+        rendering.console().print(table)
+    chat.say(_about_palette(packet, wanted))
+
+
+async def _model(chat: Conversation, words: str) -> None:
+    """Switch to a model if one is named, for one role or for both; say which models are in use."""
+    made = chat.settings
+    if words:
+        made = await _with_model(chat, words)
+    if made.url:
+        chat.say(f"{made.url} answers, by its assistant {made.assistant}")
+        return
+    from packetgate.graph.pool import model_pool
+
+    pool = model_pool(made)
+    for roles in pool.players:
+        chat.say(f"{' and '.join(roles)}: {pool.describe(roles[0])}")
+
+
+async def _with_model(chat: Conversation, words: str) -> Settings:
+    """Load a model; return the settings that name it, which hold from now on."""
+    from packetgate.graph.pool import model_pool
+
+    role, _, name = words.partition(" ")
+    is_role = role in {*ROLES}
+    if is_role and not name.strip():
+        raise RequestError(f"/model {role} takes a model's name, as in /model {role} ollama:qwen3:4b")
+    both = {"lite": words, "prime": "reflex"}
+    made = chat.settings.model_copy(update={role: name.strip()} if is_role else both)
+    with rendering.console(stderr=True).status("loading ..."):
+        await chat.sessions.use_models(model_pool(made))
+    chat.settings = made
+    return made
+
+
+async def _writes(chat: Conversation, choice: str) -> None:
+    """Let writes run, or no longer."""
+    _switch(chat, "allow_write_tools", "tools that change things", choice)
+
+
+async def _commands(chat: Conversation, choice: str) -> None:
+    """Let commands run, or no longer."""
+    _switch(chat, "allow_execute_tools", "tools that run commands", choice)
+
+
+async def _go_on(chat: Conversation, _: str) -> None:
+    """Put the pending question again, or go on with the turn that was stopped."""
+    if not await chat.resume():
+        chat.say("nothing waits here")
+
+
+async def _attach(chat: Conversation, file: str) -> None:
+    """Have a file go with what is said next."""
+    chat.attached.append(await asyncio.to_thread(file_part, Path(file)))
+    chat.say(f"{file} goes with what you say next")
+
+
+async def _session(chat: Conversation, name: str) -> None:
+    """Say which session this is, or go to another."""
+    if not name:
+        chat.say(f"packetgate chat --session {chat.terminal.session}")
+        return
+    chat.terminal.session, chat.terminal.pending = name, None
+    await chat.greet()
+
+
+async def _rest(chat: Conversation, _: str) -> None:
+    """Show all that the tools of the last turn returned, in a pager where it is longer than the screen."""
+    packet = await chat.packet()
+    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
+    parts = [await asyncio.to_thread(_whole, chat, call) for call in calls if call.result]
+    if not parts:
+        chat.say("the last turn's tools returned nothing")
+        return
+    await show_text("\n\n".join(parts))
+
+
+def _whole(chat: Conversation, call: ToolCall) -> str:
+    """Return all that a call returned. Blocking."""
+    result = call.result or ToolResult(success=False)
+    file = chat.terminal.kept.file(result.handle, chat.terminal.session) if result.handle else None
+    return printable(f"{call.tool_name}:\n{file.read_text(errors='replace') if file else result.output}")
+
+
+async def _reset(chat: Conversation, _: str) -> None:
+    """Forget the session, if that is meant."""
+    said = await chat.terminal.read(f"Forget all of session {chat.terminal.session}? [y/N] ")
+    if said.strip().casefold() not in {"y", "yes"}:
+        chat.say("nothing was forgotten")
+        return
+    await chat.sessions.forget(chat.terminal.session)
+    chat.terminal.pending = None
+    chat.say(f"session {chat.terminal.session} begins anew")
+
+
+async def _save(chat: Conversation, file: str) -> None:
+    """Keep the last packet as JSON, in a new file."""
+    packet = await chat.packet()
+    try:
+        await asyncio.to_thread(_write, file, packet)
+    except FileExistsError as error:
+        raise RequestError(f"{file}: is there already: give another name") from error
+    except OSError as error:
+        raise RequestError(f"{file}: cannot be written: {error.strerror}") from error
+    chat.say(f"saved: `packetgate trace {file}` shows it")
+
+
+async def _leave(chat: Conversation, _: str) -> None:
+    """End the conversation."""
+    chat.is_over = True
+
+
+def _write(file: str, packet: CognitionPacket) -> None:
+    path = Path(file).expanduser()
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(packet.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def _switch(chat: Conversation, name: str, what: str, choice: str) -> None:
+    chat.terminal.context = chat.terminal.context.model_copy(update={name: choice.casefold() == "on"})
+    chat.say(f"{what} {'run, after your approval' if choice.casefold() == 'on' else 'only tell what they would do'}")
+
+
+def _about_palette(packet: CognitionPacket, wanted: list[str]) -> str:
+    """Say how large the palette was, and what the words find that was not on it."""
+    context = packet.context
+    if not context.palette and not wanted:
+        return f"the last turn needed no tool; there are {context.available_count:,}"
+    if not wanted:
+        return (
+            f"{len(context.palette):,} of {counted(context.available_count, 'tool')}, "
+            f"{context.palette_tokens:,} tokens, for {packet.content.original_prompt[:80]!r}"
+        )
+    others = [
+        name
+        for name in context.available_mcp_tools
+        if name not in context.palette_names and all(word in name.casefold() for word in wanted)
+    ]
+    if others:
+        return f"not on the last palette: {', '.join(others[:20])}"
+    if context.available_more:
+        return f"none of the first {len(context.available_mcp_tools):,} has these words; `packetgate tools` lists all"
+    return "nothing else has these words"
+
+
+async def _help(chat: Conversation, _: str) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(style="dim", overflow="fold")
+    for one in COMMANDS:
+        table.add_row(f"{one.name} {one.takes}".rstrip(), one.does)
+    rendering.console().print(table)
+    chat.say("Enter sends; Alt+Enter, or a \\ at the end, begins a new line. Ctrl-C stops a turn.")
+
+
+ON_OFF = ("on", "off")
+ALIKE = 0.75
+"""How much a word must be like a command to be meant as one while a question waits."""
+COMMANDS = (
+    Command("/help", "", "this list", _help),
+    Command("/why", "", "the last packet's journey", _why),
+    Command("/journey", "", "show, or no longer show, the journey after each answer", _journey),
+    Command("/tools", "[WORDS]", "the last palette and why each tool was on it, or what the words find", _tools),
+    Command("/model", "[[lite|prime] NAME]", "show the models in use, or switch to another", _model),
+    Command("/writes", "on|off", "let tools that change things run, after approval", _writes, ON_OFF),
+    Command("/commands", "on|off", "let tools that run commands run, after approval", _commands, ON_OFF),
+    Command("/continue", "", "the question that waits, or the turn that was stopped", _go_on),
+    Command("/attach", "FILE", "a picture or a text file goes with what you say next", _attach),
+    Command("/session", "[NAME]", "which session this is, or another one", _session),
+    Command("/rest", "", "all that the last turn's tools returned", _rest),
+    Command("/reset", "", "forget this session, after a question", _reset),
+    Command("/save", "FILE", "keep the last packet as JSON", _save),
+    Command("/quit", "", "leave; the session stays", _leave),
+)
+_BY_NAME = {one.name: one for one in COMMANDS} | {"/exit": COMMANDS[-1]}
+_COMMAND = re.compile(r"/[a-z?]*(\s|$)", re.IGNORECASE)
+"""What is meant as a command: `/etc/hosts` is not."""
+
+
+def is_command(words: str, *, is_asked: bool = False) -> bool:
+    """Whether these words are for the conversation itself; `/tmp` may answer a question, and `/hlep` does not."""
+    if not is_asked:
+        return _COMMAND.match(words) is not None
+    name = words.partition(" ")[0].casefold()
+    return name.startswith("/") and bool(get_close_matches(name, _BY_NAME, n=1, cutoff=ALIKE))
+
+
+async def obey(chat: Conversation, words: str) -> None:
+    """Do what a slash command says.
+
+    Raises:
+        RequestError: there is no such command, or it does not take that.
+    """
+    name, _, rest = words.partition(" ")
+    command, given = _BY_NAME.get(name.casefold()), rest.strip()
+    if command is None:
+        near = get_close_matches(name.casefold(), _BY_NAME, n=1, cutoff=0.4)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise RequestError(f"there is no {name}: {meant}/help lists all")
+    wanted = command.choices and given.casefold() not in command.choices
+    if wanted or (given and not command.takes) or (command.takes.isupper() and not given and "[" not in command.takes):
+        raise RequestError(f"{command.name} takes {command.takes or 'nothing more'}, not {given or 'nothing'!r}")
+    await command.run(chat, given)
+
+
+def completions(text: str) -> list[tuple[str, str]]:
+    """Return what may follow a text that begins a command: the whole last word, and what it means."""
+    name, blank, rest = text.partition(" ")
+    if not blank:
+        return [(one.name, one.does) for one in COMMANDS if text and one.name.startswith(text)]
+    command = _BY_NAME.get(name)
+    return [(choice, "") for choice in (command.choices if command else ()) if choice.startswith(rest)]

@@ -1,0 +1,129 @@
+"""What a model's selection is worth beside the reflexes', and a review by all the evidence there is for a call."""
+
+import asyncio
+import math
+from collections.abc import Mapping
+
+from packetgate.deciders.language.checking import YES, odds_of
+from packetgate.deciders.language.evidence import read_evidence, right
+from packetgate.deciders.outcome import traced
+from packetgate.deciders.protocols import CallReview, Review, Selection
+from packetgate.deciders.reflex.review import against_of
+from packetgate.deciders.reflex.selection import select
+from packetgate.deciders.reflex.serving import log_odds
+from packetgate.models.model import Model
+from packetgate.state.base import ConfidenceSource, TokenUsage
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.learned import DIGITS
+from packetgate.tools.provenance.evidence import evidence_of
+
+APPROVED = 0.5
+"""Probability from which on a call counts as approved; how sure that must be, the gate's threshold says."""
+UNLIKELY, UNSURE = 0.1, 0.25
+"""Probability below which one call in thirty turned out right; and below which a model is unsure of what it wrote."""
+SUREST = 4.0
+"""Log odds of a yes that no model exceeds by much."""
+_SOURCE = ConfidenceSource.CALIBRATED
+
+
+async def review_by_evidence(
+    model: Model, packet: CognitionPacket, catalogue: Catalogue, *, threshold: float | None = None
+) -> Review:
+    """Say how probably each call of a pass is right: the model is asked about each, yes or no.
+
+    Args:
+        threshold: the gate's, where the model made the calls itself: it is asked only about those that its answer may
+            bring over it, or below.
+
+    Raises:
+        DecisionError: the model cannot be asked.
+    """
+    own = await asyncio.to_thread(select, packet, catalogue)
+    reviews, spent = [], TokenUsage()
+    for call in packet.routing.calls:
+        spec = catalogue.get(call.tool_name)
+        if spec is None:
+            gone = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
+            reviews.append(gone)
+            continue
+        evidence = call.evidence | await asyncio.to_thread(read_evidence, call, packet, catalogue, own)
+        if threshold is None or _may_decide(evidence, threshold):
+            odds = await odds_of(model, packet.content.user_words, spec, call.params)
+            spent += odds.usage
+            evidence |= {"yes": round(log_odds(odds.of[YES]), DIGITS)}
+        sure = right(evidence)
+        reviews.append(
+            CallReview(
+                call_id=call.call_id,
+                approved=sure >= APPROVED,
+                confidence=sure,
+                confidence_source=_SOURCE,
+                evidence=evidence,
+                reasoning=told(evidence, [why for _, why in against_of(call, packet)]),
+            )
+        )
+    return Review(reviews=tuple(reviews), confidence_source=_SOURCE, decided_by="model", usage=spent)
+
+
+def _may_decide(evidence: Mapping[str, float], threshold: float) -> bool:
+    """Whether the model's yes or no may bring a call over the gate, or keep it from there."""
+    return right({**evidence, "yes": -SUREST}) < threshold <= right({**evidence, "yes": SUREST})
+
+
+def told(evidence: Mapping[str, float], against: list[str]) -> str:
+    """Return the evidence in words."""
+    yes = evidence.get("yes")
+    asked = "the model need not be asked" if yes is None else f"the model says {'yes' if yes >= 0 else 'no'}"
+    others = {
+        "same": "the same call without a model",
+        "other": "another tool without a model",
+        "nothing": "no tool without a model",
+        "invented": "an argument that nobody named",
+        "added": "an argument that nobody named and that it could do without",
+        "left": "your words name what it does not take",
+    }
+    said = [why for name, why in others.items() if evidence.get(name)]
+    return "; ".join([asked, *said, *against])
+
+
+def likelier(chosen: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+    """Return what the model chose, or what the reflexes would, where that is likelier to be right. Blocking.
+
+    Where they would ask for what a call needs, or know of no tool, that takes the place of a call that is hardly ever
+    right and that the model was not sure of itself: what it is sure of, they may have misread.
+    """
+    own = select(packet, catalogue)
+    if own.action == "describe" or chosen.action == "clarify":
+        return chosen
+    sure = _probability(chosen, own, packet, catalogue, chosen.acts)
+    if own.action != "call":
+        unsure = min((_written(one.evidence) for one in chosen.calls), default=1.0) < UNSURE
+        return own.in_stead_of(chosen) if unsure and sure < UNLIKELY else chosen
+    others = _probability(own, own, packet, catalogue, chosen.acts)
+    return own.in_stead_of(chosen) if others > max(sure, APPROVED) else chosen
+
+
+def _written(evidence: Mapping[str, float]) -> float:
+    """Return how probable a model found all of a call as it wrote it; 1 where that is not known."""
+    if "name" not in evidence:
+        return 1.0
+    return math.exp(evidence.get("arguments", 0.0)) / (1 + math.exp(-evidence["name"]))
+
+
+def _probability(
+    selection: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue, acts: float | None
+) -> float:
+    """Return the probability that the calls of a selection are right: the least of them; of no call, 0."""
+    known = evidence_of(packet)
+    begun = {} if acts is None else {"acts": round(log_odds(acts), DIGITS)}
+    found = [
+        right(
+            begun
+            | one.evidence
+            | read_evidence(traced(one.tool_name, one.params, catalogue[one.tool_name], known), packet, catalogue, own)
+        )
+        for one in selection.calls
+        if one.tool_name in catalogue
+    ]
+    return min(found, default=0.0)

@@ -1,0 +1,129 @@
+"""The diagram: nine stages, one edge a line."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime
+
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.failures import review_failed
+from packetgate.graph.records.recording import calibration_by, learned_by, with_prompt_record, with_usage_record
+from packetgate.graph.records.trail import Stage, journaled
+from packetgate.graph.routes import (
+    after_answering,
+    after_asking,
+    after_execution,
+    after_intent,
+    after_opening,
+    after_review,
+    after_selection,
+)
+from packetgate.graph.settings import PROMPT_DAYS, USAGE_DAYS
+from packetgate.graph.telemetry.stages import instrumented, recovering, routed
+from packetgate.models.endpoint import Role
+from packetgate.nodes.ask_user import ask_user
+from packetgate.nodes.build_palette import build_palette
+from packetgate.nodes.detect_intent import detect_intent
+from packetgate.nodes.execute_tool import execute_tool
+from packetgate.nodes.inject_result import inject_result
+from packetgate.nodes.open_packet import open_packet
+from packetgate.nodes.put_back import put_back
+from packetgate.nodes.respond import respond
+from packetgate.nodes.review_selection import review_selection
+from packetgate.nodes.select_tool import select_tool
+from packetgate.state.context import RoutingContext, routing_context
+from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate, TurnInput
+from packetgate.tools.approval.thread_messages import with_thread_messages
+from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
+from packetgate.tools.execution.journal import Journal, MemoryJournal
+
+Builder = StateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
+
+LAST = "respond"
+"""The stage that ends a turn."""
+
+
+def build_graph(
+    deciders: Deciders,
+    toolbox: Toolbox,
+    usage_days: int = USAGE_DAYS,
+    prompt_days: int = PROMPT_DAYS,
+    journal: Journal | None = None,
+) -> Builder:
+    """Return the graph, not yet compiled: with a checkpointer it can ask the user, with a store it records turns.
+
+    Where sessions outlast the process, so must `journal`: it keeps answers from being taken, and calls from being
+    run, twice.
+    """
+    journal = journal or MemoryJournal()
+    closed = partial(_recorded("review_selection", review_failed, journal), toolbox=toolbox, journal=journal)
+    special: dict[str, dict[str, Any]] = {
+        "open_packet": {"input_schema": OpeningPacket},
+        "review_selection": {"error_handler": recovering("review_selection", closed, after_review)},
+    }
+    graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
+
+    def add(
+        name: str, stage: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object
+    ) -> None:
+        model = getattr(deciders, role) if role else None
+        if name == "review_selection":
+            model = deciders.reviewing or model
+        node = instrumented(name, _given(_recorded(name, stage, journal), needs), model)
+        if role and model and prompt_days:
+            node = with_prompt_record(name, role, node)
+        if name == LAST:
+            node = with_usage_record(node, usage_days, prompt_days)
+        graph.add_node(name, node, **special.get(name, {}))
+
+    add("open_packet", open_packet, journal=journal)
+    add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
+    add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite, learned=learned_by if usage_days else None)
+    add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
+    calibration = partial(calibration_by, known_as=deciders.known_as)
+    reviewing = {"decider": deciders.reviewer, "toolbox": toolbox, "journal": journal, "calibration": calibration}
+    add("review_selection", review_selection, "prime", **reviewing)
+    add("ask_user", ask_user, toolbox=toolbox, journal=journal)
+    add("execute_tool", execute_tool, toolbox=toolbox, journal=journal)
+    add("inject_result", inject_result)
+    add("respond", respond, "prime", decider=deciders.responder, toolbox=toolbox)
+
+    graph.add_edge(START, "open_packet")
+    graph.add_conditional_edges("open_packet", routed(after_opening))
+    graph.add_conditional_edges("detect_intent", routed(after_intent))
+    graph.add_edge("build_palette", "select_tool")
+    graph.add_conditional_edges("select_tool", routed(after_selection))
+    graph.add_conditional_edges("review_selection", routed(after_review))
+    graph.add_conditional_edges("ask_user", routed(after_asking))
+    graph.add_conditional_edges("execute_tool", routed(after_execution))
+    graph.add_edge("inject_result", "detect_intent")
+    graph.add_node("put_back", put_back)
+    graph.add_conditional_edges("respond", routed(after_answering))
+    graph.add_edge("put_back", "ask_user")
+    return graph
+
+
+def _recorded(name: str, stage: Stage, journal: Journal) -> Stage:
+    """Return a stage whose update is journaled, and is followed by the thread's messages."""
+    journaled_stage = journaled(name, stage, journal)
+
+    async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext], **given: Any) -> PacketUpdate:
+        return with_thread_messages(packet, await journaled_stage(packet, runtime, **given))
+
+    return run
+
+
+def _given(
+    stage: Callable[..., Awaitable[PacketUpdate]], needs: dict[str, Any]
+) -> Callable[..., Awaitable[PacketUpdate]]:
+    """Return a stage with what it needs; of a toolbox it sees what the packet's settings, and the run's, allow."""
+
+    async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+        toolbox = needs.get("toolbox")
+        for settings in (packet.governance.settings, routing_context(runtime.context)):
+            toolbox = toolbox and AllowedTools(toolbox, settings, packet.header.origin)
+        return await stage(packet, runtime, **(needs | ({"toolbox": toolbox} if toolbox else {})))
+
+    return run

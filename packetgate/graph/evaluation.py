@@ -1,0 +1,105 @@
+"""A case put to a model: a turn on the real graph, stopped before a tool would run or an answer be written."""
+
+import asyncio
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from packetgate.deciders.language.review import risks_nothing
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.building import build_graph
+from packetgate.graph.records.passports import version
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.models.requests import collected
+from packetgate.state.base import TokenUsage
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket, TurnInput
+from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
+from packetgate.state.sections import Content, Governance, Header, ServerHealth
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.evaluation.cases import Case, MadeCall, load_cases
+from packetgate.tools.evaluation.passport import Played, PlayedCall
+
+STOPS = ["ask_user", "execute_tool", "respond"]
+
+
+@dataclass
+class _Shelf:
+    """A toolbox without servers, from which nothing is ever called."""
+
+    known: Catalogue
+
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+        return self.known
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        return ()
+
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        raise NotImplementedError(f"{tool_name}: turns of an evaluation stop before this")
+
+
+async def play(case: Case, deciders: Deciders, context: RoutingContext) -> Played:
+    """Put a case to a model."""
+    shelf = _Shelf(await asyncio.to_thread(Catalogue, load_cases().offered(case)))
+    saver = InMemorySaver(serde=PacketSerializer())
+    graph = build_graph(deciders, shelf, 0, 0).compile(checkpointer=saver, interrupt_before=STOPS)
+    where: Any = {"configurable": {"thread_id": case.name}}
+    if case.after:
+        await graph.aupdate_state(where, _begun(case, case.after, context), as_node="execute_tool")
+    begun = perf_counter()
+    with collected() as asked:
+        given = None if case.after else TurnInput(messages=[HumanMessage(case.says)])
+        state = await graph.ainvoke(given, where, context=context)
+    packet = CognitionPacket.model_validate({name: state[name] for name in CognitionPacket.model_fields})
+    problem = asked[-1].error if asked and all(one.error for one in asked) else ""
+    return _played(case, packet, perf_counter() - begun, problem)
+
+
+def _begun(case: Case, made: MadeCall, context: RoutingContext) -> dict[str, Any]:
+    """Return a turn whose first call was made, and whose selection said that more is to be done."""
+    done = {"status": ToolExecutionStatus.EXECUTED, "result": ToolResult(success=True, output=made.output)}
+    call = ToolCall(tool_name=made.tool, params=made.params, **done)
+    packet = CognitionPacket(
+        messages=[HumanMessage(case.says)],
+        header=Header(session_id=case.name),
+        content=Content(original_prompt=case.says),
+        governance=Governance(settings=context),
+        tool_routing=ToolRouting(outcome="call", calls=(call,), complete=False),
+    )
+    return {name: getattr(packet, name) for name in CognitionPacket.model_fields}
+
+
+def _played(case: Case, packet: CognitionPacket, seconds: float, problem: str) -> Played:
+    routing = packet.tool_routing or ToolRouting()
+    calls = [call for call in routing.calls if call.status is not ToolExecutionStatus.EXECUTED]
+    judged = case.judged([(call.tool_name, call.params) for call in calls])
+    reviews = {one.subject: one for one in packet.reasoning.evaluations}
+    spent = sum(packet.metrics.token_usage.values(), start=TokenUsage())
+    answered = not problem and bool(routing.question) == case.asks
+    return Played(
+        version=version(),
+        case=case.name,
+        kind=case.kind,
+        right=answered and all(judged) and len(judged) == len(case.calls),
+        calls=tuple(
+            PlayedCall(
+                tool=call.tool_name,
+                right=right,
+                review=review.kind,
+                score=review.score if review.stated is None else review.stated,
+                passed=review.label == "approved",
+                only_reads=risks_nothing(call),
+            )
+            for call, right in zip(calls, judged, strict=True)
+            if (review := reviews.get(call.call_id))
+        ),
+        evaluated=spent.input_tokens - spent.cached_tokens,
+        written=spent.output_tokens,
+        seconds=round(seconds, 3),
+        problem=problem,
+    )

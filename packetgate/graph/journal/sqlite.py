@@ -1,0 +1,98 @@
+"""The journal in a SQLite file."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from packetgate.graph.journal.chain import FORGOTTEN, Head, Row, chained
+from packetgate.graph.journal.table import ERASE, HEAD, INSERT, MOVE, OTHER, REFUSAL, TABLES, TAKEN, DatabaseJournal
+from packetgate.graph.private import private_file
+from packetgate.graph.storage import PATIENCE_S
+from packetgate.state.errors import ConfigError
+from packetgate.tools.execution.journal import Entry
+
+T = TypeVar("T")
+
+_TRIGGERS = f"""
+CREATE TRIGGER IF NOT EXISTS journal_kept BEFORE DELETE ON journal BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END;
+CREATE TRIGGER IF NOT EXISTS journal_unchanged BEFORE UPDATE ON journal
+WHEN NEW.detail IS NOT NULL OR {OTHER.replace("IS DISTINCT FROM", "IS NOT")}
+BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END;
+"""
+
+
+class SqliteJournal(DatabaseJournal):
+    """In a SQLite file, written by one thread at a time of this process and one process at a time."""
+
+    def __init__(self, path: Path, patience_s: float = PATIENCE_S) -> None:
+        self._path = path
+        self._patience_s = patience_s
+        self._thread = ThreadPoolExecutor(1, "journal")
+        self._made = False
+
+    async def record(self, *entries: Entry) -> bool:
+        """Write entries down; wait for the disk where one of them is to outlast a loss of power."""
+        return await self._on_thread(self._append, entries)
+
+    async def forget(self, session_id: str) -> None:
+        """Erase the details of a session's rows, and record that, in one transaction."""
+        await self._on_thread(self._forget, session_id)
+
+    async def head(self) -> Head:
+        """Return where the journal ends, as it is kept beside the rows."""
+        found = await self._on_thread(self._run, HEAD, ())
+        return Head(*found[0]) if found else Head()
+
+    async def _read(self, sql: str, values: Sequence[object]) -> list[Row]:
+        return [Row(*found) for found in await self._on_thread(self._run, sql, values)]
+
+    async def _on_thread(self, function: Callable[..., T], *values: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *values)
+
+    def _run(self, sql: str, values: Sequence[object]) -> list[Any]:
+        with self._opened() as connection:
+            return connection.execute(sql, values).fetchall()
+
+    def _append(self, entries: Sequence[Entry]) -> bool:
+        with self._opened(lasting=any(entry.key is not None or entry.is_lasting for entry in entries)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if any(entry.key is not None and connection.execute(TAKEN, (entry.key,)).fetchone() for entry in entries):
+                return False
+            _insert(connection, entries)
+            connection.execute("COMMIT")
+            return True
+
+    def _forget(self, session_id: str) -> None:
+        with self._opened() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute(ERASE, (session_id, FORGOTTEN)).rowcount:
+                _insert(connection, [Entry(FORGOTTEN, session_id)])
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _opened(self, *, lasting: bool = True) -> Iterator[sqlite3.Connection]:
+        """Open the file. Whatever is committed outlasts this process; if `lasting`, a loss of power too.
+
+        The file's log is written in order, so that what waits for the disk takes all that came before along.
+        """
+        try:
+            if not self._made:
+                private_file(self._path)
+            with closing(sqlite3.connect(self._path, timeout=self._patience_s, isolation_level=None)) as connection:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
+                if not self._made:
+                    connection.executescript(TABLES + _TRIGGERS)
+                    self._made = True
+                yield connection
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(f"{self._path}: cannot keep the journal: {error}; set PACKETGATE_HOME") from error
+
+
+def _insert(connection: sqlite3.Connection, entries: Sequence[Entry]) -> None:
+    rows = chained(entries, Head(*(connection.execute(HEAD).fetchone() or Head())))
+    connection.executemany(INSERT, rows)
+    connection.execute(MOVE, (rows[-1].seq, rows[-1].hash))

@@ -1,0 +1,109 @@
+"""Settings of a process: the command line, over the environment, over the models that `packetgate.toml` names.
+
+Secrets are read where they are used.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from platformdirs import user_data_path
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from packetgate.models.options import named_models
+from packetgate.state.errors import ConfigError
+from packetgate.tools.catalogue.preferences import read_file
+
+DEFAULT_CONFIG = Path("mcp.json")
+DEFAULT_PREFERENCES = Path("packetgate.toml")
+USAGE_DAYS = 90
+PROMPT_DAYS = 7
+
+
+class Settings(BaseSettings):
+    """Each field is also an environment variable with the prefix `PACKETGATE_`."""
+
+    model_config = SettingsConfigDict(env_prefix="PACKETGATE_", frozen=True, extra="ignore")
+
+    lite: str = Field(default="reflex", description="Model for intent and selection.")
+    prime: str = Field(default="reflex", description="Model for review and answer.")
+    mcp_config: Path | None = Field(default=None, description="mcp.json; by default the one in the working folder.")
+    config: Path | None = Field(default=None, description="packetgate.toml; by default the one in the working folder.")
+    root: Path = Field(default=Path(), description="The folder the built-in tools may touch.")
+    home: Path = Field(
+        default_factory=lambda: user_data_path("packetgate", appauthor=False),
+        description="Where sessions and logs are kept.",
+    )
+    database_url: str | None = Field(
+        default=None, description="postgresql://... to keep sessions in PostgreSQL instead."
+    )
+    usage_days: int = Field(
+        default=USAGE_DAYS, ge=0, le=36_500, description="Days for which turns are kept on record; 0 records none."
+    )
+    prompt_days: int = Field(
+        default=PROMPT_DAYS, ge=0, le=36_500, description="Days for which prompts are kept as sent; 0 keeps none."
+    )
+    sandbox: Literal["auto", "require", "off"] | None = Field(
+        default=None, description="auto: programs of ai.execute run in the best sandbox there is; require; off."
+    )
+    sandbox_network: bool | None = Field(default=None, description="Whether programs in the sandbox have a network.")
+    embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
+    ranking_embeddings: str | None = Field(
+        default=None,
+        description="openai:NAME to compare tools and requests by, in place of the shipped encoder.",
+    )
+    url: str | None = Field(
+        default=None, description="http(s)://... of a LangGraph-API server that runs the turns instead of this process."
+    )
+    assistant: str = Field(default="packetgate", description="Whose turns they are there: a graph's name, or an id.")
+    patience_s: float = Field(default=20.0, gt=0, description="Longest wait for servers that are starting, in seconds.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_named_models(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Take a role's model from `packetgate.toml` where nothing else names one."""
+        path = Path(given.get("config") or DEFAULT_PREFERENCES)
+        try:
+            named = named_models(read_file(path).get("models", {})) if path.is_file() else {}
+        except ConfigError:
+            named = {}  # whoever reads the rest of the file tells it
+        return {role: name for role, name in named.items() if role in ("lite", "prime")} | given
+
+    @property
+    def config_path(self) -> Path | None:
+        """The mcp.json to read, None for the built-in tools alone."""
+        if self.mcp_config is not None:
+            return self.mcp_config
+        return DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None
+
+    @property
+    def preferences_path(self) -> Path | None:
+        """The packetgate.toml to read, None where there is none."""
+        if self.config is not None:
+            return self.config
+        return DEFAULT_PREFERENCES if DEFAULT_PREFERENCES.is_file() else None
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file that holds all sessions."""
+        return self.home / "packetgate.db"
+
+    @property
+    def vectors_path(self) -> Path:
+        """The file of the vectors of tools, which can be made anew at any time."""
+        return self.home / "vectors.db"
+
+    @property
+    def logs_path(self) -> Path:
+        """The folder of what servers print."""
+        return self.home / "logs"
+
+    @property
+    def listings_path(self) -> Path:
+        """The folder of the tools that servers listed last."""
+        return self.home / "listings"
+
+    @property
+    def kept_path(self) -> Path:
+        """The folder of what of results is too long to show, or no text."""
+        return self.home / "kept"

@@ -1,0 +1,173 @@
+"""How probable the model found what it chose: read from its tokens' probabilities, at the place of the choice."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from packetgate.models.forms import Choice
+
+Weights = Callable[[Sequence[bytes]], Mapping[bytes, float]]
+"""Given texts that may follow, returns the tokens that `continues` one of them, each with its weight.
+
+Weights are relative: only their ratios matter.
+"""
+
+Path = tuple[str | int, ...]
+"""Keys and indices from the outermost object inwards."""
+
+_SPACE = b" \t\r\n"
+_AFTER_VALUE = b",}]" + _SPACE
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One choice of an answer."""
+
+    path: Path
+    value: str
+    """The option chosen, as it stands in the answer."""
+    probability: float
+    """That the model writes this option, given that it writes one of them."""
+    among: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
+    """Every option's, as far as it was seen: whole where each begins with a token of its own."""
+
+
+def continues(token: bytes, text: bytes) -> bool:
+    """Whether the token is a beginning of `text`, or all of it and the end of the value."""
+    if text.startswith(token):
+        return True
+    return token.startswith(text) and token[len(text) : len(text) + 1] in _AFTER_VALUE
+
+
+class ChoiceMeter:
+    """Follows an answer token by token. A choice written in several tokens is measured over all of them."""
+
+    def __init__(self, choices: Sequence[Choice]) -> None:
+        self.measured: list[Measured] = []
+        self._choices = choices
+        self._paths = JsonPaths()
+        self._open: _OpenChoice | None = None
+
+    def feed(self, token: bytes, weights: Weights | None) -> None:
+        """Take the answer's next token, and what the model could have written in its place; None: nothing else."""
+        begun = self._paths.feed(token)
+        self._step(token, 0, weights)
+        for path, offset in begun:
+            choice = next((one for one in self._choices if one.stands_at(path)), None)
+            if choice is not None and self._open is None:
+                self._open = _OpenChoice(path, choice, lead=token[:offset])
+                self._step(token, offset, weights)
+
+    def _step(self, token: bytes, before: int, weights: Weights | None) -> None:
+        if self._open is not None:
+            self._open.step(token, before, weights)
+            if self._open.ended:
+                self.measured += self._open.result()
+                self._open = None
+
+
+class _OpenChoice:
+    """A choice being written.
+
+    A token that only one option can begin with counts for that option in full. One that several can begin with is
+    followed: what it leads to is known if the model took it, and counts for none of them if it did not. So the
+    options' probabilities never add up to more than 1, and to exactly 1 if each has one way to be written.
+    """
+
+    def __init__(self, path: Path, choice: Choice, lead: bytes) -> None:
+        self.path = path
+        self.ended = False
+        self._written = b""
+        self._lead = lead
+        """What stands before the choice in the token it begins in."""
+        self._options = {option: option.encode() for option in choice.options}
+        self._earned = dict.fromkeys(choice.options, 0.0)
+        self._undecided = 1.0
+        """Probability of the tokens so far, while several options can still follow."""
+
+    def step(self, token: bytes, before: int, weights: Weights | None) -> None:
+        if weights is not None:
+            self._weigh(token, before, weights)
+        self._lead = b""
+        self._written += token[before:]
+        self._options = {option: text for option, text in self._options.items() if self._fits(text)}
+        self.ended = all(self._has_ended(text) for text in self._options.values())
+
+    def result(self) -> Iterable[Measured]:
+        """Return the choice, or nothing when what was written is none of the options."""
+        for option, text in self._options.items():
+            probability = min(1.0, self._earned[option] + self._undecided)
+            if self._has_ended(text) and probability > 0:
+                yield Measured(self.path, option, probability, {**self._earned, option: probability})
+
+    def _weigh(self, token: bytes, before: int, weights: Weights) -> None:
+        done = len(self._written)
+        rests = {option: self._lead + text[done:] for option, text in self._options.items()}
+        possible = {one: weight for one, weight in weights(list(rests.values())).items() if len(one) > before}
+        total = sum(possible.values()) or 1.0
+        followed = 0.0
+        for one, weight in possible.items():
+            able = [option for option, rest in rests.items() if continues(one, rest)]
+            if len(able) == 1:
+                self._earned[able[0]] += self._undecided * weight / total
+            elif one == token:
+                followed = weight / total
+        self._undecided *= followed
+
+    def _fits(self, text: bytes) -> bool:
+        return text.startswith(self._written) or continues(self._written, text)
+
+    def _has_ended(self, text: bytes) -> bool:
+        """Whether the option is written to its end: a number ends where something else begins."""
+        return len(self._written) >= len(text) + text[-1:].isdigit()
+
+
+class JsonPaths:
+    """Follows a JSON text piece by piece: where each value begins. Of any text that is no JSON it may tell nonsense."""
+
+    def __init__(self) -> None:
+        self._open: list[str | int | None] = []
+        """Of every object and array that is not closed yet the current key or index; None where a key comes next."""
+        self._string: bytearray | None = None
+        self._escaped = False
+        self._in_value = False
+
+    def feed(self, piece: bytes) -> list[tuple[Path, int]]:
+        """Take the next piece; return the values that begin in it: each one's path, and its offset in the piece."""
+        return [(path, at) for at, byte in enumerate(piece) if (path := self._step(byte)) is not None]
+
+    def _step(self, byte: int) -> Path | None:
+        if self._string is not None:
+            self._in_string(self._string, byte)
+            return None
+        char = bytes((byte,))
+        if char in b",}]:":
+            self._in_value = False
+            if char == b"," and self._open:
+                self._open[-1] = self._open[-1] + 1 if isinstance(self._open[-1], int) else None
+            elif char in b"}]":
+                del self._open[-1:]
+            return None
+        if char in _SPACE or self._in_value:
+            return None
+        path = tuple(part for part in self._open if part is not None)
+        if char == b'"':
+            self._string = bytearray()
+            return None if self._wants_key else path
+        if char in b"{[":
+            self._open.append(None if char == b"{" else 0)
+        else:
+            self._in_value = True
+        return path
+
+    def _in_string(self, string: bytearray, byte: int) -> None:
+        if self._escaped or byte != ord('"'):
+            self._escaped = byte == ord("\\") and not self._escaped
+            string.append(byte)
+            return
+        if self._wants_key:
+            self._open[-1] = string.decode("utf-8", "replace")
+        self._string = None
+
+    @property
+    def _wants_key(self) -> bool:
+        return self._open[-1:] == [None]

@@ -1,0 +1,168 @@
+"""Plain answers: messages in, text out. LangGraph's message stream shows them while they are written."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+
+from packetgate.models.calling import OfferedTool
+from packetgate.models.markup.links import LinkFilter, inert
+from packetgate.models.markup.stripping import NOTHING_LEFT
+from packetgate.models.model import Model, ask
+from packetgate.models.pictures import has_pictures, names_of
+from packetgate.models.streaming import Coming, chunks, piece_of
+from packetgate.models.thoughts import Room, cut_off_in_thought, ended_in_thought, with_room
+from packetgate.state.base import TokenUsage
+from packetgate.state.errors import DecisionError
+
+UNSEEN = "\n\n[Not shown to {}, which knows it by name alone: {}.]"
+CUT_OFF = "\n\n[Cut off: an answer may be {:,} tokens long. answer_max_tokens says so.]"
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a model wrote."""
+
+    text: str
+    """As it was written: tool markup that leaked into it is still there."""
+    usage: TokenUsage
+    message_id: str | None
+    """The id under which it was streamed, without markup."""
+    problem: str = ""
+    """Why pictures were not taken, where they were sent."""
+
+
+async def complete(
+    model: Model,
+    messages: Sequence[BaseMessage],
+    *,
+    user_words: str,
+    temperature: float,
+    max_tokens: int,
+    tools: Sequence[OfferedTool] = (),
+) -> Completion:
+    """Ask for an answer in words; where LangGraph streams messages, it is shown without markup as it comes.
+
+    The answer to pictures of the user's that the model was not shown ends with a line that says so.
+
+    Args:
+        user_words: What the user said. Addresses in it stay links; so does JSON that it asks for.
+        tools: What the model was offered in this turn, which it is shown and does not call now.
+
+    Raises:
+        DecisionError: the model cannot be asked, breaks off, or says nothing.
+    """
+    words = model.words_only(tools)
+    shown = _Shown(
+        model=model, length=max_tokens, temperature=temperature, user_words=user_words, words=words, cache=False
+    )
+    message = await shown.ainvoke(list(messages))
+    return Completion(shown.written, shown.spent, message.id, shown.problem)
+
+
+class _Shown(BaseChatModel):
+    """A hidden model's one answer, without markup, for all to see. LangChain streams it where anybody listens."""
+
+    model: Any
+    """The `Model`: LangChain takes no classes of others for fields."""
+    length: int
+    """Most tokens of what is shown."""
+    temperature: float
+    user_words: str
+    words: dict[str, Any] = {}
+    """What has a model answer in words that is shown tools."""
+    written: str = ""
+    """The answer with its markup."""
+    spent: TokenUsage = TokenUsage()
+    problem: str = ""
+    unseen: tuple[str, ...] = ()
+    """The names of the user's pictures that the model was not shown."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "shown"
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        raise NotImplementedError("call ainvoke: models are only asked on the event loop")
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        sent = self._sent(messages)
+
+        async def whole(most: int) -> Coming:
+            nonlocal sent
+            answer = Coming(self.model.thoughts, self.user_words)
+            try:
+                said = await ask(self.model.chat, sent, self._options(most))
+            except DecisionError as error:
+                sent = self._unshown(sent, error)
+                said = await ask(self.model.chat, sent, self._options(most))
+            answer.take(said)
+            return answer
+
+        answer, self.spent = await with_room(self.model.thoughts, self.length, whole)
+        self.model.saw(sent)
+        ending = self._ended(answer)
+        answer.close()
+        message = AIMessage(inert(answer.shown or NOTHING_LEFT, self.user_words) + ending)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _astream(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        room, again = Room(self.model.thoughts, self.length), True
+        sent = self._sent(messages)
+        while again:
+            answer, links = Coming(self.model.thoughts, self.user_words), LinkFilter(self.user_words)
+            try:
+                async for chunk in chunks(self.model.chat, sent, self._options(room.max_tokens)):
+                    if text := links.feed(answer.take(chunk)):
+                        yield piece_of(text)
+            except DecisionError as error:
+                if answer.pieces:
+                    raise
+                if not room.refused(error):
+                    sent = self._unshown(sent, error)
+                continue
+            again = room.answered(answer) and not answer.shown  # what was shown cannot be taken back
+        self.spent = room.spent
+        self.model.saw(sent)
+        ending = self._ended(answer)
+        if text := links.feed(answer.close()) + links.close() + ending:
+            yield piece_of(text)
+        if not answer.shown:
+            yield piece_of(NOTHING_LEFT)
+
+    def _sent(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        sent: list[BaseMessage] = self.model.shown(messages)
+        if not has_pictures(sent):
+            self.unseen = tuple(names_of(messages))
+            self.problem = self.model.pictures_refused if self.unseen else ""
+        return sent
+
+    def _unshown(self, sent: list[BaseMessage], error: DecisionError) -> list[BaseMessage]:
+        without: list[BaseMessage] = self.model.unshown(sent, error)
+        self.unseen, self.problem = tuple(names_of(sent)), self.model.pictures_refused
+        return without
+
+    def _options(self, most: int) -> dict[str, Any]:
+        options: dict[str, Any] = self.model.sampling(temperature=self.temperature)
+        return options | {"max_tokens": most} | self.words
+
+    def _ended(self, answer: Coming) -> str:
+        """Take the answer as it ended; return what is to be said of an end that the length made.
+
+        Raises:
+            DecisionError: there is nothing to show.
+        """
+        self.written = answer.written
+        if not answer.shown and ended_in_thought(answer):
+            raise cut_off_in_thought(self.model.label, self.model.thoughts, self.spent)
+        if not self.written.strip():
+            raise DecisionError(f"{self.model.label} said nothing", self.spent)
+        ending = UNSEEN.format(self.model.name, ", ".join(self.unseen)) if self.unseen else ""
+        ending += CUT_OFF.format(self.length) if answer.cut_off else ""
+        self.written += ending
+        return ending

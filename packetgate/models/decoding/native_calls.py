@@ -1,0 +1,265 @@
+"""What a model wrote, read by the table of formats: its answer and its calls, without thoughts and echoes.
+
+A call whose inside is whole counts without its end mark too, which servers often cut off as a stop word.
+"""
+
+import re
+from collections.abc import Callable
+
+from packetgate.models.decoding.bodies import read_body, read_list
+from packetgate.models.decoding.call_forms import CALL_KEYS, NativeCall, read_call, says_call
+from packetgate.models.decoding.formats import (
+    BARE,
+    CALLS,
+    CHANNEL_END,
+    ECHOES,
+    HEADERS,
+    NUMBER,
+    OPENINGS,
+    PREFIXES,
+    THOUGHTS,
+    TOKENS,
+    Frame,
+)
+from packetgate.models.decoding.values import THOUGHT_END, Reader, Reading, read_strict
+
+_FLAGS = re.VERBOSE | re.IGNORECASE | re.ASCII
+
+
+def _any(*marks: str) -> str:
+    return "|".join(re.escape(mark) for mark in marks)
+
+
+def _tags(frames: tuple[Frame, ...]) -> str:
+    """Return a pattern of what opens these frames; a tag in angle brackets may have attributes."""
+    return "|".join(
+        re.escape(one.begin[:-1]) + r"(?:\s[^<>]*)?>" if re.fullmatch(r"<[\w:]+>", one.begin) else re.escape(one.begin)
+        for one in frames
+    )
+
+
+_PREFIX = _any(*PREFIXES)
+_GLUED = [one for one in OPENINGS if one.glued]
+_THOUGHT_BEGIN = (
+    rf"{_any(*(one.begin for one in THOUGHTS))}|<\|channel\|>\s*analysis\s*<\|message\|>"
+    rf"|\A\s*(?:{_any(*(one.begin for one in _GLUED))})(?=[^\W_])"
+)
+_THOUGHT = re.compile(_THOUGHT_BEGIN, _FLAGS)
+_ENDS = {one.begin.lower(): re.compile(re.escape(one.end), re.IGNORECASE) for one in (*THOUGHTS, *ECHOES, *HEADERS)}
+_ENDS |= {one.begin: re.compile(rf"{re.escape(one.end)}|(?=assistantcommentary\s+to=)") for one in _GLUED}
+_CHANNEL_END, _NEVER = re.compile(CHANNEL_END), re.compile(r"(?!)")
+_MARKS = re.compile(
+    rf"""(?P<thought> {_THOUGHT_BEGIN} )
+  | (?P<thought_end> {THOUGHT_END} )
+  | (?P<echo> {_any(*(one.begin for one in (*ECHOES, *HEADERS)))} | (?m:^)Observation:
+      | <\|start\|>[\w.]*\s+to=assistant\b
+      | <<<tool\ output\ (?P<fence>[^:\n]{{1,80}}): )
+  | (?P<stray> </(?:{_PREFIX})?(?:parameter|invoke)> | </function> | </?(?:longcat_)?arg_(?:key|value)>
+      | <\|(?:open|close)\|>(?:argument|call)\b )
+  | (?P<frame> {_tags(CALLS)} | <\|\s*start\ of[^|>]{{0,80}}tool\ call\s*\|> | \bfunctools(?=\[)
+      | (?m:^)Action:\s*(?=```|(?:\[\s*)?\{{) | (?:{_any(*(one.begin for one in BARE))})(?=\s*[\[{{]) )
+  | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | <(?:{_PREFIX})?invoke\s | <xai:function_call\s
+      | >>>(?=[\w.-]{{1,200}}\n\{{) | (?m:^)Action:[^\n]*\n\s*Action\ Input:
+      | (?:(?:<\|start\|>\w*\s*)?<\|channel\|>\s*\w+|<\|start\|>\w*|\A)\s*\bto=
+      | (?:\A\s*|assistant)commentary\ to= )
+  | (?P<list> (?m:^)\[(?=\s*[^\W\d][\w.]{{0,199}}\() )
+  | (?P<json> \{{(?!\{{) | \[(?=\s*\{{) )  # of a template's doubled brace, the inner one
+    """,
+    _FLAGS,
+)
+_GAP = re.compile(rf"(?:[\s;,]|```(?:json|python)?|{_tags(CALLS)})*+", _FLAGS)
+_END_MARKS = re.compile(
+    rf"(?: [\s`]++ | {_any(*(one.end for one in (*CALLS, *BARE)), *TOKENS)}"
+    r" | <\|\s*end\ of[^|>]{0,80}tool\ call\s*\|> )*+",
+    _FLAGS,
+)
+_LED = re.compile(
+    r"""(?: (?<![\w.])(?!json\b)[\w.]+\(? | [|\uff5c]>[\s`]*+ | <[^<>]{1,80}\sname\s?=[^<>]{1,80}>\s*+
+      | <[\w:-]{0,40}(?:tool|call|func|invoke|action)[\w:-]{0,40}(?:\s[^<>]{0,80})?>\s*+ )\Z""",
+    _FLAGS,
+)
+"""What makes JSON behind it the arguments of a call, but for the marks that are known."""
+_KNOWN = tuple(
+    mark.lower()
+    for mark in (
+        *(*TOKENS, *(one.end for one in (*OPENINGS, *HEADERS))),
+        *(mark for frame in (*THOUGHTS, *CALLS, *ECHOES) for mark in frame),
+    )
+)
+_NUMBERED = re.compile(rf"(</?(?:think|tool_calls?|arg_key|arg_value)){NUMBER}>")
+_FENCE, _WORDS = re.compile(r"(?m:^)[ \t]*```[\w-]*[ \t]*\n\s*\Z"), re.compile(r"\s*```\s*(?=[^\s`\[{<])")
+_FENCE_BEGIN = re.compile(r"\s*```[\w-]*[ \t]*\n\s*")
+_LINE_END = re.compile(rf"[ \t]*(?:\n|\Z|{_any(*TOKENS)})")
+_BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", _FLAGS)
+"""What may stand between plain calls that are meant together."""
+
+
+def read_answer(text: str, read: Reader) -> list[Reading]:
+    """Return all that could be the answer, in order, the broken included.
+
+    A value is a dict, or a tuple of calls where they came in native markup, or several together; the tuple is empty
+    where markup says that there is a call and it cannot be read.
+    """
+
+    def read_at(text: str, mark: re.Match[str]) -> Reading:
+        match mark.lastgroup:
+            case "frame":
+                return _calls(text, mark.end())
+            case "body":
+                calls = _calls(text, mark.start())
+                return Reading(calls.value, max(calls.end, mark.end()), calls.problem)
+            case "list":
+                listed = _list(text[mark.start() :].partition("\n")[0])
+                return Reading(listed.value, mark.start() + listed.end) if listed else Reading(None, mark.end())
+        reading = _plain(text, mark.start(), read)
+        before = text[max(0, mark.start() - 200) : mark.start()]
+        if reading.value is not None and _LED.search(before) and not before.rstrip("` \n").lower().endswith(_KNOWN):
+            return Reading((), reading.end, "its tool call is in a format that is not known")
+        return reading
+
+    return _scan(_NUMBERED.sub(r"\1>", text), read_at)
+
+
+def calls_in(text: str) -> tuple[NativeCall, ...]:
+    """Return the calls that a model wrote, in whichever format; none where one of them cannot be read."""
+    found = [reading for reading in read_answer(text, read_strict) if isinstance(reading.value, tuple | dict)]
+    calls: list[NativeCall] = []
+    for reading in found:
+        if isinstance(reading.value, tuple):
+            calls += reading.value
+        elif says_call(reading.value):
+            try:
+                calls.append(read_call(reading.value))
+            except ValueError:
+                return ()
+    return () if any(reading.value == () for reading in found) else tuple(calls)
+
+
+def begins_call(text: str) -> bool | None:
+    """Whether an answer that begins so is calls and not words; None: it cannot be told yet.
+
+    Many models write their calls in a form of their own, bare or in a fence, whatever they were shown.
+    """
+    fence = _FENCE_BEGIN.match(text)
+    rest = text[fence.end() :] if fence else text.lstrip()
+    if rest[:1] in ("{", "[", "<"):
+        return True
+    return None if not rest or (not fence and "```".startswith(rest[:3])) else False
+
+
+def is_list_of_calls(line: str) -> bool:
+    """Whether a line is Pythonic calls in a list, and nothing else."""
+    return _list(line) is not None
+
+
+def _list(line: str) -> Reading | None:
+    listed = read_list(line, 0)
+    return listed if listed and _LINE_END.match(line, listed.end) else None
+
+
+def _scan(text: str, read_at: Callable[[str, re.Match[str]], Reading]) -> list[Reading]:
+    """Return what `read_at` makes of every mark outside asides, in order, the broken included.
+
+    A thought holds drafts, not answers, so what stands in one, or before the end of one whose beginning the chat
+    template wrote, does not count. A thought that never ends was either cut off or its end forgotten: a thing counts
+    there only as the very last of the text. An echo that never ends holds no answer. Where a tag is left over behind
+    calls, a value that quotes tags has ended one of them too early, and what followed may be part of that value.
+    """
+    found: list[Reading] = []
+    at = 0
+    while mark := _MARKS.search(text, at):
+        match mark.lastgroup:
+            case "thought" | "echo":
+                end = _end_of(mark).search(text, mark.end())
+                if end is None:
+                    return found + (_last_thing(text, read_at) if mark.lastgroup == "thought" else [])
+                at = end.end()
+            case "thought_end":
+                found.clear()
+                at = mark.end()
+            case "stray":
+                if any(isinstance(reading.value, tuple) for reading in found):
+                    return [Reading((), len(text), "its tool call holds tags that end it too early")]
+                at = mark.end()
+            case _:
+                found.append(_unless_example(text, mark.start(), read_at(text, mark)))
+                at = found[-1].end
+    return found
+
+
+def _unless_example(text: str, at: int, reading: Reading) -> Reading:
+    """Return a reading, or that it is broken: a call in a fence of its own, with words after it, may be an example."""
+    is_call = isinstance(reading.value, tuple) or says_call(reading.value)
+    if not is_call or not _FENCE.search(text, max(0, at - 80), at):
+        return reading
+    end = len(text[: reading.end].rstrip("` \t\r\n"))
+    return Reading((), reading.end, "it may be an example: words follow it") if _WORDS.match(text, end) else reading
+
+
+def _end_of(mark: re.Match[str]) -> re.Pattern[str]:
+    """Return what ends the aside. A tool's text may hold ends too, but not its fence's id."""
+    if mark["fence"] is not None:
+        return re.compile(re.escape(f"<<<end of tool output {mark['fence']}>>>"), re.IGNORECASE)
+    if mark.lastgroup == "thought":
+        return _ENDS.get(mark[0].lower(), _CHANNEL_END)
+    return _ENDS.get(mark[0].lower(), _NEVER)
+
+
+def _last_thing(text: str, read_at: Callable[[str, re.Match[str]], Reading]) -> list[Reading]:
+    """Return what a thought that never ends has for its last thing."""
+    *_, opening = _THOUGHT.finditer(text)
+    thought = text[opening.end() :].rstrip("` \t\r\n")
+    last = _scan(thought, read_at)[-1:]
+    if last and last[0].value and last[0].end == len(thought):
+        return last
+    return [Reading(None, len(text), "it breaks off while it is still thinking")]
+
+
+def _plain(text: str, at: int, read: Reader) -> Reading:
+    """Read an object without marks. Of a list, take its one element; calls that are meant together are a tuple."""
+    reading = read(text, at)
+    if reading.value is None:
+        return reading
+    if isinstance(reading.value, list) and not all(map(says_call, reading.value)):
+        alone = reading.value[0] if len(reading.value) == 1 and isinstance(reading.value[0], dict) else None
+        problem = "" if alone is not None else "it is a list, but not one of tool calls only"
+        return Reading(alone, reading.end, problem)
+    entries, end = [], reading.end
+    while isinstance(reading.value, list) or says_call(reading.value):
+        entries += reading.value if isinstance(reading.value, list) else [reading.value]
+        end, following = reading.end, _after(_BETWEEN, text, reading.end)
+        if not text.startswith(("{", "["), following):
+            break
+        reading = read(text, following)
+    if len(entries) < 2:
+        return Reading(entries[0] if entries else reading.value, end)
+    try:
+        return Reading(tuple(map(read_call, entries)), end)
+    except ValueError as error:
+        return Reading((), end, str(error))
+
+
+def _calls(text: str, at: int) -> Reading:
+    """Read the calls behind a mark: in a list, or one after the other."""
+    calls: list[NativeCall] = []
+    end = at
+    while (body := read_body(text, _after(_GAP, text, end))) is not None:
+        if isinstance(body.value, dict):
+            if calls:
+                break  # a plain answer
+            names_tool = body.value.keys() & {*CALL_KEYS["name"]}
+            return Reading((), body.end, body.problem) if names_tool else Reading(None, at, body.problem)
+        if not body.value:
+            if body.end < 0:
+                return Reading((), len(text), body.problem)
+            return Reading(tuple(calls), body.end, body.problem)
+        calls += body.value
+        end = body.end
+    if not calls:
+        return Reading((), _after(_GAP, text, at), "its tool call is no JSON that names a tool")
+    return Reading(tuple(calls), _after(_END_MARKS, text, end))
+
+
+def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match else at

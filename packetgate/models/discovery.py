@@ -1,0 +1,191 @@
+"""The models that this machine has: servers on their usual ports, GGUF files in the usual folders, providers' keys.
+
+Nothing is downloaded, no key is sent, and no other machine is asked.
+"""
+
+import asyncio
+import mmap
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from packetgate.models.endpoint import shown
+from packetgate.models.llama.loading import check_installed
+from packetgate.models.served import Served, served
+from packetgate.models.servers import HOSTED, LOCAL, base_url_of, is_here
+from packetgate.state.errors import ModelError
+from packetgate.state.printing import counted
+
+PATIENCE_S = 2.0
+"""Longest wait for a server of this machine, in seconds."""
+HEAD = 1 << 26
+"""Bytes at a file's beginning that hold all but its weights."""
+MOST_FILES = 50_000
+"""Names that are looked at in one folder and those below it."""
+DEPTH = 6
+_TEMPLATE = b"tokenizer.chat_template"
+_PART = re.compile(r"-(\d{5})-of-\d{5}\.gguf$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A model that can be used as it is."""
+
+    model: str
+    """As it is named."""
+    where: str
+    size: int | None = None
+    """Bytes, where that is known."""
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What was found."""
+
+    offers: tuple[Offer, ...] = ()
+    """First servers, then files; of each the largest first among those that fit half of the memory."""
+    keys: tuple[tuple[str, str], ...] = ()
+    """Providers by the name before a model's, each with the variable that holds its key."""
+    notes: tuple[str, ...] = ()
+    """What was seen and cannot be used as it is."""
+
+
+async def discover(folders: Iterable[Path] = ()) -> Discovery:
+    """Look for models; `folders` are looked through beside the usual ones."""
+    answers = await asyncio.gather(*map(_server, LOCAL))
+    files = await asyncio.to_thread(lambda: [*_files([*folders, *gguf_folders()])])
+    offers = [*(_by_size(found) for found, _ in answers), _by_size(files)]
+    keys = tuple((name, variable) for name, variable in HOSTED.items() if os.environ.get(variable, "").strip())
+    notes = [note for _, note in answers if note]
+    try:
+        check_installed()
+    except ModelError as error:
+        offers.pop()
+        notes += [f"{counted(len(files), 'GGUF file')}: {error}"] if files else []
+    return Discovery(tuple(one for found in offers for one in found), keys, tuple(notes))
+
+
+async def _server(name: str) -> tuple[list[Offer], str]:
+    """Return the models of a server, or why there are none although it is there."""
+    base_url, where = base_url_of(name), f"server at {shown(base_url_of(name))}"
+    if not is_here(base_url):
+        return [], f"{where}, another machine, was not asked: name its model yourself, as {name}:NAME"
+    try:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            found = await served(base_url, timeout_s=PATIENCE_S)
+    except httpx.HTTPStatusError as error:
+        wants_key = error.response.status_code in {401, 403}
+        key = "set PACKETGATE_LITE_API_KEY and name its model yourself"
+        return [], f"{where} wants a key: {key}, as {name}:NAME" if wants_key else ""
+    except (httpx.HTTPError, ValueError, TimeoutError):
+        return [], ""  # no such server runs
+    try:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            found = await _described(name, base_url, found)
+    except (httpx.HTTPError, ValueError, TimeoutError):
+        pass  # then no sizes are told
+    return [Offer(f"{name}:{one.name}", where, one.size) for one in found], "" if found else f"{where} has no model"
+
+
+async def _described(name: str, base_url: str, found: list[Served]) -> list[Served]:
+    """Return the models with their sizes, without those that do not chat, as far as the server's own API tells."""
+    root = base_url.rstrip("/").removesuffix("/v1")
+    async with httpx.AsyncClient(timeout=PATIENCE_S, trust_env=False) as client:
+        if name == "ollama":
+            listed = _entries(await client.get(f"{root}/api/tags"), "name", "models")
+            described = await asyncio.gather(*(_ollama_can(client, root, one.name) for one in found))
+            able = {one.name: can for one, can in zip(found, described, strict=True)}
+            kinds = {key: "llm" if able.get(key, True) else "embedding" for key in listed}
+        elif name == "lmstudio":
+            listed = _entries(await client.get(f"{root}/api/v1/models"), "key", "models")
+            kinds = {key: str(entry.get("type", "llm")) for key, entry in listed.items()}
+        else:
+            return found
+    sizes = {key: entry.get("size", entry.get("size_bytes")) for key, entry in listed.items()}
+    return [
+        Served(one.name, size if isinstance(size := sizes.get(one.name), int) else one.size)
+        for one in found
+        if not kinds.get(one.name, "llm").startswith("embedding")
+    ]
+
+
+async def _ollama_can(client: httpx.AsyncClient, root: str, model: str) -> bool:
+    """Whether Ollama says that a model writes text; older versions say nothing."""
+    answer = await client.post(f"{root}/api/show", json={"model": model})
+    told = answer.json() if answer.is_success else {}
+    able = told.get("capabilities") if isinstance(told, dict) else None
+    return not isinstance(able, list) or "completion" in able
+
+
+def _entries(answer: httpx.Response, key: str, under: str) -> dict[str, dict[str, Any]]:
+    told = answer.json() if answer.is_success else {}
+    entries = told.get(under) if isinstance(told, dict) else None
+    listed = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
+    return {one[key]: one for one in listed if isinstance(one.get(key), str)}
+
+
+def gguf_folders(home: Path | None = None) -> list[Path]:
+    """Return the folders in which programs keep GGUF files, and people."""
+    home = home or Path.home()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    hub = Path(os.environ.get("HF_HOME") or cache / "huggingface") / "hub"
+    support = home / "Library" / "Application Support"
+    of_llama = home / "Library" / "Caches" if sys.platform == "darwin" else cache
+    return [
+        home / "models",
+        home / "Downloads",
+        Path(os.environ.get("HF_HUB_CACHE") or hub),
+        Path(os.environ.get("LLAMA_CACHE") or of_llama / "llama.cpp"),
+        home / ".lmstudio" / "models",
+        cache / "lm-studio" / "models",
+        *(base / "nomic.ai" / "GPT4All" for base in (data, support)),
+        *(base / "Jan" / "data" / "llamacpp" / "models" for base in (data, home / ".config", support)),
+        Path(),
+    ]
+
+
+def _files(folders: Iterable[Path]) -> Iterator[Offer]:
+    """Yield the GGUF files that can chat, each once. Blocking."""
+    seen: set[Path] = set()
+    for path in _named_gguf(folders):
+        part = _PART.search(path.name)
+        try:
+            if (real := path.resolve()) in seen or (part and part[1] != "00001") or not _chats(real):
+                continue
+            seen.add(real)
+            parts = path.parent.glob(_PART.sub("-*.gguf", path.name)) if part else [path]
+            yield Offer(f"llamacpp:{path.absolute()}", "GGUF file", sum(one.stat().st_size for one in parts))
+        except (OSError, ValueError, RuntimeError):
+            continue  # it vanished, is empty, may not be read, or is a link to itself
+
+
+def _named_gguf(folders: Iterable[Path]) -> Iterator[Path]:
+    for folder in dict.fromkeys(one.absolute() for one in folders):
+        left = MOST_FILES
+        for at, inner, names in os.walk(folder):
+            left -= len(names) + len(inner)
+            if left < 0:
+                break
+            if len(Path(at).relative_to(folder).parts) >= DEPTH:
+                inner.clear()
+            inner[:] = [one for one in inner if one not in {"node_modules", ".git", ".venv", "blobs"}]
+            yield from (Path(at, name) for name in sorted(names) if name.lower().endswith(".gguf") and "?" not in name)
+
+
+def _chats(path: Path) -> bool:
+    """Whether a file has a chat template: parts of other models, and models that only embed, have none."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data[:4] == b"GGUF" and data.find(_TEMPLATE, 0, HEAD) >= 0
+
+
+def _by_size(offers: list[Offer]) -> list[Offer]:
+    """Put those that fit half of the memory first, the largest of them at the top; stable where no size is known."""
+    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if hasattr(os, "sysconf") else 1 << 34
+    return sorted(offers, key=lambda one: ((one.size or 0) > half, -(one.size or 0)))

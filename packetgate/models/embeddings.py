@@ -1,0 +1,32 @@
+"""Embedding models, for search over files and for comparing tools."""
+
+from typing import TYPE_CHECKING
+
+from packetgate.models.endpoint import endpoint_of
+from packetgate.models.spec import parse_model
+from packetgate.state.errors import ModelError
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+
+def open_embeddings(name: str, setting: str = "PACKETGATE_EMBEDDINGS") -> "Embeddings":
+    """Return the embedding model `openai:NAME` that `setting` names, of any OpenAI-compatible server.
+
+    Raises:
+        ModelError: the string names no embedding model, or OpenAI itself is meant and there is no key.
+        ConfigError: the time-out in the environment is none.
+    """
+    spec = parse_model(name)
+    if spec.provider != "openai":
+        raise ModelError(f"{setting}: {name!r} is no embedding model: use openai:NAME")
+    from langchain_openai import OpenAIEmbeddings
+
+    endpoint = endpoint_of("embeddings", server=spec.server)
+    return OpenAIEmbeddings(
+        model=spec.name,
+        openai_api_base=endpoint.base_url,
+        openai_api_key=endpoint.key_for(spec.name),
+        request_timeout=endpoint.timeout,
+        check_embedding_ctx_length=False,  # other servers take text, not OpenAI's token ids
+    )

@@ -1,0 +1,186 @@
+"""llama.cpp's memory of the prompts it has read, so that what two prompts begin with is evaluated once."""
+
+import os
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from packetgate.models.llama.loading import loading
+from packetgate.models.llama.weights import LlamaWeights
+from packetgate.state.errors import DecisionError
+
+with suppress(ImportError):  # where it is missing, `check_installed` has said so
+    import llama_cpp
+
+DEFAULT_CONTEXT = 8192
+DEFAULT_BATCH = 512
+SLOTS = 8
+"""Prompts remembered side by side: the stages of a turn ask with different ones. They share the context's cells."""
+
+_NO_ROOM, _DONE = 1, 0  # of llama_decode
+
+
+@dataclass(eq=False)
+class _Slot:
+    """One sequence of the context."""
+
+    number: int
+    tokens: list[int] = field(default_factory=list)
+    used_at: int = 0
+
+    def shared_with(self, prompt: Sequence[int]) -> int:
+        """Return how many tokens both begin with."""
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self.tokens, prompt, strict=False)))
+
+
+class LlamaContext:
+    """One context of a model. For one thread."""
+
+    def __init__(self, weights: LlamaWeights, options: Mapping[str, int]) -> None:
+        """Reserve the memory. Blocking.
+
+        Raises:
+            ModelError: there is not enough of it.
+        """
+        wanted = options.get("n_ctx", DEFAULT_CONTEXT)
+        params = llama_cpp.llama_context_default_params()
+        params.n_ctx = min(wanted, weights.trained_context) if wanted else weights.trained_context
+        batch = min(options.get("n_batch", DEFAULT_BATCH), params.n_ctx)
+        # with less than one token for each slot, llama.cpp aborts the process
+        params.n_batch = params.n_ubatch = max(batch, SLOTS)
+        params.n_seq_max = SLOTS
+        params.kv_unified = True
+        cores = os.cpu_count() or 1
+        params.n_threads = options.get("n_threads", max(1, cores // 2))
+        # llama.cpp's threads spin while they wait: one core is left to the event loop and the servers
+        params.n_threads_batch = options.get("n_threads", max(1, cores - 1))
+        if not llama_cpp.llama_supports_gpu_offload():  # on a CPU, it takes forced tokens slower than one by one
+            params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        with loading(weights.path):
+            self.handle: Any = llama_cpp.llama_init_from_model(weights.handle, params)
+            if not self.handle:
+                raise MemoryError
+        self._weights = weights
+        weakref.finalize(self, _free, self.handle, weights)
+        self._memory = llama_cpp.llama_get_memory(self.handle)
+        self._batch = llama_cpp.llama_batch_init(params.n_batch, 0, 1)
+        weakref.finalize(self, llama_cpp.llama_batch_free, self._batch)
+        self._batch_size: int = params.n_batch
+        self.size: int = llama_cpp.llama_n_ctx(self.handle)
+        """Tokens it holds, prompt and answer together."""
+        self._slots = [_Slot(number) for number in range(SLOTS)]
+        self._slot = self._slots[0]
+        self._clock = 0
+
+    def read(self, prompt: Sequence[int], cancelled: threading.Event) -> int:
+        """Evaluate a prompt; return how many of its tokens were known already.
+
+        Raises:
+            DecisionError: it is longer than the context, or empty.
+        """
+        if not prompt:
+            raise DecisionError(f"the prompt for {self._weights.name} is empty: its chat template writes nothing")
+        if len(prompt) >= self.size:
+            raise DecisionError(
+                f"the prompt is too long for {self._weights.name}: {len(prompt)} tokens, its context holds "
+                f"{self.size}; load it with a larger one: llamacpp:PATH?n_ctx=N"
+                f" (at most {self._weights.trained_context}, which it was trained on)"
+            )
+        known = self._open_slot(prompt)
+        self.append(prompt[known:], cancelled)
+        llama_cpp.llama_synchronize(self.handle)  # a GPU still works when llama_decode returns, and callers take times
+        return known
+
+    def append(self, tokens: Sequence[int], cancelled: threading.Event | None = None) -> None:
+        """Evaluate what follows in the current prompt, up to the batch before which it is cancelled.
+
+        Raises:
+            DecisionError: the context is full, or llama.cpp fails.
+        """
+        for at in range(0, len(tokens), self._batch_size):
+            if cancelled and cancelled.is_set():
+                break
+            self._evaluate(tokens[at : at + self._batch_size])
+
+    @property
+    def room(self) -> int:
+        """How many more tokens the current prompt can take."""
+        return self.size - len(self._slot.tokens)
+
+    @property
+    def length(self) -> int:
+        """How many tokens the current prompt and its answer have."""
+        return len(self._slot.tokens)
+
+    def cut(self, length: int) -> None:
+        """Go back to where the current prompt had so many tokens; the last one's logits are there again."""
+        tokens = self._slot.tokens[:length]
+        self._cut(self._slot, length - 1)
+        self.append(tokens[len(self._slot.tokens) :])
+
+    def forget(self) -> None:
+        """Forget all prompts."""
+        for slot in self._slots:
+            self._cut(slot, 0)
+
+    def _evaluate(self, tokens: Sequence[int]) -> None:
+        """Evaluate a batch, at the most: there is no memory for more."""
+        batch, start = self._batch, len(self._slot.tokens)
+        batch.n_tokens = len(tokens)
+        for at, token in enumerate(tokens):
+            batch.token[at] = token
+            batch.pos[at] = start + at
+            batch.n_seq_id[at] = 1
+            batch.seq_id[at][0] = self._slot.number
+            batch.logits[at] = at == len(tokens) - 1
+        while (status := llama_cpp.llama_decode(self.handle, batch)) == _NO_ROOM and self._forget_oldest():
+            pass
+        if status != _DONE:
+            self.forget()
+            why = "its context is full" if status == _NO_ROOM else f"llama.cpp failed with status {status}"
+            raise DecisionError(f"{self._weights.name} cannot go on: {why}; load it with a larger one (?n_ctx=N)")
+        self._slot.tokens += tokens
+
+    def _open_slot(self, prompt: Sequence[int]) -> int:
+        """Make a slot current that begins as the prompt does; return how much of the prompt it holds.
+
+        The last token is always evaluated anew: its logits are wanted.
+        """
+        self._clock += 1
+        best = max(self._slots, key=lambda slot: slot.shared_with(prompt))
+        shared = min(best.shared_with(prompt), len(prompt) - 1)
+        slot, keeps = best, self._weights.keeps_cells
+        if 2 * shared < len(best.tokens) or (not keeps and shared < len(best.tokens)):  # its rest may be wanted again
+            slot = min(self._slots, key=lambda one: one.used_at)
+            if slot is not best:
+                self._cut(slot, 0)
+                if keeps:
+                    llama_cpp.llama_memory_seq_cp(self._memory, best.number, slot.number, 0, shared)
+                    slot.tokens = list(best.tokens[:shared])
+        slot.used_at = self._clock
+        self._slot = slot
+        self._cut(slot, min(shared, len(slot.tokens)))
+        return len(slot.tokens)
+
+    def _forget_oldest(self) -> bool:
+        others = [slot for slot in self._slots if slot.tokens and slot is not self._slot]
+        if others:
+            self._cut(min(others, key=lambda slot: slot.used_at), 0)
+        return bool(others)
+
+    def _cut(self, slot: _Slot, length: int) -> None:
+        """Keep the slot's first `length` tokens, or none where the model's memory cannot be cut there."""
+        if not llama_cpp.llama_memory_seq_rm(self._memory, slot.number, length, -1):
+            llama_cpp.llama_memory_seq_rm(self._memory, slot.number, -1, -1)
+            length = 0
+        del slot.tokens[length:]
+
+
+def _free(handle: Any, weights: LlamaWeights) -> None:
+    """Free a context. The weights come along: they must outlive it, also where both end as garbage of one cycle."""
+    llama_cpp.llama_free(handle)
+    del weights

@@ -1,0 +1,346 @@
+"""One loaded llama.cpp model and the one thread that works it."""
+
+import codecs
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from time import perf_counter
+from typing import Any, Literal, NamedTuple
+from weakref import WeakSet
+
+import numpy as np
+import numpy.typing as npt
+
+from packetgate.models.calling import Timing
+from packetgate.models.choices import ChoiceMeter, Measured, continues
+from packetgate.models.decoding.native_calls import begins_call
+from packetgate.models.forms import AnswerForm
+from packetgate.models.llama.context import LlamaContext
+from packetgate.models.llama.grammar import CallForm, Grammar, Grammars
+from packetgate.models.llama.prompt import Chat, PromptWriter, Tools
+from packetgate.models.llama.sampling import Logits, Mask, Sampler, TokenTexts, dampen, logits_of, loops
+from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.model import LocalModelInfo
+from packetgate.state.errors import DecisionError
+
+FinishReason = Literal["stop", "length", "cancelled", "words"]
+"""`words`: an answer that might have been calls is none, and was left at its first token."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to answer, and how."""
+
+    chat: Chat
+    sampling: Mapping[str, Any]
+    """`max_tokens` and `temperature`; `top_p` and `seed` may be given.
+
+    `enable_thinking` says whether the template has the model think; without it, it does but for an answer in a form.
+    There a thought ends after `thinking_budget` tokens, which are not among those of the answer.
+    """
+    form: AnswerForm | CallForm | None = None
+    """Hold the answer to this form, but not the thought before it. Calls that it is not held to are held once begun."""
+    must_call: bool = False
+    """Hold the answer to calls from its first token on."""
+    options: tuple[str, ...] = ()
+    """Write nothing: tell how probable it is that the answer begins with each of these words, however spelt."""
+    words_only: bool = False
+    """Have the answer begin with a word, as no call does."""
+    tools: Tools = ()
+    """Shown to the model by its template."""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    """Set it to end the answer at its next token, or the prompt at its next batch."""
+    on_text: Callable[[str], None] = lambda _: None
+    """Gets the answer's pieces, on the worker's thread."""
+
+
+LIKELY, NEGLIGIBLE = 64, 0.05
+"""First tokens that are looked at; and what share of those that tell nothing yet makes no difference."""
+MOST_SEEN = 160
+"""Tokens back that are looked at for a loop."""
+TELLING = 100
+"""Tokens that a prompt must have for its time to tell the speed."""
+PEEKED = 8
+"""Tokens after which it is known whether an answer is calls."""
+CALLS_BEGIN = 0.5
+"""Probability of calls from which on they are written."""
+
+
+class WrittenToken(NamedTuple):
+    """One token of an answer."""
+
+    size: int
+    """Bytes of its text."""
+    probability: float
+    """Among all that the form let follow."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a request came to."""
+
+    text: str
+    finish_reason: FinishReason
+    input_tokens: int
+    cached_tokens: int
+    """Of the input, how many were known from an earlier prompt and not evaluated again."""
+    output_tokens: int
+    timing: Timing
+    choices: tuple[Measured, ...] = ()
+    widened: tuple[str, ...] = ()
+    """Parts of the form that no grammar can hold."""
+    thought_tokens: int = 0
+    """Of the output, those of a thought before a form."""
+    tokens: tuple[WrittenToken, ...] = ()
+    """Of calls, how probable each token was."""
+    acts: float | None = None
+    """Probability that the answer begins as calls do; None: it was no matter of calls."""
+
+
+class LlamaEngine:
+    """A model in memory. Its single worker thread answers requests one at a time, in order, for every event loop."""
+
+    def __init__(self, path: str, options: Mapping[str, int] | None = None) -> None:
+        """Load the model. Blocking, for seconds.
+
+        Raises:
+            ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
+        """
+        options = options or {}
+        self.weights = LlamaWeights(path, options)
+        self.name = self.weights.name
+        self._seed = options.get("seed")
+        self._context = LlamaContext(self.weights, options)
+        self.prompts = PromptWriter(self.weights)
+        self._grammars = Grammars(self.weights)
+        self._texts = TokenTexts(self.weights)
+        self.local_info = LocalModelInfo(
+            self.weights.description,
+            self._context.size,
+            self.weights.trained_context,
+            own_template=self.weights.template is not None,
+        )
+        self.reading_speed: float | None = None
+        """Tokens of a prompt evaluated in a second, as the first long prompt was; None: there was none yet."""
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"llamacpp-{self.name}")
+
+    @cached_property
+    def _mask(self) -> Mask:
+        return Mask(self.weights)
+
+    def submit(self, request: Request) -> Future[Answer]:
+        """Queue a request."""
+        _asked.add(request.cancelled)
+        return self._worker.submit(self._answer, request)
+
+    def _answer(self, request: Request) -> Answer:
+        thinking = request.sampling.get("enable_thinking", request.form is None)
+        thinks_first = bool(thinking and request.form)
+        prompt = self.prompts.write(request.chat, request.tools, thinking=thinking, opened=thinks_first)
+        grammar = self._grammars.grammar(request.form) if request.form else None
+        begun = perf_counter()
+        known = self._context.read(prompt.tokens, request.cancelled)
+        read = perf_counter()
+        if self.reading_speed is None and len(prompt.tokens) - known >= TELLING and not request.cancelled.is_set():
+            self.reading_speed = (len(prompt.tokens) - known) / (read - begun)
+        written = _Written(request)
+        if prompt.thought and request.form is None:
+            written.emit(prompt.thought.begin)  # its end will come: who reads the answer must know where it began
+        reason: FinishReason = "length"
+        seed = request.sampling.get("seed")
+        sampler = Sampler(request.sampling, self._seed if seed is None else seed)
+        thought = self._think(prompt.thought.end, request, sampler) if thinks_first and prompt.thought else 0
+        limit = min(request.sampling["max_tokens"], self._context.room)
+        acts: float | None = None
+        if request.options:
+            written.meter.measured += self._weighed(request.options)
+            limit = 0
+        if isinstance(request.form, CallForm):
+            acts = self._acts(request)
+            reason, limit = ("words", 0) if acts < CALLS_BEGIN and not request.must_call else (reason, limit)
+        if request.words_only and not prompt.thought:
+            logits_of(self._context, self.weights)[self._no_words] = -np.inf
+        said: list[int] = []
+        while written.tokens < limit:
+            if request.cancelled.is_set():
+                reason = "cancelled"
+                break
+            if grammar is None and request.sampling["temperature"] > 0:
+                dampen(logits_of(self._context, self.weights), said)
+            tokens, ended = self._next(sampler, grammar, written, limit)
+            said += tokens
+            looped = loops(said[-MOST_SEEN:])
+            if ended or looped:
+                reason = "length" if looped and grammar and not ended else "stop"
+                break
+            if written.tokens < limit:
+                self._context.append(tokens)
+        if grammar and grammar.matcher.is_error():
+            raise DecisionError(f"{self.name} cannot be held to the answer's form: {grammar.matcher.get_error()}")
+        return Answer(
+            text=written.text,
+            finish_reason=reason,
+            input_tokens=len(prompt.tokens),
+            cached_tokens=known,
+            output_tokens=thought + written.tokens,
+            thought_tokens=thought,
+            timing=Timing(reading_s=read - begun, writing_s=perf_counter() - read),
+            choices=tuple(written.meter.measured),
+            widened=grammar.widened if grammar else (),
+            tokens=tuple(written.each),
+            acts=acts,
+        )
+
+    def _weighed(self, options: Sequence[str]) -> list[Measured]:
+        """Return how probable each option is as the next word, together 1. A token that several begin with is none."""
+        spelt = {
+            option: [text.encode() for one in (option, option.capitalize()) for text in (one, f" {one}")]
+            for option in options
+        }
+        weights = self._texts.weigh(
+            [text for ways in spelt.values() for text in ways], logits_of(self._context, self.weights)
+        )
+        sums = dict.fromkeys(options, 0.0)
+        for piece, weight in weights.items():
+            meant = [option for option, ways in spelt.items() if any(continues(piece, way) for way in ways)]
+            if len(meant) == 1:
+                sums[meant[0]] += weight
+        total = sum(sums.values()) or 1.0
+        return [Measured((), option, found / total) for option, found in sums.items()]
+
+    @cached_property
+    def _no_words(self) -> npt.NDArray[np.bool_]:
+        """Which tokens are no beginning of an answer in words, shape (vocabulary,)."""
+        return np.array([begins_call(piece.decode("utf-8", "replace")) is not False for piece in self.weights.pieces])
+
+    def _acts(self, request: Request) -> float:
+        """Return the probability that the model begins to call: not all do as their template has it.
+
+        Where what it begins with tells nothing yet, such as a fence, what it says next does. What it said is not kept.
+        """
+        sure = unsure = 0.0
+        first: int | None = None
+        for token, share in self._likely():
+            begins = begins_call(self._text(token))
+            if begins is None:
+                first = token if first is None else first
+                unsure += share
+            elif begins:
+                sure += share
+        if first is None or unsure < NEGLIGIBLE or request.must_call or self._context.room <= PEEKED:
+            return sure
+        length = self._context.length
+        said = self._text(first)
+        self._context.append([first])
+        for _ in range(PEEKED):
+            if begins_call(said) is not None:
+                break
+            token, _ = self._likely()[0]
+            said += self._text(token)
+            self._context.append([token])
+        self._context.cut(length)
+        return sure + (unsure if begins_call(said) else 0.0)
+
+    def _likely(self) -> list[tuple[int, float]]:
+        """Return the likeliest next tokens, each with its probability, the likeliest first."""
+        logits = logits_of(self._context, self.weights)
+        weights = np.exp(logits - logits.max())
+        weights /= weights.sum()
+        return [(token, float(weights[token])) for token in np.argsort(-weights)[:LIKELY].tolist()]
+
+    def _text(self, token: int) -> str:
+        return self.weights.pieces[token].decode("utf-8", "replace") or self.weights.control_text(token)
+
+    def _think(self, end: str, request: Request, sampler: Sampler) -> int:
+        """Have the model think up to the mark that ends its thought, or to its budget; return the tokens it took."""
+        closing, mark = (self.weights.tokenize(text, special=True) for text in (f"\n{end}\n\n", end))
+        budget = request.sampling.get("thinking_budget", 0)
+        most = min(budget, self._context.room - request.sampling["max_tokens"] - len(closing))
+        said, taken = b"", 0
+        while taken < most and not request.cancelled.is_set():
+            token = sampler.sample(self._context)
+            if self.weights.is_end(token):
+                break
+            self._context.append([token])
+            said, taken = said[-len(end) * 4 :] + self.weights.pieces[token], taken + 1
+            if [token] == mark or end.encode() in said:
+                return taken
+        if self._context.room > len(closing):
+            self._context.append(closing)
+        return max(taken, 0)
+
+    def _next(
+        self, sampler: Sampler, grammar: Grammar | None, written: "_Written", limit: int
+    ) -> tuple[list[int], bool]:
+        """Write the next token and those the grammar then forces; return them, and whether the answer ended."""
+        logits = logits_of(self._context, self.weights)
+        if grammar:
+            self._mask.hold(grammar.matcher, logits)
+        token = sampler.sample(self._context)
+        if self.weights.is_end(token):
+            return [], True
+        probability = _probability(token, logits) if isinstance(written.form, CallForm) else 1.0
+        written.add(self.weights.pieces[token], partial(self._texts.weigh, logits=logits), probability)
+        if grammar is None:
+            return [token], False
+        matcher = grammar.matcher
+        matcher.consume_token(token)
+        if isinstance(written.form, CallForm):  # forced tokens are not always those that the model would write
+            return [token], matcher.is_stopped()
+        forced = matcher.compute_ff_tokens()[: limit - written.tokens]
+        for one in forced:
+            matcher.consume_token(one)
+            written.add(self.weights.pieces[one], None)
+        return [token, *forced], matcher.is_stopped()
+
+
+class _Written:
+    """An answer as far as it is written."""
+
+    def __init__(self, request: Request) -> None:
+        self.tokens = 0
+        self.form = request.form
+        self.each: list[WrittenToken] = []
+        self.meter = ChoiceMeter(request.form.choices if isinstance(request.form, AnswerForm) else ())
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._on_text = request.on_text
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """All of it, without a character that is cut off in the middle."""
+        return "".join(self._pieces)
+
+    def add(self, piece: bytes, weights: Any, probability: float = 1.0) -> None:
+        """Take a token's text."""
+        self.tokens += 1
+        if isinstance(self.form, CallForm):
+            self.each.append(WrittenToken(len(piece), probability))
+        self.meter.feed(piece, weights)
+        self.emit(self._decoder.decode(piece))
+
+    def emit(self, text: str) -> None:
+        """Go on with a text."""
+        if text:
+            self._pieces.append(text)
+            self._on_text(text)
+
+
+def _probability(token: int, logits: Logits) -> float:
+    """Return a token's probability among those that are not ruled out, at temperature 1."""
+    return float(1 / np.exp(logits - logits[token]).sum())
+
+
+_asked: WeakSet[threading.Event] = WeakSet()
+
+
+def _cancel_all() -> None:
+    """End every answer with the program: Python waits for what threads still do, however long it takes."""
+    for cancelled in list(_asked):
+        cancelled.set()
+
+
+# What `atexit` calls comes too late, after that wait. This comes before it, last registered first.
+threading._register_atexit(_cancel_all)  # type: ignore[attr-defined]

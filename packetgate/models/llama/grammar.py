@@ -1,0 +1,175 @@
+"""Grammars that let a model write an answer's form and nothing else, for models that run in this process."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from packetgate.models.calling import OfferedTool, names_of
+from packetgate.models.forms import ANY_OBJECT, AnswerForm
+from packetgate.models.llama.call_syntax import CallSyntax
+from packetgate.models.llama.vocabulary import Vocabulary
+from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.schemas import Schema, bounded, map_schema
+from packetgate.state.errors import DecisionError
+from packetgate.state.printing import compact_json
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher, LLTokenizer
+
+COMPILED = 64
+"""Grammars kept: one for each palette and stage."""
+MAX_ITEMS = 16
+MAX_CHARACTERS = 4000
+"""Longest array, and longest text, where a schema names no limit."""
+
+MAX_CALLS = 16
+"""Most calls in one answer."""
+
+_COMPACT: Any = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
+_LENIENT: Any = {**_COMPACT, "lenient": True, "coerce_one_of": True}
+"""Passes over what no grammar can hold, such as `not`."""
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A compiled form."""
+
+    matcher: "LLMatcher"
+    """Follows an answer and tells which tokens may come next."""
+    widened: tuple[str, ...]
+    """The parts whose schema no grammar can hold in full: more is let through there, to validation."""
+
+
+@dataclass(frozen=True)
+class CallForm:
+    """Calls of these tools, at least one, in a model's own syntax."""
+
+    tools: tuple[OfferedTool, ...]
+    syntax: CallSyntax
+    most: int = MAX_CALLS
+
+    @property
+    def key(self) -> str:
+        """What tells it from other forms."""
+        return compact_json([asdict(self.syntax), self.most, [[one.name, one.parameters] for one in self.tools]])
+
+
+class Grammars:
+    """Compiles forms for one vocabulary. For one thread."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        self._weights = weights
+        self._compiled: dict[str, Grammar] = {}
+
+    def grammar(self, form: AnswerForm | CallForm) -> Grammar:
+        """Return the form's grammar, its follower at the start.
+
+        Raises:
+            DecisionError: the form itself, not one of its parts, cannot be held.
+        """
+        if isinstance(form, CallForm):
+            return self._kept(form.key, lambda: self._compile_calls(form))
+        return self._kept(compact_json([form.name, form.body, dict(form.parts)]), lambda: self._compile(form))
+
+    def _kept(self, key: str, compile_: Callable[[], Grammar]) -> Grammar:
+        compiled = self._compiled.pop(key, None) or compile_()
+        self._compiled[key] = compiled  # the last used stands last
+        if len(self._compiled) > COMPILED:
+            del self._compiled[next(iter(self._compiled))]
+        return Grammar(compiled.matcher.deep_copy(), compiled.widened)
+
+    @cached_property
+    def _tokenizer(self) -> "LLTokenizer":
+        """The vocabulary as the grammar engine sees it. Takes about a second on large ones."""
+        from llguidance import LLTokenizer, TokenizerWrapper
+
+        vocabulary = Vocabulary(self._weights)
+        return LLTokenizer(TokenizerWrapper(vocabulary), eos_token=vocabulary.ends)
+
+    def _compile(self, form: AnswerForm) -> Grammar:
+        narrow = partial(bounded, items=MAX_ITEMS, characters=MAX_CHARACTERS)
+        parts = {part: narrow(schema) for part, schema in form.parts.items()}
+        alone = {part: AnswerForm(part, {"$ref": f"#/$defs/{part}"}, {part: parts[part]}) for part in parts}
+        widened = tuple(part for part, one in alone.items() if self._refused(one.schema(), _COMPACT))
+        for part in widened:
+            if self._refused(alone[part].schema(), _LENIENT):
+                parts[part] = map_schema(parts[part], self._simpler)
+                alone[part] = replace(alone[part], parts={part: parts[part]})
+        hopeless = tuple(part for part in widened if self._refused(alone[part].schema(), _LENIENT))
+        matcher = self._matcher(AnswerForm(form.name, narrow(form.body), parts).schema(hopeless), _LENIENT)
+        if isinstance(matcher, str):
+            raise DecisionError(f"no grammar can hold {form.name}: {matcher}")
+        return Grammar(matcher, widened)
+
+    def _compile_calls(self, form: CallForm) -> Grammar:
+        syntax, widened = form.syntax, []
+        spaced = {"item_separator": syntax.item_separator, "key_separator": syntax.key_separator}
+        rules = []
+        for at, tool in enumerate(form.tools):
+            schema = bounded(tool.parameters, items=MAX_ITEMS, characters=MAX_CHARACTERS)
+            if self._refused(schema, _COMPACT):
+                widened.append(tool.name)
+            if self._refused(schema, _LENIENT):
+                schema = map_schema(schema, self._simpler)
+            if self._refused(schema, _LENIENT):
+                schema = ANY_OBJECT
+            arguments = json.dumps({**schema, "x-guidance": _LENIENT | spaced})
+            rules.append(f"call_{at}: {self._literal(tool.name + syntax.middle)} %json {arguments}")
+        calls = " | ".join(f"call_{at}" for at in range(len(form.tools)))
+        more = f"({self._literal(syntax.glue)} call){{0,{form.most - 1}}}" if form.most > 1 else ""
+        start = f"start: {self._literal(syntax.head)} call {more}"
+        text = "\n".join([f"{start} {self._literal(syntax.tail)}", f"call: {calls}", *rules])
+        matcher = self._follower(text)
+        if isinstance(matcher, str):
+            raise DecisionError(f"no grammar can hold calls of {', '.join(names_of(form.tools))}: {matcher}")
+        return Grammar(matcher, tuple(widened))
+
+    def _literal(self, text: str) -> str:
+        """Return a text as a grammar has it: control tokens in it by their numbers, as they write nothing."""
+        parts = [""]
+        for token in self._weights.tokenize(text, special=True) if self._holds_control(text) else ():
+            piece = self._weights.pieces[token].decode("utf-8", "replace")
+            parts[-1:] = [parts[-1] + piece] if piece else [parts[-1], f"<[{token}]>", ""]
+        if len(parts) == 1:
+            return json.dumps(text, ensure_ascii=False) if text else ""
+        return " ".join(
+            part if at % 2 else json.dumps(part, ensure_ascii=False) for at, part in enumerate(parts) if part
+        )
+
+    def _holds_control(self, text: str) -> bool:
+        return any(one in text for one in self._weights.control_texts)
+
+    def _simpler(self, schema: Schema) -> Schema:
+        """Return a schema without what no grammar holds: patterns that look around, and keywords beside a reference."""
+        if "$ref" in schema:
+            return {"$ref": schema["$ref"]}
+        text = {"type": "string", "pattern": schema.get("pattern", "")}
+        if "pattern" in schema and self._refused(text, _LENIENT):
+            return {key: value for key, value in schema.items() if key != "pattern"}
+        return schema
+
+    def _refused(self, schema: Schema, options: Any) -> bool:
+        return isinstance(self._matcher(schema, options), str)
+
+    def _matcher(self, schema: Schema, options: Any) -> "LLMatcher | str":
+        """Return a follower of the schema, or why there is none."""
+        from llguidance import LLMatcher
+
+        try:
+            grammar = LLMatcher.grammar_from_json_schema(schema, overrides=options)
+        except ValueError as error:  # half a surrogate pair
+            return str(error)
+        return self._following(grammar)
+
+    def _follower(self, lark: str) -> "LLMatcher | str":
+        from llguidance import LLMatcher
+
+        return self._following(LLMatcher.grammar_from_lark(lark))
+
+    def _following(self, grammar: str) -> "LLMatcher | str":
+        from llguidance import LLMatcher
+
+        matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
+        return matcher.get_error() or matcher

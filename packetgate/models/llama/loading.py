@@ -1,0 +1,100 @@
+"""Loading a GGUF file with llama.cpp, quietly."""
+
+import hashlib
+import importlib.util
+import logging
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from packetgate.state.errors import ModelError
+
+logger = logging.getLogger("packetgate.llamacpp")
+
+MAGIC = b"GGUF"
+SAMPLES, SAMPLE = 256, 1 << 16
+"""How many samples tell a file from others, and their bytes: no layer of one that was trained on is passed over."""
+LOG_LEVEL_ERROR = 4  # GGML_LOG_LEVEL_ERROR
+
+_complaints: deque[str] = deque(maxlen=16)
+
+
+def check_installed() -> None:
+    """Raise `ModelError` when llama-cpp-python, or the grammar engine beside it, is not installed."""
+    missing = [module for module in ("llama_cpp", "llguidance") if importlib.util.find_spec(module) is None]
+    if missing:
+        raise ModelError(
+            f"llama.cpp models need {' and '.join(missing).replace('llama_cpp', 'llama-cpp-python')}: "
+            "pip install 'packetgate[local]' (llama.cpp is compiled then, which takes a C++ compiler and some minutes)"
+        )
+
+
+def check_gguf(path: str) -> None:
+    """Look at the file's first bytes. Blocking.
+
+    Raises:
+        ModelError: it is missing, unreadable, or not a GGUF file.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(len(MAGIC))
+    except FileNotFoundError as error:
+        raise ModelError(f"no model file at {path}: check the path after `llamacpp:`") from error
+    except (OSError, ValueError) as error:
+        raise ModelError(f"the model file {path} cannot be read: {error}") from error
+    if start != MAGIC:
+        raise ModelError(f"{path} is not a GGUF model: it does not start with {MAGIC.decode()}; download it again")
+
+
+def sampled(path: str) -> str:
+    """Return a digest of a file's length and of samples throughout it, which takes milliseconds. Blocking.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        length = file.seek(0, os.SEEK_END)
+        found = hashlib.sha256(str(length).encode())
+        for at in range(SAMPLES):
+            file.seek(length * at // SAMPLES)
+            found.update(file.read(SAMPLE))
+    return found.hexdigest()
+
+
+@contextmanager
+def loading(path: str) -> Iterator[None]:
+    """Where llama.cpp loads: its chatter goes to logging, and its first complaint into the error.
+
+    Raises:
+        ModelError: what is loaded came to nothing (`MemoryError` inside).
+    """
+    _listening()
+    _complaints.clear()
+    try:
+        yield
+    except MemoryError as error:
+        why = _complaints[0] if _complaints else "it gives no reason"
+        raise ModelError(
+            f"llama.cpp cannot load {path}: {why}; "
+            "download the file again, or try a smaller n_ctx or fewer n_gpu_layers"
+        ) from error
+
+
+@cache
+def _listening() -> Any:
+    """Listen to llama.cpp. What is returned must stay alive: llama.cpp keeps a bare pointer to it."""
+    from llama_cpp import llama_log_callback, llama_log_set
+
+    def log(level: int, text: bytes, _: Any) -> None:
+        line = text.decode("utf-8", "replace").strip()
+        logger.debug("%s", line)
+        if level == LOG_LEVEL_ERROR:
+            _complaints.append(line)
+
+    callback = llama_log_callback(log)
+    llama_log_set(callback, None)
+    return callback

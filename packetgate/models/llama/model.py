@@ -1,0 +1,291 @@
+"""A GGUF file as a LangChain chat model, and as the deciders use it.
+
+A grammar holds every token of an answer to its form, and the logits tell how sure the model was.
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models.chat_models import agenerate_from_stream
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCallChunk, convert_to_openai_messages
+from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import PrivateAttr
+
+from packetgate.models.calling import CallAnswer, Odds, OfferedTool
+from packetgate.models.decoding.native_calls import calls_in
+from packetgate.models.forms import AnswerForm
+from packetgate.models.llama.engine import Answer, LlamaEngine, Request
+from packetgate.models.llama.grammar import CallForm
+from packetgate.models.llama.measuring import measured_calls
+from packetgate.models.llama.prompt import Chat
+from packetgate.models.markup.stripping import MarkupFilter
+from packetgate.models.model import Asking, FormAnswer, LocalModelInfo, Model, ask, was_cut_off
+from packetgate.models.options import ModelOptions
+from packetgate.models.requests import usage_of
+from packetgate.models.thoughts import UNKNOWN_ROOM
+from packetgate.state.printing import compact_json
+
+SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
+"""The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models.
+
+Beside them, `form`, an `AnswerForm` or a `CallForm`, holds the answer to that form.
+"""
+
+COUNTS = 2048
+"""Texts whose length is remembered: most of a turn's are the last turn's tools again."""
+
+
+class LlamaCppChat(BaseChatModel):
+    """A GGUF model in this process. Requests queue, in order; a cancelled one stops at its next token."""
+
+    model_name: str
+    """The file's name, as shown in messages."""
+    max_tokens: int = 1024
+    """Longest answer, in tokens, where a request names no limit of its own."""
+    temperature: float = 0.7
+    _engine: LlamaEngine = PrivateAttr()
+
+    def __init__(self, engine: LlamaEngine) -> None:
+        super().__init__(model_name=engine.name)
+        self._engine = engine
+
+    @property
+    def _llm_type(self) -> str:
+        return "llamacpp"
+
+    def get_num_tokens(self, text: str) -> int:
+        """Return how many tokens of the model's vocabulary the text takes, read as plain text. For any thread."""
+        return len(self._engine.weights.tokenize(text, special=False))
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        raise NotImplementedError("call ainvoke: models are only asked on the event loop")
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return await agenerate_from_stream(self._astream(messages, *args, **kwargs))
+
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Have the model shown these tools as its chat template has it, and its calls read.
+
+        Args:
+            tools: in any form that LangChain takes.
+            tool_choice: only "auto" or None: nothing holds an answer to a call.
+
+        Raises:
+            ValueError: a call is to be forced.
+        """
+        if tool_choice not in (None, "auto"):
+            raise ValueError(f"llama.cpp models cannot be made to call: tool_choice is {tool_choice!r}, say 'auto'")
+        return self.bind(tools=[convert_to_openai_tool(one) for one in tools], **kwargs)
+
+    async def _astream(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *args: Any, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        loop = asyncio.get_running_loop()
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        cancelled = threading.Event()
+
+        def put(piece: str | None) -> None:
+            if not cancelled.is_set():
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+        if stop:
+            raise ValueError("llama.cpp models take no stop texts: hold the answer to a form instead")
+        tools = kwargs.get("tools") or ()
+        shown = MarkupFilter() if tools else None
+        whole: list[str] = []
+        given = {name: value for name, value in kwargs.items() if name in SAMPLING and value is not None}
+        sampling = {"max_tokens": self.max_tokens, "temperature": self.temperature, **given}
+        request = Request(
+            _chat(messages),
+            sampling,
+            kwargs.get("form"),
+            must_call=kwargs.get("must_call", False),
+            words_only=kwargs.get("words_only", False),
+            options=kwargs.get("options", ()),
+            tools=tools,
+            cancelled=cancelled,
+            on_text=put,
+        )
+        future = self._engine.submit(request)
+        future.add_done_callback(lambda _: put(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                whole.append(piece)
+                if text := shown.feed(piece) if shown else piece:
+                    yield ChatGenerationChunk(message=AIMessageChunk(content=text))
+            answer = future.result()
+        finally:
+            cancelled.set()
+            future.cancel()
+        usage = UsageMetadata(
+            input_tokens=answer.input_tokens,
+            output_tokens=answer.output_tokens,
+            total_tokens=answer.input_tokens + answer.output_tokens,
+            input_token_details=InputTokenDetails(cache_read=answer.cached_tokens),
+            output_token_details=OutputTokenDetails(reasoning=answer.thought_tokens),
+        )
+        last = AIMessageChunk(
+            content=shown.close() if shown else "",
+            tool_call_chunks=_call_chunks("".join(whole)) if shown else [],
+            usage_metadata=usage,
+            chunk_position="last",
+        )
+        info = {"finish_reason": answer.finish_reason, "answer": answer}
+        yield ChatGenerationChunk(message=last, generation_info=info)
+
+
+class LlamaCppModel(Model):
+    """A GGUF model in this process."""
+
+    chat: LlamaCppChat
+    tells_odds = True
+    thinks_in_forms = False  # a thought ends at its budget, and the answer begins: it takes nothing of its length
+
+    def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:
+        """Take a loaded file, and how a role asks it."""
+        super().__init__(chat, options)
+        self.thoughts.opened = False  # what the template opens is written as the beginning of the answer
+        self.sees = False  # a GGUF file is read as text alone
+        if not chat._engine.prompts.may_think:
+            self.thoughts.saw(0)
+
+    @classmethod
+    def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppModel":
+        """Load a GGUF file. Blocking, for seconds.
+
+        Raises:
+            ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
+        """
+        return cls(LlamaCppChat(LlamaEngine(path, options)))
+
+    @property
+    def local_info(self) -> LocalModelInfo:
+        """What the file and its context are."""
+        return self.chat._engine.local_info
+
+    @property
+    def provider(self) -> str:
+        """The library that runs it."""
+        return "llama.cpp"
+
+    @property
+    def reading_speed(self) -> float | None:
+        """Tokens of a prompt that it evaluates in a second, as its first long prompt was; None: there was none yet."""
+        return self.chat._engine.reading_speed
+
+    @cached_property
+    def token_counter(self) -> Callable[[str], int]:
+        """Counts the tokens of a text, read as plain text whatever it says, beside whatever the model is doing."""
+        return lru_cache(COUNTS)(self.chat.get_num_tokens)
+
+    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
+        """Whether the messages, tools and an answer of that length go into the model's context.
+
+        Raises:
+            DecisionError: the model's chat template refuses the messages.
+        """
+        offered = [one.in_short for one in tools]
+        prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages), offered)
+        return len(prompt.tokens) + (self.thoughts.longest or 0) + max_tokens <= self.local_info.context_size
+
+    def sampling(self, **given: float | None) -> dict[str, Any]:
+        """Return what a stage asks with, the role's own options over it."""
+        thinking = self.options.enable_thinking
+        return super().sampling(**given) | ({} if thinking is None else {"enable_thinking": thinking})
+
+    def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
+        """Return the options with which it answers in words, shown tools or none."""
+        return {"tools": [one.in_short for one in tools], "words_only": True}
+
+    async def answer(
+        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
+    ) -> FormAnswer:
+        """Ask once for an answer in this form, and measure its choices.
+
+        Raises:
+            DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
+        """
+        message = await ask(
+            self.chat, messages, {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form}
+        )
+        known: Answer = message.response_metadata["answer"]
+        self.thoughts.saw(known.thought_tokens)
+        return FormAnswer(
+            message.text,
+            usage_of(message),
+            held_by="grammar",
+            cut_off=was_cut_off(message),
+            choices=known.choices,
+            widened=known.widened,
+            timing=known.timing,
+        )
+
+    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
+        """Return how probable each of these words is as the beginning of an answer; together 1.
+
+        Raises:
+            DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
+        """
+        message = await ask(
+            self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
+        )
+        known: Answer = message.response_metadata["answer"]
+        return Odds({one.value: one.probability for one in known.choices}, usage_of(message), known.timing)
+
+    async def call(
+        self,
+        messages: Sequence[BaseMessage],
+        tools: Sequence[OfferedTool],
+        *,
+        most: int,
+        sampling: dict[str, Any],
+        must: bool = False,
+        asking: Asking | None = None,
+    ) -> CallAnswer:
+        """Ask once for calls of these tools or for words, of which only the beginning is waited for.
+
+        Raises:
+            DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
+        """
+        form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
+        options = {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form, "must_call": must}
+        message = await ask(self.chat, messages, options | {"tools": [one.in_short for one in tools]})
+        known: Answer = message.response_metadata["answer"]
+        self.thoughts.saw(known.thought_tokens)
+        return CallAnswer(
+            calls=measured_calls(form.syntax, known),
+            text="",
+            usage=usage_of(message),
+            cut_off=was_cut_off(message),
+            acts=known.acts,
+            widened=known.widened,
+            timing=known.timing,
+        )
+
+
+def _chat(messages: Sequence[BaseMessage]) -> Chat:
+    """Return messages as templates take them: the arguments of calls are objects there."""
+    chat: list[dict[str, Any]] = convert_to_openai_messages(messages, text_format="string")
+    for one in chat:
+        for call in one.get("tool_calls", ()):
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return chat
+
+
+def _call_chunks(text: str) -> list[ToolCallChunk]:
+    return [
+        tool_call_chunk(name=one.name, args=compact_json(one.arguments), id=f"call_{uuid4().hex}", index=at)
+        for at, one in enumerate(calls_in(text))
+    ]

@@ -1,0 +1,151 @@
+"""From chat messages to the tokens of a prompt, by the model's own template."""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+from jinja2 import TemplateError
+
+from packetgate.models.decoding.formats import THOUGHTS, Frame
+from packetgate.models.llama.call_syntax import OWN, CallSyntax, syntax_of
+from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.llama.worked_calls import in_words
+from packetgate.state.errors import DecisionError
+
+with suppress(ImportError):  # where it is missing, `check_installed` has said so
+    from llama_cpp.llama_chat_format import Jinja2ChatFormatter
+
+Chat = Sequence[dict[str, Any]]
+"""Messages with a `role` and a `content`; an assistant's may have `tool_calls`, whose arguments are objects."""
+Tools = Sequence[dict[str, Any]]
+"""Tools as OpenAI's API takes them."""
+
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""For files without a template of their own."""
+
+_ANY_TOOL = {"type": "function", "function": {"name": "any", "description": "", "parameters": {"type": "object"}}}
+
+_THINKING = ("think", "thought", "reason", "analysis")
+"""Words that stand in the template of every model that thinks."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a model reads before it answers."""
+
+    tokens: list[int]
+    thought: Frame | None
+    """The marks of a thought that it ends with the beginning of, which the model goes on with."""
+
+
+class PromptWriter:
+    """Writes prompts for one model. What a message says never becomes a control token, whatever it says."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        self._weights = weights
+
+    @cached_property
+    def may_think(self) -> bool:
+        """Whether the model may write thoughts, as far as its template knows of any."""
+        template = (self._weights.template or "").lower()
+        return any(word in template for word in _THINKING)
+
+    @cached_property
+    def own_syntax(self) -> CallSyntax | None:
+        """How the model writes calls by its template; None: that shows no tools, or has calls that are not JSON."""
+        if not re.search(r"\btools\b", self._weights.template or ""):
+            return None
+        try:
+            return syntax_of(lambda chat: self._render(chat, [_ANY_TOOL], thinking=False), self._weights.control_texts)
+        except DecisionError:
+            return None
+
+    @property
+    def syntax(self) -> CallSyntax:
+        """How the model is to write calls."""
+        return self.own_syntax or OWN
+
+    def write(self, chat: Chat, tools: Tools = (), *, thinking: bool = True, opened: bool = False) -> Prompt:
+        """Return the prompt up to where the answer begins.
+
+        Args:
+            tools: shown to the model as its template has it.
+            thinking: False asks templates that know of it to have the model answer at once.
+            opened: begin the thought, where the template leaves that to the model.
+
+        Raises:
+            DecisionError: the template refuses the messages.
+        """
+        mark = f"{uuid4().hex}:"  # of characters that no template escapes
+        quoted: list[str] = []
+
+        def quote(found: re.Match[str]) -> str:
+            quoted.append(found[0])
+            return f"{mark}{len(quoted) - 1};"
+
+        if tools and not self.own_syntax:
+            chat, tools = in_words(chat, tools), ()
+        if (control := self._control) is not None:
+            chat, tools = _mapped([chat, tools], lambda text: control.sub(quote, text))
+        prompt = self._render(chat, tools, thinking=thinking)
+        thought = next((one for one in THOUGHTS if prompt.rstrip().endswith(one.begin)), None)
+        if opened and thought is None:
+            thought = next((one for one in THOUGHTS if one.begin in (self._weights.template or "")), None)
+            prompt += f"{thought.begin}\n" if thought else ""
+        tokens: list[int] = []
+        for at, part in enumerate(re.split(f"{mark}(\\d+);", prompt)):
+            if at % 2:  # what stood in a message
+                tokens += self._weights.tokenize(quoted[int(part)], special=False)
+            else:
+                tokens += self._weights.tokenize(part, special=True)
+        return Prompt(tokens, thought)
+
+    @cached_property
+    def _control(self) -> re.Pattern[str] | None:
+        texts = self._weights.control_texts
+        return re.compile("|".join(map(re.escape, texts))) if texts else None
+
+    @cached_property
+    def _formatter(self) -> "Jinja2ChatFormatter":
+        begin, end = self._weights.edges
+        return Jinja2ChatFormatter(self._weights.template or CHATML, eos_token=end, bos_token=begin)
+
+    def _render(self, chat: Chat, tools: Tools, *, thinking: bool) -> str:
+        for turns in (chat, _alternating(chat)):  # many take no system message, or only turns that alternate
+            try:
+                return self._formatter(
+                    messages=list(turns),  # type: ignore[arg-type]
+                    tools=list(tools) or None,  # type: ignore[arg-type]
+                    enable_thinking=thinking,
+                ).prompt
+            except (TemplateError, ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+                refusal = error
+        raise DecisionError(f"the chat template of {self._weights.name} refuses these messages: {refusal}") from refusal
+
+
+def _alternating(chat: Chat) -> Chat:
+    """Return the same words as turns of user and assistant that alternate, the user's first."""
+    turns: list[dict[str, str]] = []
+    for message in chat:
+        role = "assistant" if message["role"] == "assistant" and turns else "user"
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += f"\n\n{message['content']}"
+        else:
+            turns.append({"role": role, "content": message["content"]})
+    return turns
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """Return data with each text in it changed, names of fields included: a tool's schema has its own."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): _mapped(one, change) for key, one in value.items()}
+    return [_mapped(one, change) for one in value] if isinstance(value, list | tuple) else value

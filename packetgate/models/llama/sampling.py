@@ -1,0 +1,136 @@
+"""Choosing the next token: llama.cpp's samplers, behind the grammar's mask."""
+
+import random
+import weakref
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packetgate.models.choices import continues
+from packetgate.models.llama.context import LlamaContext
+from packetgate.models.llama.weights import LlamaWeights
+
+with suppress(ImportError):  # where it is missing, `check_installed` has said so
+    import llama_cpp
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
+
+Logits = npt.NDArray[np.float32]
+
+TOP_K, MIN_P = 40, 0.05
+"""llama.cpp's own, which no request changes."""
+REPEATED, AGAIN = 64, 1.1
+"""Of an answer in words, how many tokens back count as said, and what they count less for: small models loop."""
+PERIODS, LOOPED = 4, 48
+"""How often, and over how many tokens, the same must come again for an answer to be a loop."""
+
+
+class Sampler:
+    """One request's samplers, in llama.cpp's usual order."""
+
+    def __init__(self, sampling: Mapping[str, Any], seed: int | None) -> None:
+        self._chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
+        weakref.finalize(self, llama_cpp.llama_sampler_free, self._chain)
+        if sampling["temperature"] <= 0:
+            samplers = [llama_cpp.llama_sampler_init_greedy()]
+        else:
+            samplers = [
+                llama_cpp.llama_sampler_init_top_k(TOP_K),
+                llama_cpp.llama_sampler_init_top_p(sampling.get("top_p", 0.95), 1),
+                llama_cpp.llama_sampler_init_min_p(MIN_P, 1),
+                llama_cpp.llama_sampler_init_temp(sampling["temperature"]),
+                llama_cpp.llama_sampler_init_dist(random.getrandbits(31) if seed is None else seed),
+            ]
+        for one in samplers:
+            llama_cpp.llama_sampler_chain_add(self._chain, one)
+
+    def sample(self, context: LlamaContext) -> int:
+        """Return the next token, by the logits in the context."""
+        token: int = llama_cpp.llama_sampler_sample(self._chain, context.handle, -1)
+        return token
+
+
+def dampen(logits: Logits, tokens: Sequence[int]) -> None:
+    """Make tokens less likely, in place, that an answer in words has just said."""
+    said = list({*tokens[-REPEATED:]})
+    logits[said] = np.where(logits[said] > 0, logits[said] / AGAIN, logits[said] * AGAIN)
+
+
+def loops(tokens: Sequence[int]) -> bool:
+    """Whether an answer ends in the same few tokens, again and again."""
+    for period in range(1, len(tokens) // PERIODS + 1):
+        length = max(LOOPED, PERIODS * period)
+        if length > len(tokens):
+            return False
+        end = tokens[-length:]
+        if end[period:] == end[:-period]:
+            return True
+    return False
+
+
+def logits_of(context: LlamaContext, weights: LlamaWeights) -> Logits:
+    """Return the logits of the next token, shape (vocabulary,): llama.cpp's own memory, until the next evaluation."""
+    return np.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(context.handle, -1), shape=(weights.size,))
+
+
+class Mask:
+    """Holds logits to a grammar."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        # The grammar takes a token such as `<unk>` for the text of its name, but writing it leaves nothing in the text.
+        self._silent = np.array([not piece and not weights.is_end(at) for at, piece in enumerate(weights.pieces)])
+
+    def hold(self, matcher: "LLMatcher", logits: Logits) -> None:
+        """Rule out, in place, every token that may not come next."""
+        allowed = self.allowed(matcher)
+        written = allowed & ~self._silent
+        logits[~(written if written.any() else allowed)] = -np.inf  # calls may begin with a control token
+
+    def allowed(self, matcher: "LLMatcher") -> npt.NDArray[np.bool_]:
+        """Return which tokens the grammar lets come next, shape (vocabulary,)."""
+        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        return np.unpackbits(bits, bitorder="little", count=self._silent.size).astype(bool)
+
+
+class TokenTexts:
+    """Finds tokens by their text, to weigh what a model could have written."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        self._weights = weights
+
+    def weigh(self, texts: Sequence[bytes], logits: Logits) -> dict[bytes, float]:
+        """Return the tokens that continue one of the texts, each with its weight: `models.choices.Weights`."""
+        found = {piece for text in texts for piece in self._candidates(text)}
+        ids = {piece: self._by_text[piece] for piece in found}
+        highest = max((float(logits[one].max()) for one in ids.values()), default=-np.inf)
+        if highest == -np.inf:
+            return {}
+        return {piece: float(np.exp(logits[one] - highest).sum()) for piece, one in ids.items()}
+
+    def _candidates(self, text: bytes) -> list[bytes]:
+        beginnings = [text[:length] for length in range(1, len(text) + 1) if text[:length] in self._by_text]
+        longer: list[bytes] = []
+        at = bisect_right(self._sorted, text)
+        while at < len(self._sorted) and self._sorted[at].startswith(text):
+            if continues(self._sorted[at], text):
+                longer.append(self._sorted[at])
+            at += 1
+        return beginnings + longer
+
+    @cached_property
+    def _by_text(self) -> dict[bytes, list[int]]:
+        found: dict[bytes, list[int]] = {}
+        for token, piece in enumerate(self._weights.pieces):
+            if piece:
+                found.setdefault(piece, []).append(token)
+        return found
+
+    @cached_property
+    def _sorted(self) -> list[bytes]:
+        return sorted(self._by_text)

@@ -1,0 +1,124 @@
+"""A GGUF file's first run, in a process of its own: what llama.cpp does not expect in a file aborts the process.
+
+So do some of its kernels on some machines, such as those for matrix units that a virtual machine shows and cannot use;
+they are left out where the file runs without.
+
+Reading the file beforehand is no way around it: each architecture has assertions of its own, some of them in the
+evaluation, and the `gguf` package takes 7.5 s to read a vocabulary of 150,000 tokens, a trial 2.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from types import MappingProxyType
+
+from platformdirs import user_cache_path
+
+from packetgate.state.errors import DecisionError, ModelError
+
+PATIENCE_S = 600.0
+"""Longest trial, in seconds: it reads the whole file once, which the load after it then finds in memory."""
+HEAD = 1 << 26
+"""Bytes of a file that hold all but weights, which can be wrong but not abort."""
+WAYS: Mapping[str, dict[str, int]] = {"": {}, ".repack-0": {"repack": 0}}
+"""What a file is tried with: as it is, and without the kernels that want its weights in another order.
+
+By the ending of the mark that it went well."""
+EVERY_BYTE = "".join(map(chr, (*range(0x800), *range(0x800, 0xD800, 0x40), *range(0xE000, 0x110000, 0x40))))
+"""A text with all the bytes that texts have, mostly in characters that few vocabularies know as a whole."""
+_REASON = re.compile(rb"GGML_ASSERT.*|what\(\):\s*(.*)|\w+(?:Error|Exception): .*")
+
+
+def tried(path: str) -> dict[str, int]:
+    """Load a file and have it answer, in another process, unless that went well before. Blocking, for seconds.
+
+    What a load refuses in so many words is left to that load.
+
+    Returns:
+        What the file has to be loaded with beside the user's options.
+
+    Raises:
+        ModelError: llama.cpp breaks on it.
+    """
+    mark = user_cache_path("packetgate", appauthor=False) / "gguf" / _digest(path)
+    marks = {mark.with_suffix(suffix): options for suffix, options in WAYS.items()}
+    if passed := next((one for one in marks if one.exists()), None):
+        return marks[passed]
+    why = ""
+    for passed, options in marks.items():
+        done = _run(path, options)
+        if done.returncode == 0:
+            with suppress(OSError):  # then it is tried again the next time
+                passed.parent.mkdir(parents=True, exist_ok=True)
+                passed.touch()
+            return options
+        why = why or _reason(done)
+    raise ModelError(
+        f"llama.cpp breaks on {path} ({why}): the file is damaged, or unfit for it; download it again, or another one"
+    )
+
+
+def _run(path: str, options: Mapping[str, int]) -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-P", "-m", __name__, path, json.dumps(options)]
+    quietly = {**os.environ, "GGML_NO_BACKTRACE": "1"}
+    try:
+        return subprocess.run(command, env=quietly, capture_output=True, timeout=PATIENCE_S, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired as error:
+        raise ModelError(
+            f"{path} did not answer within {PATIENCE_S:.0f} s when it was tried; is the file whole?"
+        ) from error
+
+
+def _digest(path: str) -> str:
+    """Return what a file's head, its length, llama.cpp's version and this processor come to.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
+    found = hashlib.sha256(f"{version('llama-cpp-python')} {_processor()}".encode())
+    try:
+        with Path(path).open("rb") as file:
+            found.update(file.read(HEAD))
+            found.update(str(file.seek(0, os.SEEK_END)).encode())
+    except OSError as error:
+        raise ModelError(f"the model file {path} cannot be read: {error}") from error
+    return found.hexdigest()
+
+
+def _processor() -> str:
+    """Return what tells this processor from others that llama.cpp runs otherwise on."""
+    with suppress(OSError):
+        about = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        return next((line for line in about if line.lower().startswith(("flags", "features"))), "")
+    return platform.processor()
+
+
+def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
+    for said in reversed([*_REASON.finditer(done.stderr)]):
+        return str((said[1] or said[0]).decode("utf-8", "replace").strip()[:200])
+    return signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
+
+
+def _try(path: str, options: Mapping[str, int] = MappingProxyType({})) -> None:
+    from packetgate.models.forms import AnswerForm, obj
+    from packetgate.models.llama.engine import LlamaEngine, Request
+
+    with suppress(ModelError, DecisionError):
+        engine = LlamaEngine(path, {"n_ctx": 256, "n_gpu_layers": 0, **options})
+        engine.weights.tokenize(EVERY_BYTE, special=False)
+        form = AnswerForm("trial", obj(works={"type": "boolean"}))
+        chat = [{"role": "user", "content": "Hello"}]
+        engine.submit(Request(chat, {"max_tokens": 2, "temperature": 0.0}, form)).result()
+
+
+if __name__ == "__main__":
+    _try(sys.argv[1], json.loads(sys.argv[2]))

@@ -1,0 +1,114 @@
+"""A GGUF file in memory: its weights, its vocabulary, its chat template."""
+
+import ctypes
+import os
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from packetgate.models.llama.loading import check_gguf, check_installed, loading
+
+with suppress(ImportError):  # where it is missing, `check_installed` has said so
+    import llama_cpp
+
+ALL_LAYERS = 0x7FFFFFFF
+
+
+class LlamaWeights:
+    """What any number of contexts can share. Freed when nothing refers to it any more."""
+
+    def __init__(self, path: str, options: Mapping[str, int]) -> None:
+        """Load the file. Blocking, for seconds.
+
+        Raises:
+            ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
+        """
+        check_installed()
+        check_gguf(path)
+        self.path = path
+        self.name = Path(path).name
+        layers = options.get("n_gpu_layers", -1)
+        with loading(path):
+            llama_cpp.llama_backend_init()
+            params = llama_cpp.llama_model_default_params()
+            params.n_gpu_layers = ALL_LAYERS if layers < 0 else layers
+            params.use_extra_bufts = bool(options.get("repack", 1))
+            self.handle: Any = llama_cpp.llama_model_load_from_file(os.fsencode(path), params)
+            if not self.handle:
+                raise MemoryError
+        weakref.finalize(self, llama_cpp.llama_model_free, self.handle)
+        self.vocab: Any = llama_cpp.llama_model_get_vocab(self.handle)
+        self.size: int = llama_cpp.llama_vocab_n_tokens(self.vocab)
+        """Tokens in the vocabulary."""
+        self.trained_context: int = llama_cpp.llama_model_n_ctx_train(self.handle)
+        """The longest prompt it was trained on, in tokens."""
+        self.keeps_cells: bool = not (
+            llama_cpp.llama_model_is_recurrent(self.handle) or llama_cpp.llama_model_is_hybrid(self.handle)
+        )
+        """Whether its memory of a prompt can be cut back to any earlier token."""
+
+    @property
+    def description(self) -> str:
+        """The kind of model, its quantisation and its size, in llama.cpp's words."""
+        buffer = ctypes.create_string_buffer(256)
+        llama_cpp.llama_model_desc(self.handle, buffer, len(buffer))
+        parameters = llama_cpp.llama_model_n_params(self.handle)
+        return f"{buffer.value.decode('utf-8', 'replace')}, {parameters:,} parameters"
+
+    @cached_property
+    def template(self) -> str | None:
+        """The chat template (Jinja) that the file carries."""
+        template: bytes | None = llama_cpp.llama_model_chat_template(self.handle, None)
+        return template.decode("utf-8", "replace") if template else None
+
+    @cached_property
+    def pieces(self) -> tuple[bytes, ...]:
+        """The text of every token; of a control token, nothing. Takes about a second on large vocabularies."""
+        return tuple(self._text(token, special=False) for token in range(self.size))
+
+    @cached_property
+    def control_texts(self) -> tuple[str, ...]:
+        """What stands for a token without text in a prompt, such as `<|im_end|>` or `<unk>`, longest first."""
+        texts = {self._text(token, special=True) for token, piece in enumerate(self.pieces) if not piece}
+        return tuple(sorted((one.decode("utf-8", "replace") for one in texts if one), key=len, reverse=True))
+
+    def control_text(self, token: int) -> str:
+        """Return what stands for a token in a prompt, also where it writes nothing."""
+        return self._text(token, special=True).decode("utf-8", "replace")
+
+    @property
+    def edges(self) -> tuple[str, str]:
+        """The texts that stand for a prompt's beginning and a turn's end, for templates; empty where there are none."""
+        tokens = llama_cpp.llama_vocab_bos(self.vocab), llama_cpp.llama_vocab_eos(self.vocab)
+        begin, end = (self._text(one, special=True).decode("utf-8", "replace") if one >= 0 else "" for one in tokens)
+        return begin, end
+
+    def is_end(self, token: int) -> bool:
+        """Whether a token ends the answer."""
+        return bool(llama_cpp.llama_vocab_is_eog(self.vocab, token))
+
+    def tokenize(self, text: str | bytes, *, special: bool) -> list[int]:
+        """Return the text's tokens; with `special`, texts of control tokens become control tokens.
+
+        For any thread: llama.cpp only reads the vocabulary, and keeps what a text needs on the stack.
+        """
+        data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+        room = len(data) + 2
+        while True:
+            tokens = (llama_cpp.llama_token * room)()
+            count: int = llama_cpp.llama_tokenize(self.vocab, data, len(data), tokens, room, False, special)
+            if count >= 0:
+                return list(tokens[:count])
+            room = -count
+
+    def _text(self, token: int, *, special: bool) -> bytes:
+        room = 64
+        while True:
+            buffer = ctypes.create_string_buffer(room)
+            length: int = llama_cpp.llama_token_to_piece(self.vocab, token, buffer, room, 0, special)
+            if length >= 0:
+                return buffer.raw[:length]
+            room = -length

@@ -1,0 +1,279 @@
+"""A chat model as the deciders use it: asked for an answer in a form, or for words."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableBinding, RunnableConfig
+
+from packetgate.models.calling import CallAnswer, HeldBy, Odds, OfferedTool, Timing, WrittenCall
+from packetgate.models.choices import Measured
+from packetgate.models.decoding.native_calls import calls_in
+from packetgate.models.forms import AnswerForm
+from packetgate.models.options import ModelOptions
+from packetgate.models.pictures import has_pictures, may_refuse_pictures, takes_none, without_pictures
+from packetgate.models.requests import exchange, usage_of
+from packetgate.models.thoughts import Thoughts
+from packetgate.models.transport import check_answered, model_label, named_errors, timeout_of
+from packetgate.models.turns import attempt
+from packetgate.state.base import TokenUsage
+from packetgate.state.errors import DecisionError, ToolsRefusedError
+
+HIDDEN: RunnableConfig = {"tags": ["nostream"]}
+"""Keeps LangGraph's message stream from showing JSON to the user."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class LocalModelInfo:
+    """A model in this process."""
+
+    description: str
+    """Its kind, quantisation and size."""
+    context_size: int
+    """Tokens that prompt and answer may take together."""
+    trained_context: int
+    """The longest prompt it was trained on, in tokens."""
+    own_template: bool
+    """Whether its file carries a chat template; without one, ChatML is used."""
+
+
+@dataclass(frozen=True)
+class FormAnswer:
+    """What a model wrote when asked for an answer in a form. Nothing of it is validated yet."""
+
+    text: str
+    usage: TokenUsage
+    held_by: HeldBy = "prompt"
+    cut_off: bool = False
+    """Whether the length ran out."""
+    choices: tuple[Measured, ...] = ()
+    """What could be measured of the form's choices."""
+    widened: tuple[str, ...] = ()
+    """Parts of the form that only validation holds."""
+    timing: Timing | None = None
+    """None for models elsewhere: of them only the time of the whole request is known."""
+
+    @property
+    def measured(self) -> bool:
+        """Whether a probability could be had."""
+        return bool(self.choices)
+
+
+class Asking(Protocol):
+    """Asks a chat model once."""
+
+    async def __call__(
+        self, chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
+    ) -> AIMessage:
+        """Ask as `ask` does."""
+        ...
+
+
+class Model:
+    """Any chat model: what the prompt says of the form must do."""
+
+    thinks_in_forms = True
+    """Whether thoughts count towards the length of an answer in a form."""
+
+    tells_odds = False
+    """Whether it tells how probable words are as the beginning of an answer."""
+
+    def __init__(self, chat: BaseChatModel, options: ModelOptions | None = None) -> None:
+        self.chat = chat
+        self.options = options or ModelOptions()
+        self.thoughts = Thoughts(self.options.thinking_budget)
+        self.returns_calls = False
+        """Whether its server has been seen to return calls apart from the text."""
+        self.sees = self.options.vision
+        """Whether it takes pictures; None: nobody said, and none was sent yet."""
+        self.pictures_refused = ""
+        """How it last refused pictures."""
+
+    @property
+    def label(self) -> str:
+        """The model's name, and where it is reached, without anything secret."""
+        return model_label(self.chat)
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether it is offered tools, and calls them in its own language; else it is asked in a form."""
+        return self.options.native_tools is not False and type(self.chat).bind_tools is not BaseChatModel.bind_tools
+
+    @property
+    def local_info(self) -> LocalModelInfo | None:
+        """What is known of a model in this process; None of one elsewhere."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """The name that it is asked by."""
+        return str(getattr(self.chat, "model_name", None) or type(self.chat).__name__)
+
+    @property
+    def provider(self) -> str | None:
+        """Who runs it, by the name that OpenTelemetry's conventions have for them; None: not known."""
+        return None
+
+    @property
+    def reading_speed(self) -> float | None:
+        """Tokens of a prompt that a model in this process evaluates in a second; None: not known."""
+        return None
+
+    @property
+    def token_counter(self) -> Callable[[str], int] | None:
+        """Counts the tokens of a text with the model's own tokenizer, in any thread; None where that is not at hand."""
+        return None
+
+    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
+        """Whether the messages, tools and an answer of that length go into the model's context, as far as is known."""
+        return True
+
+    def sampling(self, **given: float | None) -> dict[str, Any]:
+        """Return what a stage asks with, the role's own options over it."""
+        return {name: value for name, value in given.items() if value is not None} | self.options.sampling
+
+    def shown(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Return messages as the model may be sent them: words for pictures, where it is known to take none."""
+        return without_pictures(messages) if self.sees is False else list(messages)
+
+    def unshown(self, messages: Sequence[BaseMessage], error: DecisionError) -> list[BaseMessage]:
+        """Return messages without the pictures that may be why they were refused.
+
+        Raises:
+            DecisionError: the error itself, where pictures are not to blame.
+        """
+        if not has_pictures(messages) or not may_refuse_pictures(error.__cause__):
+            raise error
+        self.pictures_refused = f"pictures were not taken: {error}"
+        if takes_none(error.__cause__) and self.options.vision is None:
+            self.sees = False
+        return without_pictures(messages)
+
+    def saw(self, messages: Sequence[BaseMessage]) -> None:
+        """Take note that messages were answered."""
+        if self.sees is None and has_pictures(messages):
+            self.sees = True
+
+    async def seeing(
+        self, messages: Sequence[BaseMessage], asked: Callable[[Sequence[BaseMessage]], Awaitable[T]]
+    ) -> T:
+        """Ask with what pictures the messages hold, and once more without them where they are refused.
+
+        Raises:
+            DecisionError: the model cannot be asked.
+        """
+        sent = self.shown(messages)
+        try:
+            answer = await asked(sent)
+        except DecisionError as error:
+            return await asked(self.unshown(sent, error))
+        self.saw(sent)
+        return answer
+
+    def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
+        """Return the options with which it answers in words, shown tools or none."""
+        return {}
+
+    async def answer(
+        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
+    ) -> FormAnswer:
+        """Ask once for an answer in this form.
+
+        Args:
+            sampling: `temperature`, `top_p`, `max_tokens`, as far as they are given.
+
+        Raises:
+            DecisionError: the model cannot be asked.
+        """
+        message = await ask(self.chat, messages, sampling)
+        return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
+
+    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
+        """Return how probable each of these words is as the beginning of an answer; together 1.
+
+        Raises:
+            DecisionError: the model cannot be asked.
+        """
+        raise NotImplementedError(f"{self.label} tells no probabilities of words")
+
+    async def call(
+        self,
+        messages: Sequence[BaseMessage],
+        tools: Sequence[OfferedTool],
+        *,
+        most: int,
+        sampling: dict[str, Any],
+        must: bool = False,
+        asking: Asking | None = None,
+    ) -> CallAnswer:
+        """Ask once for calls of these tools, or for words, in the model's own language.
+
+        Args:
+            most: calls in one answer, as far as the model can be held to that.
+            must: hold the answer to calls.
+            asking: asks a model elsewhere, such as `models.telling.telling`; None: as decisions are asked for, at once.
+
+        Raises:
+            ToolsRefusedError: it takes no tools, or not these.
+            DecisionError: the model cannot be asked.
+        """
+        offered = [one.as_openai for one in tools]
+        bound = self.chat.bind_tools(offered, tool_choice="any") if must else self.chat.bind_tools(offered)
+        if not isinstance(bound, RunnableBinding):
+            raise ToolsRefusedError(f"{self.label} does not take tools as LangChain gives them")
+        return self.called(await (asking or ask)(self.chat, messages, {**bound.kwargs, **sampling}))
+
+    def called(self, answer: AIMessage) -> CallAnswer:
+        """Return what the model answered that was offered tools.
+
+        Some servers leave calls in the text, as the model wrote them. They are read there until it is seen that the
+        server does not.
+        """
+        text = answer.text
+        calls = [WrittenCall(one["name"], one["args"]) for one in answer.tool_calls]
+        calls += [
+            WrittenCall(one["name"] or "", {}, unread=one["args"] or "nothing") for one in answer.invalid_tool_calls
+        ]
+        self.returns_calls = self.returns_calls or bool(calls)
+        if not self.returns_calls:
+            written = text if text.strip() else answer.additional_kwargs.get("reasoning_content", "")
+            calls = [WrittenCall(one.name, one.arguments, written=one.written) for one in calls_in(written)]
+        # a call that was cut off has no text: what there is of it shows that it was no thought
+        said = text if text.strip() else "".join(one.unread for one in calls)
+        return CallAnswer(
+            tuple(calls), said, usage_of(answer), was_cut_off(answer), held_by="tool_call", message_id=answer.id
+        )
+
+
+async def ask(
+    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
+) -> AIMessage:
+    """Ask once, hidden from LangGraph's message stream, and wait for a bounded time.
+
+    Args:
+        patient: wait twice as long. Only for models that take a `timeout`.
+
+    Raises:
+        DecisionError: the model cannot be asked, or refuses to answer.
+    """
+    timeout = timeout_of(chat)
+    longer: dict[str, Any] = {"timeout": 2 * timeout} if patient and timeout else {}
+    with attempt(chat, twice=patient) as limit, exchange(chat, messages, options) as answered:
+        with named_errors(chat, limit.way_out):
+            async with asyncio.timeout_at(limit.deadline):
+                answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options, **longer)
+            if not isinstance(answer, AIMessage):  # the endpoint chooses the role
+                raise TypeError(f"a message of type {answer.type}")
+        answered(answer)
+        check_answered(chat, answer)
+        return answer
+
+
+def was_cut_off(answer: AIMessage) -> bool:
+    """Whether the answer ended because its length ran out."""
+    return answer.response_metadata.get("finish_reason") == "length"

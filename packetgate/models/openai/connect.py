@@ -1,0 +1,241 @@
+"""Chat models behind OpenAI's protocol: OpenAI itself, or any server that speaks it. Imported when needed: slow."""
+
+import asyncio
+import warnings
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import NoneType
+from typing import Any
+
+import openai
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_openai import ChatOpenAI
+from langchain_openai.chat_models.base import BaseChatOpenAI
+
+from packetgate.models.decoding.values import once_decoded, whole_value
+from packetgate.models.endpoint import Endpoint, shown
+from packetgate.models.openai.refusals import OTHER_NAMES, blamed, wishes_of, without
+from packetgate.models.options import ModelOptions
+from packetgate.models.pictures import has_pictures, names_pictures
+from packetgate.models.transport import MAX_RETRIES, retry_after
+from packetgate.models.turns import seconds_left
+from packetgate.state.errors import ConfigError, ModelError
+from packetgate.state.printing import compact_json
+
+CHECK_TIMEOUT_S = 5.0
+
+# Of a refused schema the library warns with advice that is for programmers: what happens then is ours to decide.
+warnings.filterwarnings("ignore", r"(.|\n)*OpenAI's structured output feature")
+
+
+class CompatibleChat(BaseChatOpenAI):
+    """Any server that speaks OpenAI's protocol. They know the limit by its old name, `max_tokens`."""
+
+    key_variable: str = "OPENAI_API_KEY"
+    """The environment variable that its key is from."""
+    always: Mapping[str, Any] = {}
+    """What the user wants in the body of every request."""
+    wishes: Mapping[str, str] = {}
+    """By parameter, which option of the user's it is, and where it was set."""
+    refused: tuple[str, ...] = ()
+    """The parameters that its server refuses, in the order in which it did."""
+
+    @property
+    def unsent(self) -> frozenset[str]:
+        """The parameters that are left out."""
+        return frozenset(self.refused) - OTHER_NAMES.keys()
+
+    def _get_request_payload(
+        self,
+        input_: LanguageModelInput,
+        *,
+        stop: list[str] | None = None,
+        refused: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+        payload = without(payload, self.refused if refused is None else refused)
+        payload["extra_body"] |= self.always
+        return payload
+
+    def _create_chat_result(
+        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        _encode_arguments(response)
+        result = super()._create_chat_result(response, generation_info)
+        choices = response["choices"] if isinstance(response, dict) else response.model_dump(warnings=False)["choices"]
+        for generation, choice in zip(result.generations, choices, strict=False):
+            _keep_thought(generation.message, choice["message"])
+        return result
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        made = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        if made and (choices := chunk.get("choices")):
+            _keep_thought(made.message, choices[0]["delta"])
+        return made
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        """Ask; where a parameter is refused that nobody wished for, ask without it, and remember what worked."""
+        refused = self.refused
+        while True:
+            try:
+                result = await super()._agenerate(messages, stop, run_manager, **kwargs, refused=refused)
+            except openai.APIStatusError as error:
+                refused = self._more_refused(error, refused, messages, kwargs)
+            else:
+                self._learn(refused)
+                return result
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        """Stream, likewise."""
+        refused, kwargs = self.refused, {"stream_options": {"include_usage": True}, **kwargs}
+        while True:
+            try:
+                async for chunk in super()._astream(messages, stop, run_manager, **kwargs, refused=refused):
+                    self._learn(refused)
+                    yield chunk
+            except openai.APIStatusError as error:
+                refused = self._more_refused(error, refused, messages, kwargs)
+            else:
+                return
+
+    def _learn(self, refused: tuple[str, ...]) -> None:
+        if len(refused) > len(self.refused):  # a request that began before another one learned has less to tell
+            self.refused = refused
+
+    def _more_refused(
+        self, error: openai.APIStatusError, refused: tuple[str, ...], messages: list[BaseMessage], asked: dict[str, Any]
+    ) -> tuple[str, ...]:
+        if has_pictures(messages) and names_pictures(error):
+            raise error
+        name = blamed(error, self._get_request_payload(messages, **asked, refused=refused), refused, self.wishes)
+        if name is None:
+            raise error
+        return (*refused, name)
+
+
+class OpenAIChat(CompatibleChat, ChatOpenAI):
+    """OpenAI itself."""
+
+
+def _encode_arguments(response: Any) -> None:
+    """Encode all arguments once, as the protocol says: some servers send an object, some encode it twice.
+
+    The library fails on JSON that is no object: in brackets it is no JSON, and so an invalid call.
+    """
+    for choice in getattr(response, "choices", None) or ():
+        for call in getattr(choice.message, "tool_calls", None) or ():
+            given = call.function.arguments
+            text = once_decoded(given) if isinstance(given, str) else given and compact_json(given)
+            call.function.arguments = f"({text})" if text and _is_other_json(text) else text
+
+
+def _is_other_json(text: str) -> bool:
+    """Whether a text is JSON, and neither an object nor null."""
+    try:
+        return not isinstance(whole_value(text), dict | NoneType)
+    except ValueError:
+        return False
+
+
+def _keep_thought(message: BaseMessage, said: dict[str, Any]) -> None:
+    """Keep a thought that stands beside the text, as many servers send it: it counts, though nobody is shown it."""
+    thought = said.get("reasoning_content") or said.get("reasoning")
+    if isinstance(thought, str):
+        message.additional_kwargs["reasoning_content"] = thought
+
+
+def connect(
+    name: str, endpoint: Endpoint, options: ModelOptions | None = None, places: Mapping[str, str] | None = None
+) -> CompatibleChat:
+    """Return a chat model. Nothing is sent yet.
+
+    Args:
+        places: where each option was set.
+
+    Raises:
+        ModelError: OpenAI itself is meant and there is no key.
+        ConfigError: OpenAI itself is meant, which has no chat template to switch thoughts off in.
+    """
+    options = options or ModelOptions()
+    kind = OpenAIChat if endpoint.is_openai else CompatibleChat
+    chat = kind(
+        model=name,
+        base_url=endpoint.base_url,
+        api_key=endpoint.key_for(name),
+        timeout=endpoint.timeout,
+        max_retries=MAX_RETRIES,
+        stream_chunk_timeout=endpoint.timeout,
+        use_responses_api=None if endpoint.is_openai else False,  # else names such as codex ask for it
+        # A kept connection belongs to the event loop that opened it, and a model outlives `asyncio.run`.
+        default_headers={"Connection": "close", **(options.headers or {})},
+        reasoning_effort=options.reasoning_effort,
+        key_variable=endpoint.key_variable,
+        always=_always(name, endpoint, options),
+        wishes=wishes_of(options, places or {}),
+    )
+    # The library waits for as long as `Retry-After` says, up to two minutes, whatever time there is left.
+    chat.root_async_client._client.event_hooks["response"] = [_heed]
+    return chat
+
+
+async def _heed(response: Any) -> None:
+    if retry_after(response.headers) > seconds_left():
+        response.headers["x-should-retry"] = "false"
+
+
+def _always(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str, Any]:
+    body: dict[str, Any] = dict(options.extra_body or {})
+    if options.enable_thinking is None:
+        return body
+    if endpoint.is_openai:
+        raise ConfigError(f"openai:{name}: enable_thinking is for servers with chat templates: use reasoning_effort")
+    template = body.get("chat_template_kwargs")
+    known = template if isinstance(template, dict) else {}
+    return body | {"chat_template_kwargs": {"enable_thinking": options.enable_thinking, **known}}
+
+
+async def check_endpoint(asked: openai.AsyncOpenAI, endpoint: Endpoint) -> None:
+    """Ask the endpoint for its models, for at most `CHECK_TIMEOUT_S`.
+
+    Raises:
+        ModelError: nothing answers there, it refuses the key, or it is broken.
+    """
+    where = shown(endpoint.base_url)
+    client = asked.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S)
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
+            await client.models.list()
+    except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+        raise ModelError(
+            f"{where} refuses the API key (HTTP {error.status_code}): check {endpoint.key_variable}"
+        ) from error
+    except openai.InternalServerError as error:
+        raise ModelError(f"{where} answers HTTP {error.status_code}: try again later, or another base URL") from error
+    except openai.APIStatusError:
+        return  # it is there; not every compatible server lists its models
+    except (TimeoutError, openai.APITimeoutError) as error:
+        raise ModelError(
+            f"{where} did not answer within {CHECK_TIMEOUT_S:g} s: check OPENAI_BASE_URL and the server"
+        ) from error
+    except openai.APIConnectionError as error:
+        raise ModelError(
+            f"{where} cannot be reached ({error.__cause__ or error}): check OPENAI_BASE_URL, "
+            "and that the server is running"
+        ) from error

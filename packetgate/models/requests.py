@@ -1,0 +1,126 @@
+"""What is said to models and by them, kept for whoever asks to see it."""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from time import perf_counter
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
+from pydantic import ConfigDict
+
+from packetgate.models.pictures import announced
+from packetgate.models.thoughts import thought_in
+from packetgate.models.transport import model_label
+from packetgate.state.base import Section, TokenUsage, now, storable
+from packetgate.state.errors import DecisionError
+
+MOST_CHARS = 200_000
+"""Of one message. No prompt that fits a model is that long."""
+
+
+class _Kept(Section):
+    model_config = ConfigDict(extra="ignore")
+
+
+class SentMessage(_Kept):
+    """One message as it was sent."""
+
+    role: str
+    text: str
+
+
+class ModelRequest(_Kept):
+    """One request to a model, and what came of it."""
+
+    model: str
+    """Its name, and where it is reached, without anything secret."""
+    messages: tuple[SentMessage, ...]
+    options: dict[str, str | int | float | bool | None] = {}
+    """What it was asked with that is a number or a word: a form's schema is not here."""
+    answer: str = ""
+    """As it was written, a tool call as JSON; of one that broke off, its beginning."""
+    error: str = ""
+    """Why there is no answer, or only a beginning."""
+    usage: TokenUsage = TokenUsage()
+    at: datetime
+    """When it was sent, in UTC."""
+    duration_ms: float
+
+
+_collected: ContextVar[list[ModelRequest] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collected() -> Iterator[list[ModelRequest]]:
+    """Collect what is said within, also in tasks that begin there."""
+    found: list[ModelRequest] = []
+    token = _collected.set(found)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)
+
+
+@contextmanager
+def exchange(
+    chat: object, messages: Sequence[BaseMessage], options: dict[str, Any]
+) -> Iterator[Callable[[AIMessage], None]]:
+    """Note a request where requests are collected. Yields what takes the answer, whole or piece by piece."""
+    found = _collected.get()
+    if found is None:
+        yield lambda _: None
+        return
+    at, began, error = now(), perf_counter(), ""
+    pieces: list[AIMessage] = []
+    try:
+        yield pieces.append
+    except DecisionError as why:
+        error = storable(str(why))
+        raise
+    finally:
+        unsent: Collection[str] = getattr(chat, "unsent", ())
+        sent = {name: value for name, value in options.items() if name not in unsent}
+        found.append(
+            ModelRequest(
+                model=storable(model_label(chat)),
+                messages=_said(messages),
+                options={name: value for name, value in sent.items() if isinstance(value, str | int | float | None)},
+                answer=storable("".join(map(_written, pieces))[:MOST_CHARS]),
+                error=error,
+                usage=usage_of(*pieces),
+                at=at,
+                duration_ms=round((perf_counter() - began) * 1000, 3),
+            )
+        )
+
+
+def usage_of(*answers: AIMessage) -> TokenUsage:
+    """Add up what one answer took, whole or in pieces."""
+    known = [answer.usage_metadata for answer in answers if answer.usage_metadata]
+    usage = TokenUsage(
+        input_tokens=sum(usage["input_tokens"] for usage in known),
+        output_tokens=sum(usage["output_tokens"] for usage in known),
+        cached_tokens=sum(usage.get("input_token_details", {}).get("cache_read", 0) for usage in known),
+    )
+    return usage.having_thought(thought_in(answers, usage.output_tokens))
+
+
+def _said(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
+    sent: list[dict[str, Any]] = convert_to_openai_messages(announced(messages), text_format="string")
+    return tuple(SentMessage(role=one["role"], text=storable(_text(one)[:MOST_CHARS])) for one in sent)
+
+
+def _text(message: dict[str, Any]) -> str:
+    """Return what a message says, a tool call as JSON."""
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    return (message.get("content") or "") + (json.dumps(calls, ensure_ascii=False) if calls else "")
+
+
+def _written(answer: AIMessage) -> str:
+    calls = [
+        {"name": call["name"], "arguments": call["args"]} for call in answer.tool_calls + answer.invalid_tool_calls
+    ]
+    return answer.text + (json.dumps(calls, ensure_ascii=False) if calls else "")

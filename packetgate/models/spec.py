@@ -1,0 +1,109 @@
+"""How a model is named: `reflex`, `openai:NAME?option=value`, `ollama:NAME`, `llamacpp:PATH`, or `decisions:NAME`."""
+
+import re
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
+from urllib.parse import parse_qsl
+
+from packetgate.models.servers import OPENAI, SERVERS
+from packetgate.state.errors import ModelError
+
+Provider = Literal["reflex", "openai", "llamacpp", "decisions"]
+
+FORMS = (
+    "`reflex`, `ollama:NAME`, `lmstudio:NAME`, `openai:NAME`, `llamacpp:/path/model.gguf`, or, as prime, "
+    "`decisions:NAME`; options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
+)
+PREFIXES: tuple[str, ...] = (OPENAI, *SERVERS, "llamacpp", "decisions")
+"""Prefixes of model names."""
+
+_ALIKE = 0.9
+"""Least similarity at which a word counts as a misspelt prefix."""
+_NO_LETTER = re.compile(r"[^a-z0-9]+")
+_PLAIN_NAME = re.compile(r"[\w.@+-]+(/[\w.@+-]+)*(:[\w.-]+)?")
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """One model: who provides it, its name (the file's path for llama.cpp), and its options as they are written."""
+
+    provider: Provider
+    name: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+    server: str = OPENAI
+    """Of an `openai` model: which server it is asked at, a key of `SERVERS`, or OpenAI's name."""
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of its model name."""
+        return self.server if self.provider == "openai" else self.provider
+
+
+REFLEX = ModelSpec("reflex")
+
+
+def parse_model(text: str) -> ModelSpec:
+    """Parse a model string.
+
+    Raises:
+        ModelError: it has none of the known forms; the message says what to write instead.
+    """
+    prefix, _, rest = text.strip().partition(":")
+    if prefix == "reflex" and not rest:
+        return REFLEX
+    name, _, query = rest.partition("?")
+    name = name.strip()
+    if name and (prefix == OPENAI or prefix in SERVERS):
+        return ModelSpec("openai", name, _options(text, query), prefix)
+    if name and prefix == "decisions":
+        return ModelSpec("decisions", name, _options(text, query))
+    if name and prefix == "llamacpp":
+        return ModelSpec("llamacpp", str(Path(name).expanduser()), _options(text, query))
+    instead = _instead(text.strip())
+    raise ModelError(f"{text!r} is not a model name: {f'write {instead}. The forms are' if instead else 'use'} {FORMS}")
+
+
+def _instead(text: str) -> str:
+    """Return what to write instead of a string of no known form, judging by its shape; empty if nothing is likely."""
+    prefix, colon, rest = text.partition(":")
+    if text.startswith(("http://", "https://")):
+        return f"`openai:NAME`, and set OPENAI_BASE_URL to {text}"
+    if known := _known_prefix(prefix):
+        return _named(known, rest.strip())
+    if (path := rest if colon and len(prefix) > 1 else text).lower().partition("?")[0].endswith(".gguf"):
+        return f"`llamacpp:{path}`"
+    first, slash, name = text.partition("/")
+    if slash and name and (known := _known_prefix(first)):
+        return _named(known, name)
+    if not _PLAIN_NAME.fullmatch(text):
+        return ""
+    if colon:
+        return f"`ollama:{text}` for a model that Ollama has"
+    return f"`openai:{text}`, or `ollama:{text}` for a model that Ollama has"
+
+
+def _named(prefix: str, name: str) -> str:
+    if prefix == "reflex":
+        return "`reflex`"
+    example = "/path/model.gguf" if prefix == "llamacpp" else "NAME"
+    return f"`{prefix}:{example if name.startswith('?') or not name else ''}{name}`"
+
+
+def _known_prefix(written: str) -> str | None:
+    """Return the prefix that is written in another case or punctuation, or misspelt in letters alone.
+
+    `llama2` and `mistral-nemo` resemble a prefix, but are names of models.
+    """
+    letters = {_NO_LETTER.sub("", one): one for one in ("reflex", *PREFIXES)}
+    word = _NO_LETTER.sub("", written.lower())
+    near = get_close_matches(word, letters, n=1, cutoff=_ALIKE) if written.isalpha() else []
+    return letters.get(near[0] if near else word)
+
+
+def _options(text: str, query: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+    except ValueError as error:
+        raise ModelError(f"{text!r}: {query!r} is not a list of options: use {FORMS}") from error

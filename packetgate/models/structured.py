@@ -1,0 +1,113 @@
+"""The one seam for structured answers: messages and a form in, a validated object and its provenance out."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import BaseModel, ValidationError
+
+from packetgate.models.choices import Measured
+from packetgate.models.decoding.decode import decode_json
+from packetgate.models.forms import AnswerForm
+from packetgate.models.model import FormAnswer, Model
+from packetgate.models.thoughts import Thoughts, cut_off_in_thought, ended_in_thought, with_room
+from packetgate.prompts.rendering import render
+from packetgate.state.base import TokenUsage
+from packetgate.state.errors import DecisionError
+
+T = TypeVar("T", bound=BaseModel)
+
+LONGER = 2
+"""How much longer the second answer may be where the first was cut off."""
+
+
+@dataclass(frozen=True)
+class Structured(Generic[T]):
+    """A model's answer as an object, and how it came about."""
+
+    value: T
+    usage: TokenUsage
+    """Over both rounds."""
+    choices: tuple[Measured, ...] = ()
+    """What could be measured of the form's choices, in the order they were written."""
+    widened: tuple[str, ...] = ()
+    """Parts of the form that only validation held."""
+
+    def probability(self, *path: str | int) -> float | None:
+        """Return the probability of what was chosen at this place; None where it was not measured."""
+        return next((one.probability for one in self.choices if one.path == path), None)
+
+
+async def decide(
+    model: Model,
+    messages: Sequence[BaseMessage],
+    schema: type[T],
+    form: AnswerForm,
+    *,
+    temperature: float,
+    max_tokens: int,
+    top_p: float | None = None,
+    validate: Callable[[T], str | None] | None = None,
+) -> Structured[T]:
+    """Ask for an object of `schema` in `form`; tell the model once what was wrong with its answer.
+
+    Args:
+        validate: returns an objection to a value that fits the schema, or None; runs in a thread.
+
+    Raises:
+        DecisionError: the second answer is no better, or the model cannot be asked.
+    """
+    sampling = model.sampling(temperature=temperature, top_p=top_p)
+    thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
+
+    async def ask(messages: Sequence[BaseMessage], length: int) -> tuple[FormAnswer, TokenUsage]:
+        async def answer(most: int) -> FormAnswer:
+            limited = sampling | {"max_tokens": most}
+            return await model.seeing(messages, lambda shown: model.answer(shown, form, sampling=limited))
+
+        return await with_room(thoughts, length, answer)
+
+    first, spent = await ask(messages, max_tokens)
+    try:
+        return await asyncio.to_thread(_read, first, schema, validate, spent)
+    except DecisionError as error:
+        problem = str(error)
+    if ended_in_thought(first):
+        raise cut_off_in_thought(model.label, thoughts, spent)
+    sendable = first.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
+    again = [*messages, AIMessage(sendable), HumanMessage(render("repair", problem=problem))]
+    second, more = await ask(again, max_tokens * (LONGER if first.cut_off else 1))
+    usage = spent + more
+    try:
+        return await asyncio.to_thread(_read, second, schema, validate, usage)
+    except DecisionError as error:
+        if ended_in_thought(second):
+            raise cut_off_in_thought(model.label, thoughts, usage) from error
+        problem = f"{model.label} gave no usable {schema.__name__}, asked twice: {error}"
+        raise DecisionError(problem, usage) from error
+
+
+def _read(
+    answer: FormAnswer, schema: type[T], validate: Callable[[T], str | None] | None, usage: TokenUsage
+) -> Structured[T]:
+    try:
+        value = schema.model_validate(decode_json(answer.text))
+    except ValidationError as error:
+        raise DecisionError(_problems(error)) from error
+    except DecisionError as error:
+        if answer.cut_off:
+            raise DecisionError(f"the answer is longer than it may be, so it was cut off: {error}") from error
+        raise
+    objection = validate(value) if validate else None
+    if objection:
+        raise DecisionError(objection)
+    return Structured(value, usage, answer.choices, answer.widened)
+
+
+def _problems(error: ValidationError) -> str:
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    named = [f"{'.'.join(str(part) for part in detail['loc']) or 'the object'}: {detail['msg']}" for detail in details]
+    more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
+    return "; ".join(named[:5]) + more

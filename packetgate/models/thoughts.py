@@ -1,0 +1,195 @@
+"""Room for thoughts: beside the answer's own length, as much as the model has been seen to need."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+from langchain_core.messages import AIMessage
+
+from packetgate.models.decoding.formats import CHANNEL_HEADERS, THOUGHTS
+from packetgate.models.transport import is_too_long
+from packetgate.models.turns import give_up
+from packetgate.state.base import TokenUsage
+from packetgate.state.errors import DecisionError
+
+UNKNOWN_ROOM, MOST_ROOM, GROWTH = 2_000, 32_000, 4
+"""Tokens left to the thoughts of a model that has not answered yet, and at most; and by what a cut-off multiplies."""
+CHARS_A_TOKEN = 4
+
+
+class Thoughts:
+    """How much a model thinks, as its answers have shown in this process."""
+
+    def __init__(self, budget: int | None = None) -> None:
+        """Take the most tokens that its thoughts may ever take; None: as many as they need."""
+        self.budget = budget
+        self.longest: int | None = None
+        """Tokens of its longest thought so far; None: it has not answered yet."""
+        self.opened: bool | None = None
+        """Whether its template opens its thoughts, so that only their end is written; None: no answer has shown it."""
+        self._most = MOST_ROOM
+        """More than this its server refuses."""
+
+    @property
+    def room(self) -> int:
+        """The tokens to leave to a thought, at first."""
+        if self.budget is not None:
+            return min(self.budget, self._most)
+        unthinking = self.longest == 0
+        return 0 if unthinking else min(max(UNKNOWN_ROOM, 2 * (self.longest or 0)), self._most)
+
+    def larger(self, room: int) -> int | None:
+        """Return a larger room than one that was not enough; None: there is none."""
+        most = self._most if self.budget is None else min(self.budget, self._most)
+        return min(max(room * GROWTH, UNKNOWN_ROOM), most) if room < most else None
+
+    def saw(self, tokens: int) -> None:
+        """Learn from an answer."""
+        self.longest = max(tokens, self.longest or 0)
+
+    def noticed(self, answer: Sequence[AIMessage]) -> None:
+        """Learn from an answer, as far as it is written: who writes thoughts down in full has none opened for it."""
+        if self.opened is None and (_beside(answer) or _begins(_text(answer))):
+            self.opened = False
+
+    def smaller(self, room: int, error: DecisionError) -> int | None:
+        """Return a smaller room, where it may be its size that the server refuses; None: it is not."""
+        if not room or not is_too_long(error.__cause__):
+            return None
+        return room // GROWTH if room > UNKNOWN_ROOM // GROWTH else 0
+
+    def keep_to(self, room: int) -> None:
+        """Never leave more: its server has refused more, and taken this."""
+        self._most = room
+
+
+class Answered(Protocol):
+    """An answer, in a form or in words."""
+
+    @property
+    def text(self) -> str:
+        """What was written."""
+
+    @property
+    def usage(self) -> TokenUsage:
+        """What it took."""
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the length ran out."""
+
+
+class Room:
+    """The length that one answer is asked for with, and asked for again."""
+
+    def __init__(self, thoughts: Thoughts, length: int) -> None:
+        """Take the answer's own length, in tokens, without thoughts."""
+        self.spent = TokenUsage()
+        """What all answers took."""
+        self._thoughts, self._length, self._room, self._written = thoughts, length, thoughts.room, 0
+        self._shrunk = False
+
+    @property
+    def max_tokens(self) -> int:
+        """The length to ask for."""
+        return self._length + self._room
+
+    def refused(self, error: DecisionError) -> bool:
+        """Whether to ask again, with less, as the server has no room for so much."""
+        smaller = self._thoughts.smaller(self._room, error)
+        if smaller is None:
+            error.usage += self.spent
+            return False
+        self._room, self._shrunk = smaller, True
+        return True
+
+    def answered(self, answer: Answered) -> bool:
+        """Learn from an answer; whether to ask again, with more, as a thought took all of it."""
+        self.spent += answer.usage
+        if self._shrunk:
+            self._thoughts.keep_to(self._room)
+        self._thoughts.saw(answer.usage.thought_tokens)
+        larger = self._thoughts.larger(self._room) if ended_in_thought(answer) else None
+        stuck = 0 < answer.usage.output_tokens <= self._written  # by its context or its server, whatever it may take
+        if larger is None or stuck:
+            return False
+        self._room, self._written = larger, answer.usage.output_tokens
+        return True
+
+
+A = TypeVar("A", bound=Answered)
+
+
+async def with_room(thoughts: Thoughts, length: int, ask: Callable[[int], Awaitable[A]]) -> tuple[A, TokenUsage]:
+    """Ask for an answer of a length, and beside it room for thoughts. Returns it, and what was spent on it.
+
+    Raises:
+        DecisionError: the model cannot be asked.
+    """
+    room = Room(thoughts, length)
+    while True:
+        try:
+            answer = await ask(room.max_tokens)
+        except DecisionError as error:
+            if not room.refused(error):
+                raise
+        else:
+            if not room.answered(answer):
+                return answer, room.spent
+
+
+def ended_in_thought(answer: Answered) -> bool:
+    """Whether an answer was cut off before it came to its point."""
+    mostly = 2 * answer.usage.thought_tokens > answer.usage.output_tokens
+    return answer.cut_off and (mostly or not answer.text.strip())
+
+
+def cut_off_in_thought(label: str, thoughts: Thoughts, spent: TokenUsage) -> DecisionError:
+    """Return what is to be told of a model that thought until it was cut off, whatever room it had.
+
+    Its turn does not ask it again.
+    """
+    give_up(label)
+    if thoughts.budget is not None:
+        way_out = f"raise its thinking_budget, {thoughts.budget:,}"
+    else:
+        way_out = "have it think less, by reasoning_effort=low or enable_thinking=false, or give it a larger context"
+    told = f"{spent.output_tokens:,} tokens, " if spent.output_tokens else ""
+    return DecisionError(f"{label} was cut off in its thoughts ({told}no answer): {way_out}", spent)
+
+
+def thought_in(answer: Sequence[AIMessage], output_tokens: int) -> int:
+    """Return how many tokens of an answer, whole or in pieces, were thoughts: as its server says, else an estimate.
+
+    Thoughts stand beside the text (`reasoning_content`), or in it, between marks; some servers only bill them.
+    """
+    known = [one.usage_metadata for one in answer if one.usage_metadata]
+    told = sum(usage.get("output_token_details", {}).get("reasoning", 0) for usage in known)
+    if told:
+        return told
+    beside, text = _beside(answer), _text(answer)
+    calls = sum(len(str(one.tool_calls or one.invalid_tool_calls or "")) for one in answer)
+    thought, whole = beside + _in_text(text), beside + len(text) + calls
+    if thought:
+        return round(output_tokens * thought / whole) if output_tokens else thought // CHARS_A_TOKEN
+    unseen = output_tokens > len(text.encode(errors="replace")) + calls  # no token is less than a byte
+    return output_tokens - whole // CHARS_A_TOKEN if unseen else 0
+
+
+def _beside(answer: Sequence[AIMessage]) -> int:
+    """Return how many characters of thoughts stand beside the text."""
+    return sum(len(one.additional_kwargs.get("reasoning_content") or "") for one in answer)
+
+
+def _text(answer: Sequence[AIMessage]) -> str:
+    return "".join(one.text for one in answer)
+
+
+def _begins(text: str) -> bool:
+    """Whether a text begins with the mark of a thought."""
+    return text.lstrip().startswith((*(one.begin for one in THOUGHTS), f"{CHANNEL_HEADERS[0]}analysis"))
+
+
+def _in_text(text: str) -> int:
+    """Return how many characters of a text come before the end of its last thought, which may be open still."""
+    ends = [text.rfind(end) for end in (*(one.end for one in THOUGHTS), f"{CHANNEL_HEADERS[0]}final")]
+    return max(ends) if max(ends) > 0 else len(text) if _begins(text) else 0

@@ -1,0 +1,224 @@
+"""What can go wrong between here and a model, said in one line."""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from email.utils import mktime_tz, parsedate_tz
+
+from langchain_core.messages import AIMessage
+from pydantic import SecretStr
+
+from packetgate.models.endpoint import shown
+from packetgate.state.errors import DecisionError
+from packetgate.state.printing import shorten
+
+MAX_RETRIES = 2
+"""How often the openai library tries again after 408, 409, 429, 5xx, or a broken connection, as time allows."""
+TIMEOUT_WAY_OUT = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in seconds, or check the server"
+
+_LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
+"""openai leaves a connection that breaks while streaming to its HTTP library's errors."""
+
+ESSENTIAL = frozenset({"model", "messages", "stream", "response_format", "tools", "tool_choice", "timeout"})
+"""Parameters of a request that are no options."""
+OF_THE_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar", "tool")
+"""Words by which refusals name what holds an answer to its form."""
+
+_HINTS = {
+    404: "check the model's name and the base URL",
+    429: "it is asked too often, or its quota is used up: wait, or use another model",
+}
+
+
+def model_label(model: object) -> str:
+    """Return the model's name, and where it is reached, without anything secret."""
+    name = getattr(model, "model_name", None) or type(model).__name__
+    base_url = getattr(model, "openai_api_base", None)
+    return f"{name} at {shown(base_url)}" if base_url else str(name)
+
+
+def timeout_of(model: object) -> float | None:
+    """Return how long one answer may take in all, in seconds; None of a model in this process: as long as it takes."""
+    timeout = getattr(model, "request_timeout", None)
+    return float(timeout) if isinstance(timeout, int | float) else None
+
+
+def where_of(model: object) -> str:
+    """Return where a model is reached, without anything secret."""
+    return shown(str(getattr(model, "openai_api_base", None) or ""))
+
+
+@contextmanager
+def named_errors(model: object, too_slow: Callable[[], str] = lambda: TIMEOUT_WAY_OUT) -> Iterator[None]:
+    """Turn what the transport raises while the model is asked into a `DecisionError` that names model and endpoint.
+
+    Args:
+        too_slow: returns what to do where it did not answer in time.
+    """
+    try:
+        yield
+    except _transport_errors() as error:
+        happened = _what_happened(model, error, _quoted(model, said(error)), too_slow())
+        raise DecisionError(f"{model_label(model)} {happened}") from error
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        # how langchain-openai meets rubbish
+        raise DecisionError(
+            f"{model_label(model)} answered with something that is no chat completion ({type(error).__name__}): "
+            "check that the base URL is an OpenAI-compatible one; it usually ends in /v1"
+        ) from error
+
+
+def check_answered(model: object, answer: AIMessage) -> None:
+    """Make sure that the answer is the model's own.
+
+    Raises:
+        DecisionError: the model refused to answer, or a content filter stopped it.
+    """
+    refusal = answer.additional_kwargs.get("refusal")
+    if refusal:
+        why = _quoted(model, str(refusal))
+        raise DecisionError(f"{model_label(model)} refuses to answer: {why}; reword the request, or use another model")
+    if answer.response_metadata.get("finish_reason") == "content_filter":
+        raise DecisionError(
+            f"{model_label(model)} stopped at its content filter: reword the request, or use another model"
+        )
+
+
+def said(error: BaseException) -> str:
+    """Return all that a server said when it refused: its message, or its whole body where that holds none."""
+    body = getattr(error, "body", None)
+    message = body.get("message") if isinstance(body, dict) else None
+    if body is None or (isinstance(message, str) and message):
+        return str(error)
+    return f"{error} - {body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)}"
+
+
+def status_of(error: BaseException | None) -> int | None:
+    """Return the HTTP status that a server answered with; None: it is no such error."""
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def named_in(error: BaseException | None, names: Collection[str], others: Collection[str] = OF_THE_FORM) -> str | None:
+    """Return which of these parameters a refusal names first; None: none of them, or it names another one before.
+
+    Args:
+        others: words for other things that a text may be about, and then names of what only stands inside them.
+    """
+    param = re.split(r"[.\[]", str(getattr(error, "param", None) or ""))[0]
+    if error is None or param in {*names, *ESSENTIAL}:
+        return param if param in names else None
+    text = said(error)
+    found = [(name, re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)) for name in names]
+    places = {name: match.start() for name, match in found if match}
+    places |= {word: at for word in others if (at := text.lower().find(word)) >= 0}
+    first = min(places, key=places.__getitem__, default="")
+    return first if first in names else None
+
+
+def wish_in(wishes: Mapping[str, str], error: BaseException | None) -> str:
+    """Return which of the user's own parameters a server refuses, as they are told; empty: none."""
+    refuses = status_of(error) in {400, 403, 404, 415, 422, 500}
+    name = named_in(error, wishes) if refuses and not is_too_long(error) else None
+    return wishes[name] if name else ""
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of those libraries that are loaded: importing them here would block the event loop."""
+    loaded = [(sys.modules.get(module), error) for module, error in _LIBRARY_ERRORS]
+    return (TimeoutError, *(getattr(module, error) for module, error in loaded if module))
+
+
+def _quoted(model: object, text: str) -> str:
+    """Return the beginning of what a server said, without the API key, which it may have echoed."""
+    key = getattr(model, "openai_api_key", None)
+    secret = key.get_secret_value() if isinstance(key, SecretStr) else ""
+    return shorten(text.replace(secret, "***") if len(secret) > 8 else text, 300)
+
+
+def _key_variable(model: object) -> str:
+    return str(getattr(model, "key_variable", "OPENAI_API_KEY"))
+
+
+def _what_happened(model: object, error: Exception, quoted: str, too_slow: str) -> str:
+    status, key = status_of(error), _key_variable(model)
+    if status == 401:
+        return f"refuses the API key (HTTP 401): check {key}"
+    if status == 403:
+        return f"does not allow this (HTTP 403): {quoted}; check {key}, and what it allows"
+    if status is not None:
+        wait = wanted_wait(error)
+        hint = _HINTS.get(status) or ("try again later, or check the server" if status >= 500 else "")
+        wish = wish_in(getattr(model, "wishes", {}), error)
+        hint = f"{wish}: change it, or leave it out" if wish else hint
+        hint = f"it wants to be left alone for {wait:,.0f} s: wait, or use another model" if wait else hint
+        return f"answered HTTP {status}: {quoted}{f'; {hint}' if hint else ''}"
+    kinds = _kinds(error)
+    if kinds & _LATE:
+        return f"did not answer in time: {too_slow}"
+    if kinds & _BROKEN:
+        return "broke off, or answered with something that is no HTTP: check the server and the base URL"
+    if kinds & _UNREACHED:
+        return "cannot be reached: check that the server runs and that the base URL is right"
+    return f"failed: {type(error).__name__}: {quoted}"
+
+
+_LATE = {"APITimeoutError", "TimeoutError", "TimeoutException"}
+_BROKEN = {"DecodingError", "RemoteProtocolError", "ReadError", "WriteError"}
+_UNREACHED = {"APIConnectionError", "TransportError"}
+
+
+def is_absent(error: BaseException | None) -> bool:
+    """Whether nobody was there: no connection, no answer in time, or a gateway that says so."""
+    if getattr(error, "status_code", None) in {502, 503, 504}:
+        return True
+    kinds = _kinds(error)
+    return bool(kinds & _LATE) or (bool(kinds & _UNREACHED) and not kinds & _BROKEN)
+
+
+def refuses_key(error: BaseException | None) -> bool:
+    """Whether a server refused the key, as it will again."""
+    return getattr(error, "status_code", None) == 401
+
+
+def is_too_long(error: BaseException | None) -> bool:
+    """Whether a server says that it has no room for the prompt, or for an answer of the length asked for."""
+    text = f"{said(error)} {getattr(error, 'code', None)}".lower() if error else ""
+    return hasattr(error, "status_code") and any(words in text for words in _TOO_LONG)
+
+
+_TOO_LONG = (
+    *("context length", "context_length", "context window", "context size", "context_size", "too long"),
+    *("max_tokens is too large", "max_completion_tokens is too large"),
+)
+
+
+def wanted_wait(error: BaseException | None) -> float:
+    """Return for how many seconds a server that refused wants to be left alone; 0 where it does not say."""
+    return retry_after(getattr(getattr(error, "response", None), "headers", None) or {})
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds that `Retry-After` names, in a number or as a date; 0 where it names none."""
+    text = headers.get("retry-after", "")
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        date = parsedate_tz(text)
+    try:
+        return max(0.0, mktime_tz(date) - time.time()) if date else 0.0
+    except (ValueError, OverflowError):  # a year that there is not
+        return 0.0
+
+
+def _kinds(error: BaseException | None) -> set[str]:
+    return {kind.__name__ for one in _with_causes(error) for kind in type(one).__mro__}
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__

@@ -1,0 +1,102 @@
+"""Choose the few tools this turn may use."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from packetgate.deciders.choosing import token_counter
+from packetgate.models.source import ModelSource
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.printing import counted
+from packetgate.state.sections import PaletteEntry, Reflection
+from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.palette.candidates import PaletteRequest
+from packetgate.tools.palette.choice import Palette, choose_palette
+from packetgate.tools.text.kept import PREFIX, READER
+from packetgate.tools.usage.learning import Learned
+
+STAGE = "build_palette"
+RECENT_MESSAGES = 4
+
+
+LearnedBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Learned | None]]
+"""Returns what the user's confirmed calls have taught."""
+
+
+async def build_palette(
+    packet: CognitionPacket,
+    runtime: Runtime[RoutingContext],
+    *,
+    lite: ModelSource | None,
+    toolbox: Toolbox,
+    learned: LearnedBy | None = None,
+) -> PacketUpdate:
+    """Replace the palette; it is chosen from the user's words alone, these and earlier ones."""
+    context, routing = packet.governance.settings, packet.routing
+    guarded = routing.reinjection_count > 0
+    catalogue, counter = await toolbox.catalogue(), await token_counter(lite)
+    palette = await asyncio.to_thread(
+        choose_palette,
+        PaletteRequest(
+            words=packet.content.user_words,
+            access=packet.intent.access,
+            size=context.palette_size,
+            token_budget=context.palette_token_budget,
+            context_type=packet.context.context_type,
+            subject=packet.context.subject,
+            recent=_recent(packet),
+            described=routing.described_tools,
+            missed=routing.missed_tools + routing.objections,
+            seen=packet.context.palette_names if routing.widened and not guarded else (),
+            guarded=guarded,
+            tokens=counter,
+            learned=await learned(packet, runtime.store) if learned else None,
+        ),
+        catalogue,
+    )
+    servers = toolbox.health()
+    chosen_from = packet.context.with_palette(
+        palette.entries,
+        tokens=palette.tokens,
+        left_out=palette.left_out,
+        available=catalogue,
+        servers=servers,
+        subject=tuple(sorted(palette.subject.terms)),
+        shift=palette.shift,
+    )
+    if READER in catalogue and any(PREFIX in text for text in _told(packet)):
+        entry = PaletteEntry(tool_name=READER, shown="full", reason="kept", risk=catalogue[READER].risk)
+        chosen_from = chosen_from.offering(entry)
+    return {
+        "context": chosen_from,
+        "metrics": packet.metrics.unreached(STAGE, servers),
+        "reasoning": packet.reasoning.noted(
+            Reflection(step=STAGE, summary=_summary(palette, len(catalogue), chosen_from.shift, exact=counter.is_exact))
+        ),
+    }
+
+
+def _recent(packet: CognitionPacket) -> tuple[str, ...]:
+    """Return the tools that earlier turns used: one that this turn used would make it begin its prompt anew."""
+    used = {call.tool_name for call in packet.routing.all_calls}
+    before = {entry.tool_name for entry in packet.context.palette if entry.reason == "recent"}
+    return tuple(name for name in packet.context.recent_tools if name not in used - before)
+
+
+def _told(packet: CognitionPacket) -> list[str]:
+    """Return where a handle of a long result may stand: this turn's results, and what was last said."""
+    results = [call.result.handle for call in packet.routing.all_calls if call.result]
+    return results + [message.text for message in packet.conversation[-RECENT_MESSAGES:]]
+
+
+def _summary(palette: Palette, known: int, shift: str, *, exact: bool) -> str:
+    if not palette.entries:
+        return "no tool is there to choose from"
+    names = ", ".join(entry.tool_name for entry in palette.entries[:4])
+    more = ", …" if len(palette.entries) > 4 else ""
+    about = "" if exact else "about "
+    notes = "".join(f"; {note}" for note in (shift and f"the conversation went {shift}", palette.note) if note)
+    return f"{len(palette.entries)} of {counted(known, 'tool')}, {about}{palette.tokens:,} tokens: {names}{more}{notes}"

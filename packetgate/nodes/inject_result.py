@@ -1,0 +1,76 @@
+"""Put the results into the packet, whether the calls succeeded or not, and count the reinjection."""
+
+from langgraph.runtime import Runtime
+
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import DataField, LedgerEntry, Reflection, Sketch
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.execution.telling import result_text
+from packetgate.tools.palette.choice import with_recent
+from packetgate.tools.provenance.evidence import address_fields
+
+STAGE = "inject_result"
+SUMMARY_CHARS = 300
+
+
+async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+    """Write each call's result as a data field, a sketch, a ledger entry; remember the tools that served."""
+    routing, context = packet.routing, packet.context
+    served = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
+    ledger = tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
+    sketches = tuple(
+        Sketch(slot=f"result_{call.call_id[:8]}", content=result_text(call), content_type="tool_output")
+        for call in routing.calls
+    )
+    return {
+        "content": packet.content.with_data(*map(_data_field, routing.calls)),
+        "context": context.remembering(with_recent(context.recent_tools, served), ledger),
+        "tool_routing": routing.injected(),
+        "reasoning": packet.reasoning.sketched(*sketches).noted(
+            Reflection(
+                step=STAGE,
+                summary=f"{len(served)} of {len(routing.calls)} succeeded; "
+                f"{routing.reinjection_count + 1} of {routing.max_reinjections} reinjections used",
+            )
+        ),
+    }
+
+
+def _data_field(call: ToolCall) -> DataField:
+    result = call.result
+    executed = call.status is ToolExecutionStatus.EXECUTED
+    return DataField(
+        key=f"tool_result:{call.call_id}",
+        type="tool_execution_result",
+        source=call.tool_name,
+        value={
+            "tool": call.tool_name,
+            "params": call.params,
+            "status": call.status.value,
+            "success": executed,
+            "output": result.output if result and executed else None,
+            "error": None if executed else result_text(call),
+            **({"age": result.age} if result and result.age else {}),
+            **({"handle": result.handle} if result and result.handle else {}),
+            **({"attachments": result.model_dump(mode="json")["attachments"]} if result and result.attachments else {}),
+        },
+    )
+
+
+def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
+    said = None if call.status is ToolExecutionStatus.EXECUTED else call.result.foreign if call.result else ""
+    return LedgerEntry(
+        packet_id=packet_id,
+        tool_name=call.tool_name,
+        params=call.params,
+        status=call.status.value,
+        summary=_shortened(result_text(call)),
+        said=None if said is None else _shortened(said),
+        fields=address_fields(call),
+    )
+
+
+def _shortened(text: str) -> str:
+    return " ".join(text.split())[:SUMMARY_CHARS]

@@ -1,0 +1,87 @@
+"""The gate: each call is judged, and only what passes goes on."""
+
+from collections.abc import Awaitable, Callable
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from packetgate.deciders.gate import NOT_APPROVED_CAP, calibrated, gated, passes
+from packetgate.deciders.protocols import Review, Reviewer
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import Evaluation, Reflection
+from packetgate.tools.approval.waiting import asking_about, nobody_to_ask
+from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.execution.journal import Journal
+from packetgate.tools.execution.needs import allowed, needs_of
+from packetgate.tools.execution.running import rehearse
+from packetgate.tools.usage.calibration import Calibration, kind_of
+
+STAGE = "review_selection"
+
+
+CalibrationBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Calibration]]
+"""What gives the curves that the user's answers came to, and the model's evaluation."""
+
+
+async def review_selection(
+    packet: CognitionPacket,
+    runtime: Runtime[RoutingContext],
+    *,
+    decider: Reviewer,
+    toolbox: Toolbox,
+    journal: Journal,
+    calibration: CalibrationBy | None = None,
+) -> PacketUpdate:
+    """Have the calls reviewed, all in one go; how sure that is may be calibrated."""
+    review = await decider(packet, await toolbox.catalogue(), packet.governance.settings)
+    if calibration is not None:
+        review = calibrated(review, await calibration(packet, runtime.store))
+    return await reviewed(packet, runtime, review, toolbox=toolbox, journal=journal)
+
+
+async def reviewed(
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], review: Review, *, toolbox: Toolbox, journal: Journal
+) -> PacketUpdate:
+    """Return what a review changes, with the question to the user that it may call for."""
+    context, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
+    catalogue = await toolbox.catalogue()
+    needs = await needs_of(packet, catalogue, journal)
+    gate = gated(packet.routing.calls, review, context, needs, can_ask=can_ask)
+    packet = packet.merged({"governance": packet.governance.decided(*allowed(gate, needs, packet, catalogue))})
+    packet, calls = await rehearse(gate, packet, catalogue, toolbox, journal)
+    judgements = [_evaluation(call, review, context) for call in calls]
+    return {
+        "tool_routing": packet.routing.with_calls(calls),
+        **await asking_about(calls, packet, catalogue, toolbox, journal),
+        "metrics": packet.metrics.spent(STAGE, review.usage),
+        "reasoning": packet.reasoning.evaluated(*judgements).noted(
+            Reflection(
+                step=STAGE,
+                summary="; ".join(f"{call.tool_name}: {_standing(call)}, {call.review_reasoning}" for call in calls),
+                confidence=min((call.review_confidence for call in calls), default=0.0),
+                confidence_source=review.confidence_source,
+                decided_by=review.decided_by,
+            )
+        ),
+    }
+
+
+def _evaluation(call: ToolCall, review: Review, context: RoutingContext) -> Evaluation:
+    judgement = review.of(call.call_id)
+    stated, source = judgement.stated
+    return Evaluation(
+        name="selection_review",
+        subject=call.call_id,
+        score=call.review_confidence,
+        label="approved" if passes(judgement, context) else "not_approved",
+        explanation=call.review_reasoning,
+        stated=stated if judgement.approved else min(stated, NOT_APPROVED_CAP),
+        kind=kind_of(review.decided_by, source),
+    )
+
+
+def _standing(call: ToolCall) -> str:
+    failed = f" in a dry run ({call.result.error})" if call.result else ""
+    return f"{call.status.replace('_', ' ')}{failed}"

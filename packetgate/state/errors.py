@@ -1,0 +1,114 @@
+"""Every error Packetgate raises on purpose.
+
+PacketgateError
+├── InputError               what came from outside cannot be used: exit status 2, nothing was done
+│   ├── RequestError         the request itself: empty, too long, not text
+│   ├── PacketError          a packet that cannot be read
+│   │   └── PacketVersionError   a packet written by a newer Packetgate
+│   ├── ConfigError          mcp.json or a setting
+│   ├── ModelError           a model that is not there: missing file, unknown name, unreachable endpoint
+│   └── SessionError         a session that has nothing to resume, or still waits for an answer
+├── WeightsError             what is learned and shipped with Packetgate is missing or broken
+├── DecisionError            a model's answer could not be used as a decision
+│   ├── ToolsRefusedError    the model's server takes no tools, or not these: it can be asked in words
+│   └── NotAskedError        the model was not asked: earlier in the turn it was not there, which was told then
+└── ToolCallError            a tool call that did not succeed
+    ├── CallRefusedError     the call may not run: off the palette, invalid, not approved, switched off
+    └── ServerError          the server behind the tool is not there, or refused the call: it did not run
+        ├── SessionRefusedError  the server does not know the session: the call can be sent again in a new one
+        └── LostCallError    the call was sent, and no answer came: it may or may not have run
+"""
+
+from pydantic import ValidationError
+
+from packetgate.state.base import TokenUsage
+
+
+class PacketgateError(Exception):
+    """Base of all errors; the message names the offending thing and the way out."""
+
+
+class InputError(PacketgateError):
+    """What came from outside cannot be used."""
+
+
+class RequestError(InputError):
+    """The request is empty, too long, or not text."""
+
+
+class PacketError(InputError):
+    """A packet cannot be read."""
+
+
+class PacketVersionError(PacketError):
+    """A packet was written by a newer Packetgate."""
+
+
+class ConfigError(InputError):
+    """A configuration file or a setting is wrong."""
+
+
+class ModelError(InputError):
+    """A model is not there: missing file, unknown name, unreachable endpoint."""
+
+
+class SessionError(InputError):
+    """A session has nothing to resume, or still waits for an answer."""
+
+
+class WeightsError(PacketgateError):
+    """Weights that are shipped with Packetgate are missing or broken."""
+
+
+class DecisionError(PacketgateError):
+    """A model's answer could not be used as a decision."""
+
+    def __init__(self, message: str, usage: TokenUsage | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage or TokenUsage()
+        """What the model was asked in vain."""
+
+
+class ToolsRefusedError(DecisionError):
+    """The model's server takes no tools, or not these: it can be asked in words."""
+
+
+class NotAskedError(DecisionError):
+    """The model was not asked: earlier in the turn it was not there, which was told then."""
+
+
+class ToolCallError(PacketgateError):
+    """A tool call did not succeed."""
+
+    def __init__(self, message: str, said: str = "") -> None:
+        super().__init__(message)
+        self.said = said
+        """What of the message is not in our own words."""
+
+
+class CallRefusedError(ToolCallError):
+    """A call may not run."""
+
+
+class ServerError(ToolCallError):
+    """The server behind a tool is not there, or refused the call: it did not run."""
+
+    def __init__(self, message: str, said: str = "", *, again_in_s: float | None = None) -> None:
+        super().__init__(message, said)
+        self.again_in_s = again_in_s
+        """Seconds after which a read may be sent again; None where that would not help."""
+
+
+class SessionRefusedError(ServerError):
+    """The server does not know the session, so the call did not run: it can be sent again in a new session."""
+
+
+class LostCallError(ServerError):
+    """The call was sent, and no answer came: it may or may not have run."""
+
+
+def first_problem(error: ValidationError, within: str = "") -> str:
+    """Return the first thing that is wrong with what came from outside, by the name of its field."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join([*filter(None, [within]), *map(str, first["loc"])])
+    return f"{where or 'the whole'}: {first['msg']}"

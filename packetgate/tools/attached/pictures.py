@@ -1,0 +1,92 @@
+"""Pictures by what stands in their headers: nothing of them is decoded here."""
+
+import struct
+from hashlib import sha256
+
+from packetgate.state.attachments import ResultAttachment
+from packetgate.state.printing import byte_size
+from packetgate.state.sections import Attachment
+from packetgate.tools.servers.signatures import SIGNATURES, is_surely
+from packetgate.tools.text.kept import KeptResults
+
+MAX_BYTES = 5_000_000
+"""Of a picture that a model is shown: hosted models take no larger ones."""
+MAX_PIXELS = 50_000_000
+
+_START_OF_FRAME = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+_ALONE = {0x01, *range(0xD0, 0xD9)}
+"""Markers of JPEG that no length follows."""
+
+
+def picture_type(data: bytes) -> str:
+    """Return the media type of a picture, by what it begins with; empty where it is none that is known here."""
+    kinds = [kind for kind in SIGNATURES if kind.startswith("image/")]
+    return next((kind for kind in kinds if is_surely(kind, data)), "")
+
+
+def problem_of(kind: str, data: bytes) -> str:
+    """Return why a model cannot be shown a picture of this type; empty where it can."""
+    if len(data) > MAX_BYTES:
+        return f"it has {byte_size(len(data))}, {byte_size(MAX_BYTES)} are the most"
+    try:
+        width, height = _SIZES[kind](data)
+    except (struct.error, KeyError, IndexError):
+        width = height = 0
+    if not width or not height:
+        return "it begins as a picture does, and is broken"
+    if width * height > MAX_PIXELS:
+        return f"it is {width:,} by {height:,} pixels large, {MAX_PIXELS:,} in all are the most"
+    return ""
+
+
+def kept_picture(one: Attachment | ResultAttachment, kept: KeptResults, session: str) -> bytes | None:
+    """Return a picture as a session keeps it; None where it is none, or kept no more. Blocking."""
+    if not one.mime_type.startswith("image/"):
+        return None
+    file = kept.file(one.handle, session)
+    try:
+        data = file.read_bytes() if file else b""
+    except OSError:  # it was removed just now
+        return None
+    as_recorded = len(data) == one.size and sha256(data).hexdigest() == one.sha256
+    return data if as_recorded and is_surely(one.mime_type, data) else None
+
+
+def _of_png(data: bytes) -> tuple[int, int]:
+    width, height = struct.unpack_from(">II", data, 16)
+    return (width, height) if data[12:16] == b"IHDR" else (0, 0)
+
+
+def _of_gif(data: bytes) -> tuple[int, int]:
+    width, height = struct.unpack_from("<HH", data, 6)
+    return width, height
+
+
+def _of_webp(data: bytes) -> tuple[int, int]:
+    match data[12:16]:
+        case b"VP8X":
+            return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
+        case b"VP8L":
+            (bits,) = struct.unpack_from("<I", data, 21)
+            return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+        case b"VP8 ":
+            width, height = struct.unpack_from("<HH", data, 26)
+            return width & 0x3FFF, height & 0x3FFF
+    return 0, 0
+
+
+def _of_jpeg(data: bytes) -> tuple[int, int]:
+    at = 2
+    while data[at] == 0xFF:
+        marker = data[at + 1]
+        if marker in _START_OF_FRAME:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return width, height
+        if marker == 0xFF:  # filling
+            at += 1
+        else:
+            at += 2 if marker in _ALONE else 2 + struct.unpack_from(">H", data, at + 2)[0]
+    return 0, 0
+
+
+_SIZES = {"image/png": _of_png, "image/gif": _of_gif, "image/webp": _of_webp, "image/jpeg": _of_jpeg}

@@ -1,0 +1,112 @@
+"""The working folder: nothing outside it is opened, and nothing of secrets in it unless it is named itself."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from packetgate.tools.builtin.failures import ToolFailure
+from packetgate.tools.policy.patterns import may_fit
+from packetgate.tools.policy.rules import Effect, Rule
+from packetgate.tools.provenance.sensitive import sensitive_part
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+class Root:
+    """One folder that every path of the built-in tools must stay in."""
+
+    def __init__(self, path: Path, rules: Iterable[Rule] = ()) -> None:
+        """Args:
+        rules: the user's; what one of them asks about, or denies, of `ai.read` is in no list and no search.
+        """
+        self._given = path
+        self._kept_from_reading = tuple(
+            rule.arguments["path"]
+            for rule in rules
+            if rule.effect is not Effect.ALLOW and "path" in rule.arguments and rule.is_about("ai.read", "ai")
+        )
+
+    @cached_property
+    def path(self) -> Path:
+        """The folder itself without links; found on first use, because that touches the disk.
+
+        Raises:
+            ToolFailure: it is not a folder.
+        """
+        real = self._given.expanduser().resolve()
+        if not real.is_dir():
+            raise ToolFailure(f"the working folder {self._given} is not a folder: start Packetgate in one that exists")
+        return real
+
+    def resolve(self, path: str, *, follow: bool = True) -> Path:
+        """Return the real place of `path`, relative to the folder or absolute; it need not exist.
+
+        Args:
+            follow: also a link that the path itself names, not only those on the way to it.
+
+        Raises:
+            ToolFailure: it leads out of the folder, by itself or through a link, is empty, or no path at all; or it
+                leads to a file of secrets without naming it, so that nobody could have been asked.
+        """
+        real = self.real(path, follow=follow)
+        name = self.name(real)
+        if holds_secrets(name) and not holds_secrets(path):
+            raise ToolFailure(f"{path!r} leads to {name}, which may hold keys or secrets: name that file itself")
+        return real
+
+    def real(self, path: str, *, follow: bool = True) -> Path:
+        """Return the real place of `path`, whatever it holds.
+
+        Raises:
+            ToolFailure: as `resolve`, secrets apart.
+        """
+        if not path.strip():
+            raise ToolFailure("the path is empty: name a file below the working folder, for example README.md")
+        if "\0" in path:
+            raise ToolFailure(f"the path {path!r} holds a NUL byte: name a file below the working folder")
+        try:
+            given = self.path / Path(path).expanduser()
+            real = given.resolve() if follow or given.name == ".." else given.parent.resolve() / given.name
+        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an unknown ~user, a lone surrogate
+            raise ToolFailure(f"{path!r} is not a usable path: {error}") from error
+        if not real.is_relative_to(self.path):
+            raise ToolFailure(
+                f"{path!r} is outside the working folder {self.path}: use a path below it, relative to it"
+            )
+        return real
+
+    def name(self, real: Path) -> str:
+        """Return a resolved path as people see it: relative to the folder, with forward slashes."""
+        return real.relative_to(self.path).as_posix()
+
+    def withholds(self, name: str) -> bool:
+        """Whether what has this name, relative to the folder, is shown only to those who name it."""
+        return holds_secrets(name) or any(may_fit(name, pattern) for pattern in self._kept_from_reading)
+
+    @contextmanager
+    def folder(self, real: Path, *, create: bool = False) -> Iterator[int]:
+        """Open a resolved folder and yield its file descriptor; with `create`, make what is missing.
+
+        It is opened part by part and never through a link, so that a link put there after `resolve` leads nowhere.
+        """
+        parts = real.relative_to(self.path).parts
+        current = os.open(self.path, _FOLDER)
+        try:
+            for part in parts:
+                if create:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=current)
+                inner = os.open(part, _FOLDER, dir_fd=current)
+                os.close(current)
+                current = inner
+            yield current
+        finally:
+            os.close(current)
+
+
+@lru_cache(maxsize=20_000)
+def holds_secrets(name: str) -> bool:
+    """Whether a path or a pattern names files that hold keys or secrets, or say what may run here."""
+    return bool(sensitive_part(name, "path"))

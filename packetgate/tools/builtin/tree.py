@@ -1,0 +1,161 @@
+"""What lies below a folder: every file and folder in order, without what nobody looks for there."""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from fnmatch import translate
+from functools import lru_cache
+from pathlib import Path
+from re import compile as compiled
+from typing import NamedTuple
+
+from packetgate.tools.builtin.root import Root, holds_secrets
+
+MAX_ENTRIES = 50_000
+"""Looked at in one go."""
+MAX_ALTERNATIVES = 50
+_BUILT = frozenset(
+    {"node_modules", "bower_components", "venv", ".venv", "site-packages", "__pycache__", ".git"}
+    | {"dist", "build", "target", "vendor", "htmlcov"}
+)
+WITHHELD = "secret or denied"
+"""Why something is left out: it may hold keys or secrets, or a rule asks about it or denies it."""
+NOT_ENTERED = "folders of built or installed files"
+BEYOND = "beyond the limits"
+UNREADABLE = "unreadable"
+
+
+class Entry(NamedTuple):
+    """A file, a folder or a link."""
+
+    path: str
+    """Relative to the working folder."""
+    name: str
+    folder: int
+    """Descriptor of its folder, open only until the next entry is asked for."""
+    about: os.stat_result
+    """Its own, also where it is a link."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return stat.S_ISDIR(self.about.st_mode)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file."""
+        return stat.S_ISREG(self.about.st_mode)
+
+
+def walk(
+    root: Root,
+    start: Path,
+    left_out: Counter[str],
+    *,
+    pattern: str = "*",
+    deep: bool = True,
+    hidden: bool = False,
+) -> Iterator[Entry]:
+    """Yield what lies below a resolved folder and fits a pattern; what is not looked at is counted, by reason.
+
+    Hidden things are passed over unless they are wanted or the pattern names them. What is withheld is yielded only
+    where the folder or the pattern names it, so that the user was asked.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    asked = [one for one in alternatives(pattern) if holds_secrets(one)] if holds_secrets(pattern) else []
+    fits, names_it = glob(pattern), glob(*asked, parts=False)
+    start_is_named = root.withholds(root.name(start))
+    looks_in_hidden = hidden or any(part.startswith(".") for part in pattern.replace("{", "/").split("/"))
+    seen = 0
+
+    def unreadable(_error: OSError) -> None:
+        left_out[UNREADABLE] += 1
+
+    with root.folder(start) as top:
+        for below, folders, files, descriptor in os.fwalk(".", onerror=unreadable, dir_fd=top):
+            place = start / below
+            entered = []
+            for name in sorted([*folders, *files]):
+                if name.startswith(".") and not looks_in_hidden:
+                    continue
+                path = root.name(place / name)
+                withheld = not start_is_named and root.withholds(path)
+                seen += 1
+                if seen > MAX_ENTRIES:
+                    left_out[BEYOND] += 1
+                    continue
+                if name in folders and (not withheld or asked):
+                    entered.append(name)
+                if withheld and not names_it(path):
+                    left_out[WITHHELD] += 1
+                    continue
+                if fits(path) or fits((place / name).relative_to(start).as_posix()):
+                    try:
+                        about = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                    except OSError:
+                        left_out[UNREADABLE] += 1
+                        continue
+                    yield Entry(path, name, descriptor, about)
+            folders[:] = [name for name in entered if deep and not is_built(name)]
+            left_out[NOT_ENTERED] += sum(is_built(name) for name in entered) if deep else 0
+
+
+def is_built(folder: str) -> bool:
+    """Whether a folder holds what programs built or installed."""
+    return folder in _BUILT or folder.endswith(".egg-info")
+
+
+def glob(*patterns: str, parts: bool = True) -> Callable[[str], bool]:
+    """Return whether a path fits one of the patterns, whatever its case.
+
+    A pattern with a slash is of the whole path, `**` in it any number of folders; another is of the name alone.
+
+    Args:
+        parts: whether a pattern without any wildcard is a part of the name, and not all of it.
+    """
+    meant = [one.casefold().removeprefix("./").strip("/") for pattern in patterns for one in alternatives(pattern)]
+    tests = [_test(one, parts=parts) for one in meant]
+    return lambda path: any(test(path.casefold()) for test in tests)
+
+
+def alternatives(pattern: str) -> list[str]:
+    """Return what braces in a pattern stand for: `*.{md,txt}` for `*.md` and `*.txt`."""
+    start, end = pattern.find("{"), pattern.find("}")
+    if not 0 <= start < end:
+        return [pattern]
+    parts = pattern[start + 1 : end].split(",")[:MAX_ALTERNATIVES]
+    return [pattern[:start] + part.strip() + pattern[end + 1 :] for part in parts]
+
+
+def _test(pattern: str, *, parts: bool) -> Callable[[str], bool]:
+    if "/" in pattern:
+        return lambda path: _parts_fit(path.split("/"), pattern.split("/"))
+    if parts and not any(sign in pattern for sign in "*?["):
+        return lambda path: pattern in path.rpartition("/")[2]
+    return lambda path: _part_fits(path.rpartition("/")[2], pattern)
+
+
+def _parts_fit(parts: list[str], patterns: list[str]) -> bool:
+    reached = {0}
+    for pattern in patterns:
+        if pattern == "**":
+            reached = set(range(min(reached, default=len(parts)), len(parts) + 1)) if reached else set()
+        else:
+            reached = {at + 1 for at in reached if at < len(parts) and _part_fits(parts[at], pattern)}
+    return len(parts) in reached
+
+
+def _part_fits(name: str, pattern: str) -> bool:
+    return _regex(pattern)(name)
+
+
+@lru_cache(maxsize=1024)
+def _regex(pattern: str) -> Callable[[str], bool]:
+    with suppress(ValueError):
+        expression = compiled(translate(pattern))
+        return lambda name: expression.match(name) is not None
+    return lambda name: name == pattern

@@ -1,0 +1,151 @@
+"""A wanted call, checked: what was meant beyond doubt is called, nothing given is lost, and what stands in its way."""
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from packetgate.state.routing import Correction
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.coercion import coerced, wrong_names
+from packetgate.tools.checks.validation import MAX_CORRECTIONS, check_call, value_flaws
+from packetgate.tools.checks.wrappers import meant_tool, unwrapped
+from packetgate.tools.spec.standing import without_repeated
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.words import words_of
+
+CLOSE = 0.8
+"""Likeness from which on two words of a parameter's name count as one, misspelt."""
+
+_MISSES = frozenset({"off_palette", "unknown_tool"})
+
+
+@dataclass(frozen=True)
+class CheckedCall:
+    """A call as it was meant."""
+
+    tool_name: str
+    params: dict[str, Any]
+    repairs: tuple[Correction, ...] = ()
+    problems: tuple[Correction, ...] = ()
+    """What stands in its way; without any, it can be made."""
+
+    @property
+    def misses(self) -> bool:
+        """Whether it is of a tool that is not on the palette."""
+        return any(one.problem in _MISSES for one in self.problems)
+
+
+def checked_call(
+    name: str,
+    params: Mapping[str, Any],
+    palette: frozenset[str],
+    catalogue: Catalogue,
+    written: Mapping[str, str] | None = None,
+) -> CheckedCall:
+    """Return the call as it was meant, with what was repaired and what stands in its way. Blocking.
+
+    Args:
+        written: the text of values that were written without a type: it stands where the schema takes no other reading.
+    """
+    return objected(repair(name, params, catalogue, written), palette, catalogue)
+
+
+def objected(call: CheckedCall, palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
+    """Return the call with what stands in its way, by the palette and the catalogue alone. Blocking."""
+    return replace(call, problems=tuple(check_call(call.tool_name, call.params, palette, catalogue)))
+
+
+def repair(
+    name: str, params: Mapping[str, Any], catalogue: Catalogue, written: Mapping[str, str] | None = None
+) -> CheckedCall:
+    """Return the call as it was meant. What cannot be repaired stays as it is, for the checks to object to."""
+    call = _with_tool(CheckedCall(name, dict(params)), catalogue)
+    if call.tool_name not in catalogue:
+        return call
+    spec = catalogue[call.tool_name]
+    call = replace(call, params=without_repeated(call.params, spec.standing, spec.parameters))
+    if written and (wrong := _wrong(spec, call.params) & written.keys()):
+        call = replace(call, params=call.params | {name: written[name] for name in wrong & call.params.keys()})
+    return _with_meaning(_with_types(_with_names(call, spec), spec), spec)
+
+
+def _with_tool(call: CheckedCall, catalogue: Catalogue) -> CheckedCall:
+    name = call.tool_name
+    known = meant_tool(name, catalogue)
+    if known and known != name:
+        call = _noted(replace(call, tool_name=known), name, "alias", f"`{name}` was read as `{known}`.")
+    inner = unwrapped(call.tool_name, call.params, catalogue)
+    if inner is None:
+        return call
+    return _noted(replace(call, tool_name=inner.tool_name, params=inner.params), name, "wrapper", inner.told)
+
+
+def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
+    """Give misspelt parameters the one name that they are close to, where the value then fits."""
+    if spec.is_open:
+        return call
+    unknown = [name for name in call.params if name not in spec.parameters]
+    missing = [name for name in spec.parameters if name not in call.params]
+    close = {name: [one for one in missing if _like(name, one)] for name in unknown}
+    single = {name: near[0] for name, near in close.items() if len(near) == 1}
+    meant = {name: one for name, one in single.items() if [*single.values()].count(one) == 1}
+    wrong = _wrong(spec, coerced(spec, {one: call.params[name] for name, one in meant.items()}))
+    for name, one in meant.items():
+        if one not in wrong:
+            params = {one if key == name else key: value for key, value in call.params.items()}
+            told = f"`{spec.name}` has no parameter `{name}`: it was read as `{one}`."
+            call = _noted(replace(call, params=params), spec.name, "misspelt_parameter", told)
+    return call
+
+
+def _wrong(spec: ToolSpec, params: Mapping[str, Any]) -> set[str]:
+    try:
+        return wrong_names(value_flaws(spec, params))
+    except ValueError:  # a broken schema
+        return set(params)
+
+
+def _like(name: str, other: str) -> bool:
+    """Whether one name is the other misspelt: each of its words is close to the word in its place."""
+    words, others = words_of(name), words_of(other)
+    if "".join(words) == "".join(others):
+        return True
+    return len(words) == len(others) and all(map(_close, words, others))
+
+
+def _close(word: str, other: str) -> bool:
+    likeness = difflib.SequenceMatcher(None, word, other).ratio()
+    return word == other or (min(len(word), len(other)) > 2 and likeness >= CLOSE)
+
+
+def _with_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
+    params = coerced(spec, call.params)
+    for name, value in params.items():
+        if value is not call.params[name]:
+            told = f"`{spec.name}` takes `{name}` as {_shown(value)}: {_shown(call.params[name])} was read as that."
+            call = _noted(call, spec.name, "coerced", told)
+    return replace(call, params=params)
+
+
+def _with_meaning(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
+    """Give a tool of our own the paths that are meant: what is checked and approved after this is what is opened."""
+    if spec.meant is None:
+        return call
+    params = spec.meant(call.params)
+    for name, value in params.items():
+        if value != call.params.get(name):
+            told = f"`{name}` {_shown(call.params.get(name))} was read as {_shown(value)}."
+            call = _noted(call, spec.name, "named_nearly", told)
+    return replace(call, params=params)
+
+
+def _noted(call: CheckedCall, about: str, problem: str, message: str) -> CheckedCall:
+    note = Correction(tool_name=about, problem=problem, message=message, mended=True)
+    return replace(call, repairs=(*call.repairs, note)[:MAX_CORRECTIONS])
+
+
+def _shown(value: Any, limit: int = 60) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,159 @@
+"""Whether a wanted call can be made, and if not, why, in words a model can act on."""
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from jsonschema_rs import ValidationError, Validator, validator_for
+
+from packetgate.state.base import is_storable
+from packetgate.state.routing import Correction
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.patterns import PATTERN_OPTIONS
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+MAX_CORRECTIONS = 8
+
+
+def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], catalogue: Catalogue) -> list[Correction]:
+    """Return what stands in the way of calling `name` with `params`; empty when nothing does."""
+    if name in palette and name in catalogue:
+        return check_params(catalogue[name], params)
+    return [_wrong_name(name, palette, catalogue)]
+
+
+def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
+    """Return what is wrong with the arguments, checked against the tool's own JSON Schema."""
+    found: list[Correction] = []
+    known = spec.parameters
+    for unknown in [name for name in params if name not in known and not spec.is_open]:
+        near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
+        hint = f" Did you mean `{near[0]}`?" if near else ""
+        if unknown in spec.standing:
+            hint = f" Its server's configuration sets `{unknown}` to `{spec.standing[unknown]}`: leave it out."
+        found.append(_correction(spec, "unknown_parameter", f"has no parameter `{unknown}`.{hint}"))
+    for missing in [name for name in spec.required if name not in params]:
+        kind = known.get(missing, {})
+        about = str(kind.get("description", "")).strip()
+        found.append(
+            _correction(spec, "missing_parameter", f"needs `{missing}`{f' ({about})' if about else ''}: it is missing.")
+        )
+    found += [
+        _correction(
+            spec,
+            "invalid_value",
+            f"cannot take `{name}` as given: a whole number in it is beyond 64 bits, or a name in it is no text.",
+        )
+        for name, value in params.items()
+        if not is_storable(value)
+    ]
+    found += _invalid_values(spec, params)
+    return found[:MAX_CORRECTIONS]
+
+
+def value_flaws(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationError]:
+    """Return what is wrong with the values given; what is missing or extra is told by name elsewhere.
+
+    Raises:
+        ValueError: the schema is broken.
+    """
+    flaws = _validator(canonical_json(spec.input_schema)).iter_errors(dict(params))
+    return [flaw for flaw in flaws if not _is_told_by_name(spec, flaw)]
+
+
+def schema_flaw(schema: Mapping[str, Any]) -> str:
+    """Return why no call can be checked against a schema; empty when it can."""
+    try:
+        _validator(canonical_json(schema))
+    except ValueError as error:
+        return _short(str(error).partition("\n")[0])
+    return ""
+
+
+def result_flaw(schema: Mapping[str, Any], structured: Any) -> str:
+    """Return why structured content is not as its tool's schema says; empty where it is.
+
+    Raises:
+        ValueError: the schema is broken.
+    """
+    flaw = next(_validator(canonical_json(schema)).iter_errors(structured), None)
+    return "" if flaw is None else _short(flaw.message)
+
+
+def _is_told_by_name(spec: ToolSpec, flaw: ValidationError) -> bool:
+    """Whether a flaw is a parameter that is missing or unknown, by the outermost schema itself."""
+    match list(flaw.schema_path), list(flaw.instance_path):
+        case ["required"], []:
+            return True
+        case ["additionalProperties"], []:
+            return not spec.is_open
+    return False
+
+
+def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
+    try:
+        flaws = value_flaws(spec, params)
+    except ValueError as error:
+        why = _short(str(error).partition("\n")[0])
+        return [_correction(spec, "invalid_value", f"publishes a broken schema, so no call can be checked: {why}.")]
+    return [
+        _correction(spec, "invalid_value", f"cannot take `{_where(flaw)}` as given: {_short(flaw.message)}.")
+        for flaw in sorted(flaws, key=lambda flaw: list(map(str, flaw.instance_path)))
+    ]
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: str) -> Validator:
+    """Checking a schema takes longer than checking a call against it, and a turn checks a call three times."""
+    parsed = json.loads(schema)
+    if not re.match(r"https?://json-schema\.org/", str(parsed.get("$schema", ""))):
+        parsed.pop("$schema", None)
+    return validator_for(
+        parsed,
+        retriever=_refused,
+        validate_formats=False,
+        pattern_options=PATTERN_OPTIONS,
+    )
+
+
+def _refused(uri: str) -> NoReturn:
+    """A reference that leads out of the schema is never fetched: the schema comes from an untrusted server."""
+    raise ValueError(f"{uri} leads out of the schema")
+
+
+def _where(flaw: ValidationError) -> str:
+    return ".".join(map(str, flaw.instance_path)) or "the arguments"
+
+
+def _wrong_name(name: str, palette: frozenset[str], catalogue: Catalogue) -> Correction:
+    canonical = catalogue.canonical(name)
+    if canonical is None:
+        problem, message = "unknown_tool", f"There is no tool `{name}`. Nearest: {_listed(catalogue.nearest(name))}."
+    elif canonical != name:
+        problem, message = "alias", f"`{name}` is not a tool's name. The tool is called `{canonical}`."
+    else:
+        problem, message = "off_palette", f"`{name}` is not offered this turn. Offered: {_listed(sorted(palette))}."
+    return Correction(tool_name=name, problem=problem, message=message)
+
+
+def _correction(spec: ToolSpec, problem: str, text: str) -> Correction:
+    return Correction(
+        tool_name=spec.name, problem=problem, message=f"`{spec.name}` {text} It takes: {spec.signature()}."
+    )
+
+
+def _listed(names: list[str] | tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _short(message: str, limit: int = 200) -> str:
+    message = message.removesuffix(".")
+    return message if len(message) <= limit else message[: limit - 1] + "…"
+
+
+def canonical_json(params: Mapping[str, Any]) -> str:
+    """Return arguments as JSON that is equal exactly when the arguments are."""
+    return json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

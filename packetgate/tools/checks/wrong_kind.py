@@ -1,0 +1,78 @@
+"""Whether a tool is of the kind that a request asks for, and which one is if it is not."""
+
+import re
+from collections.abc import Iterable
+
+from packetgate.state.routing import Correction, Risk
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.palette.subject import VAGUE, VERBS, subject_of
+from packetgate.tools.spec.categories import TEXT_ART, categories_in
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.verbs import READ_VERBS
+from packetgate.tools.text.words import words_in, words_of
+
+WRONG_KIND = "wrong_kind"
+
+RANKED = 20
+"""How far down the ranking a better tool is looked for."""
+
+MEANS = frozenset({"web", "files", "commands"})
+"""Kinds of tools that may serve a request about anything."""
+
+_ANY_KIND = frozenset("create draw find generate get give list make produce render search show write".split())
+"""Verbs that tools of every kind have in their names."""
+_MAKING = frozenset("add compose create draw generate give make new paint produce render write".split())
+_LEAD_ENDS = re.compile(
+    r"\b(?:about|and|as|at|because|but|by|for|from|if|in|into|near|of|on|or|over|per|so|that|then|to|using|via|where"
+    r"|which|with|within|without)\b|[^\w\s'-]",
+    re.IGNORECASE,
+)
+"""Where the words end that say what is asked for: `Create an image | of a fox`."""
+_SEVERAL = re.compile(r"\b(?:also|after|afterwards|and|but|first|then)\b", re.IGNORECASE)
+"""What joins several wishes in one request."""
+
+
+def wrong_kind(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -> Correction | None:
+    """Return an objection that names the better tool, or None.
+
+    What is asked for is told by the request's first words. There is an objection only where they speak of one category,
+    nothing else in the request speaks for the tool, and a tool of that category does what the request asks for, with no
+    more risk than `most`. Of the tools that requests really need, it objects to none on Seal-Tools, to 0.2 %
+    on BFCL live, to 0.3 % on MetaTool, and to 0.4 % on LiveMCPBench.
+    """
+    lead = words_in(_LEAD_ENDS.split(request.strip(), maxsplit=1)[0])
+    asked = frozenset() if _SEVERAL.search(request) else categories_in(lead)
+    subject = subject_of(request)
+    if len(asked) != 1 or spec.category in subject.categories | MEANS | {""} or asked & _spoken_of(spec):
+        return None
+    hits = catalogue.ranking.rank(request, limit=RANKED)
+    named_by = next((hit.name_terms for hit in hits if hit.name == spec.name), frozenset())
+    if any(not categories_in([term]) & asked for term in named_by - VAGUE - _ANY_KIND):
+        return None
+    does = _done_by(lead) or {"read"}
+    better = [one for one in (catalogue[hit.name] for hit in hits) if one.category in asked]
+    better = [
+        one for one in better if one.looks.severity <= most.severity and _done_by(words_of(one.upstream_name)) <= does
+    ]
+    if not better:
+        return None
+    best = min(better, key=lambda one: one.looks is Risk.READ and most is not Risk.READ)
+    return Correction(
+        tool_name=spec.name,
+        problem=WRONG_KIND,
+        message=f"`{spec.name}` is for {spec.category}; for {best.category} there is `{best.name}`.",
+        better_tool=best.name,
+    )
+
+
+def _done_by(words: Iterable[str]) -> set[str]:
+    """Return what words say is done: one making is like another, and so is one reading; to delete is its own."""
+    verbs = {word for word in words if word in VERBS | _MAKING}
+    return {"make" if verb in _MAKING else "read" if verb in READ_VERBS else verb for verb in verbs}
+
+
+def _spoken_of(spec: ToolSpec) -> frozenset[str]:
+    """Return the categories that a tool's own words speak of; one that makes text art also speaks of images."""
+    if spec.category == TEXT_ART:
+        return frozenset({TEXT_ART})
+    return categories_in(words_in(" ".join([spec.server, spec.upstream_name, spec.full, *spec.tags])))

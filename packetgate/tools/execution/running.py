@@ -1,0 +1,201 @@
+"""Running one call, and what it ends as."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from traceback import format_exception
+from typing import Any
+
+from packetgate.state.errors import ConfigError, LostCallError, ToolCallError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.redaction import redacted
+from packetgate.state.routing import Risk, ToolCall, ToolResult
+from packetgate.state.sections import AuditEntry
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.execution.call_log import CallLog
+from packetgate.tools.execution.grants import Grants
+from packetgate.tools.execution.journal import Journal
+from packetgate.tools.execution.permission import approval_of, need_of, refusal
+from packetgate.tools.risk.call import rated
+from packetgate.tools.risk.vouching import way_to_vouch
+from packetgate.tools.spec.idempotency import with_key
+from packetgate.tools.text.kept import of_session
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 3.0
+"""Longest that a question waits for a dry run."""
+
+
+async def execute_all(
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
+) -> list[ToolCall]:
+    """Run calls at the same time. One that breaks in a way nobody foresaw ends itself and not the others.
+
+    Raises:
+        ConfigError: the journal cannot be used; once it can, it knows what was run.
+    """
+    runs = [execute(call, packet, catalogue, toolbox, journal) for call in calls]
+    ended = await asyncio.gather(*runs, return_exceptions=True)
+    for error in ended:
+        if isinstance(error, ConfigError):
+            raise error
+    return [
+        _broken(call, end) if isinstance(end, BaseException) else end for call, end in zip(calls, ended, strict=True)
+    ]
+
+
+async def execute(
+    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
+) -> ToolCall:
+    """Return the call with its result and final status.
+
+    A write or a command that is switched off is not run: where a trusted server offers it, the tool is asked what it
+    would do. One that was sent and never answered is `unknown`, because it may have happened. One that the journal
+    knows to have ended is not run again, whatever process or history asks for it: it ends as it did. One that was
+    started, and whose end nobody told, runs again if it surely only reads, and waits for the user's word if not.
+    """
+    why_not, call = await asyncio.to_thread(_looked_at, call, packet, catalogue)
+    if why_not:
+        return _ended(call, ToolExecutionStatus.FAILED, _unsent(why_not))
+    spec = catalogue[call.tool_name]
+    switched_on = packet.governance.settings.allows(call.risk)
+    if not switched_on and not spec.has_dry_run:
+        nothing = _unvouched(call) or f"it was not called, because {call.risk} tools are switched off"
+        untold = ToolResult(success=True, output=nothing, dry_run=True, said="")
+        return _ended(call, ToolExecutionStatus.SKIPPED, untold)
+    if not switched_on:
+        return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
+    approval = approval_of(call, packet, spec)
+    if approval is None and (call.risk is not Risk.READ or need_of(call, spec, packet).kind != "nothing"):
+        error = "its approval has lapsed, so it was not run; ask for it anew"  # since it was looked at
+        return _ended(call, ToolExecutionStatus.FAILED, _unsent(error))
+    unread = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
+    return await _once(unread, toolbox, packet.header.session_id, approval.grant_id if approval else "")
+
+
+def _looked_at(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[str | None, ToolCall]:
+    """Return why a call may not run, and else the call with the risk that its arguments have. Blocking."""
+    why_not = refusal(call, packet, catalogue)
+    return why_not, call if why_not else rated(call, catalogue[call.tool_name])
+
+
+async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) -> ToolCall:
+    """Run a call that may run, unless the journal says that it was run, or may have been."""
+    call, spec = unread.call, unread.spec
+    while True:
+        log = await unread.read()
+        if log.end is not None:
+            return log.end
+        if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
+            return call.in_doubt(log.unfinished)
+        if fresh := await log.still_fresh():
+            return await log.finish(fresh)
+        if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
+            error = "the remembered approval was taken back, is used up or has lapsed; ask for it anew"
+            return _ended(call, ToolExecutionStatus.FAILED, _unsent(error))
+        if await log.start():
+            break
+    params = with_key(call.params, spec.parameters, log.idempotency_key)
+    if spec.has_dry_run:
+        params["dry_run"] = False
+    end = await _sent(call, params, toolbox, session, idempotency_key=log.idempotency_key)
+    try:
+        return await log.finish(end)
+    except ConfigError as error:  # the packet may still be kept, and tell what is known here
+        logger.warning("the end of call %s of %s is not in the journal: %s", call.call_id, call.tool_name, error)
+        return end
+
+
+async def _sent(
+    call: ToolCall,
+    params: dict[str, Any],
+    toolbox: Toolbox,
+    session: str,
+    *,
+    dry_run: bool = False,
+    idempotency_key: str = "",
+) -> ToolCall:
+    try:
+        with of_session(session):
+            result = await toolbox.call(call.tool_name, params, idempotency_key)
+    except LostCallError as error:
+        certain = dry_run or call.risk is Risk.READ
+        status = ToolExecutionStatus.FAILED if certain else ToolExecutionStatus.UNKNOWN
+        return _ended(call, status, _unsent(str(error), error.said))
+    except ToolCallError as error:
+        return _ended(call, ToolExecutionStatus.FAILED, _unsent(str(error), error.said))
+    if not result.success:
+        return _ended(call, ToolExecutionStatus.FAILED, result)
+    if dry_run:
+        return _ended(call, ToolExecutionStatus.SKIPPED, result.as_dry_run())
+    return _ended(call, ToolExecutionStatus.EXECUTED, result)
+
+
+async def rehearse(
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
+) -> tuple[CognitionPacket, tuple[ToolCall, ...]]:
+    """Try in a dry run the calls that wait for the user: one that can only fail has failed, and is not asked about.
+
+    They are executed like any other call, with everything above read switched off; the packet that is returned has
+    them in its trail. A dry run that takes longer than `PATIENCE_S` says nothing of the call in earnest.
+    """
+    dry = packet.merged({"governance": packet.governance.rehearsing()})
+    ends: dict[str, ToolCall] = {}
+
+    async def rehearsed(call: ToolCall) -> None:
+        (ends[call.call_id],) = await execute_all([call], dry, catalogue, toolbox, journal)
+
+    waiting = [call for call in calls if call.status.awaits_user and _has_dry_run(call, catalogue)]
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.gather(*(rehearsed(call) for call in waiting))
+    except TimeoutError:
+        pass  # those that came in time are known
+    failed = {name: end for name, end in ends.items() if end.status is ToolExecutionStatus.FAILED}
+    trail = (
+        AuditEntry(
+            event=f"dry_run_{'failed' if name in failed else 'passed' if name in ends else 'timed_out'}",
+            detail=call.tool_name,
+            call_id=name,
+        )
+        for call in waiting
+        for name in [call.call_id]
+    )
+    kept = tuple(failed.get(call.call_id, call) for call in calls)
+    return packet.merged({"governance": packet.governance.audited(*trail)}), kept
+
+
+def _has_dry_run(call: ToolCall, catalogue: Catalogue) -> bool:
+    """Whether a call can be tried without effect; a read would not be switched off, but done."""
+    spec = catalogue.get(call.tool_name)
+    return spec is not None and spec.has_dry_run and call.risk is not Risk.READ
+
+
+def _broken(call: ToolCall, error: BaseException) -> ToolCall:
+    if not isinstance(error, Exception):
+        raise error
+    broke = redacted("".join(format_exception(error)))
+    logger.error("call %s of %s broke: %s", call.call_id, call.tool_name, broke)
+    status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
+    why = redacted(f"the call broke: {type(error).__name__}: {error}")
+    return _ended(call, status, ToolResult(success=False, error=why))
+
+
+def _unvouched(call: ToolCall) -> str:
+    """Return why a call that looks like a read was not made, and what can be done about that; empty for any other."""
+    if not call.unvouched:
+        return ""
+    why = f"it was not called: it looks like a read and counts as {call.risk}, which is switched off, because "
+    return f"{why}{'; '.join(call.risk_why)}. {way_to_vouch(call)}".rstrip()
+
+
+def _unsent(why: str, said: str = "") -> ToolResult:
+    """Return the result of a call to which no tool has answered, in our own words but for what is `said`."""
+    return ToolResult(success=False, error=why, said=said)
+
+
+def _ended(call: ToolCall, status: ToolExecutionStatus, result: ToolResult) -> ToolCall:
+    return call.ended(status, result)

@@ -1,0 +1,78 @@
+"""What an argument is to its tool: where it sends something, what it sends, or neither."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from packetgate.state.origins import Role
+from packetgate.tools.provenance.values import is_address
+from packetgate.tools.provenance.words import (
+    DESTINATION_FORMATS,
+    DESTINATIONS,
+    IDENTIFIERS,
+    PAYLOADS,
+    PLACES,
+    PROGRAMS,
+    QUANTITIES,
+)
+from packetgate.tools.text.words import words_of
+
+
+def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> Role:
+    """Return the role of a value that stands below these names, the innermost that tells."""
+    if schema.get("format") in DESTINATION_FORMATS:
+        return Role.DESTINATION
+    for key in reversed(keys):
+        role = _of_name(key)
+        if role is not None:
+            return role
+    if isinstance(value, str) and is_address(value):
+        return Role.DESTINATION
+    if keys and _is_place(keys[-1], value):
+        return Role.PAYLOAD
+    return _of_words(str(schema.get("description", "")).partition(".")[0]) or Role.OTHER
+
+
+def is_which(name: str) -> bool:
+    """Whether a parameter of this name says which of several things is meant."""
+    return {*_words(name)[-1:]} <= IDENTIFIERS
+
+
+def is_how_much(name: str) -> bool:
+    """Whether a parameter of this name says how much or how many."""
+    return bool(QUANTITIES & {*_words(name)}) and not is_which(name)
+
+
+def is_carried_out(name: str) -> bool:
+    """Whether what a parameter of this name holds is a program's: a statement, a query, code."""
+    return bool(PROGRAMS & {*_words(name)})
+
+
+def _of_name(name: str) -> Role | None:
+    words = _words(name)
+    if not words or words[-1] in IDENTIFIERS:
+        return Role.OTHER if words else None
+    for word in reversed(words):
+        if word in DESTINATIONS:
+            return Role.DESTINATION
+        if word in PAYLOADS:
+            return Role.PAYLOAD
+    return None
+
+
+def _of_words(about: str) -> Role | None:
+    words = [_singular(word) for word in words_of(about)]
+    return Role.DESTINATION if {"recipient", "url", "iban", "payee"} & {*words} else None
+
+
+def _is_place(name: str, value: Any) -> bool:
+    is_path = isinstance(value, str) and ("/" in value or "\\" in value)
+    words = {*_words(name)}
+    return bool(words) and words <= PLACES and not is_path
+
+
+def _words(name: str) -> list[str]:
+    return [_singular(word) for word in words_of(name) if not word.isdigit()]
+
+
+def _singular(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word

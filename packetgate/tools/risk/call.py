@@ -1,0 +1,54 @@
+"""What one call would do: the worse of what its tool does anyway and of what its arguments ask for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from packetgate.state.routing import Risk, ToolCall
+from packetgate.tools.risk.address import outside_address
+from packetgate.tools.risk.arguments import quoted, reasons_in
+from packetgate.tools.risk.judgement import Judgement
+from packetgate.tools.risk.parameters import takes
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+
+def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
+    """Return what a call with these arguments may do. Whoever decides about a call asks this, never `spec.risk`.
+
+    Arguments raise what a tool is known to do, be it by the user's word that it reads; their word that it does more
+    holds for every call. They lower it in one case alone: a trusted server's tool whose risk lies only in the SQL that
+    it takes (`least_risk`) makes a call that is what its SQL says, since SQL is parsed, and what is not surely a query
+    counts as more. Without SQL to look at, such a call is as bad as its tool. Blocking.
+    """
+    addresses = [(name, found) for name, value in params.items() if (found := outside_address(name, value))]
+    outside = [f"its `{quoted(name)}` points outside: {quoted(found)}" for name, found in addresses]
+    open_world = spec.reaches_outside or bool(outside)
+    if spec.risk_holds:
+        return Judgement(spec.risk, open_world, (*spec.risk_why, *outside))
+    held = {name: kind for kind, name in takes(spec.full, spec.input_schema)}
+    reasons = [*dict.fromkeys(reasons_in(params, held))]
+    floor, why, told_by_sql = spec.risk, spec.risk_why, _is_told_by_sql(params, held)
+    if told_by_sql and spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity:
+        floor = spec.least_risk
+        why = () if floor is Risk.READ else spec.risk_why
+    worst = max((reason.risk for reason in reasons), key=lambda risk: risk.severity, default=Risk.READ)
+    risk = max(floor, worst, key=lambda one: one.severity)
+    told = [reason.why for reason in reasons if reason.risk is risk and (risk is not floor or not why)]
+    told += why if risk is floor or not told else ()
+    looks = spec.unvouched and worst is Risk.READ and (spec.risk is not Risk.EXECUTE or told_by_sql)
+    return Judgement(risk, open_world, (*told, *outside), looks)
+
+
+def rated(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
+    """Return the call with what it may do on it; one whose tool is gone keeps what it was judged before."""
+    if spec is None:
+        return call
+    judged = judge_call(spec, call.params)
+    return call.rated(judged.risk, open_world=judged.open_world, why=judged.why, unvouched=judged.unvouched)
+
+
+def _is_told_by_sql(params: Mapping[str, Any], held: Mapping[str, str]) -> bool:
+    """Whether the call gives SQL as text, and no other argument holds something to run."""
+    return any(held.get(name) == "sql" and isinstance(value, str) for name, value in params.items()) and not any(
+        held.get(name) in ("code", "command", "language") or (held.get(name) == "sql" and not isinstance(value, str))
+        for name, value in params.items()
+    )

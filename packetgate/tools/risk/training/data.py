@@ -1,0 +1,127 @@
+"""What the model learns from: labelled tools of public servers, and tools in our own words."""
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from packetgate.tools.risk.features import Definition
+
+_HERE = Path(__file__).parent
+DOUBTED = 0.15
+"""What an example counts whose label can be disputed."""
+CATALOGUE = 0.5
+"""What one counts that we labelled in the public catalogue."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Annotations as the server stated them."""
+
+    read_only_hint: bool | None = None
+    destructive_hint: bool | None = None
+    open_world_hint: bool | None = None
+
+
+class Example(NamedTuple):
+    """A tool with its label."""
+
+    tool: Definition
+    label: str
+    server: str
+    repository: str = ""
+    hints: Hints | None = None
+    doubted: bool = False
+    weight: float = 1.0
+
+    @property
+    def does_more(self) -> bool:
+        """Whether it does more than read."""
+        return self.label != "read"
+
+
+def data_folder(arguments: list[str]) -> Path:
+    """Return the folder of the data sets: the first argument, or `PACKETGATE_DATA`."""
+    given = arguments[0] if arguments else os.environ.get("PACKETGATE_DATA", "")
+    folder = Path(given)
+    if not given or not (folder / "tool_risk" / "tools.jsonl").is_file():
+        sys.exit("give the folder of the data sets, which holds `tool_risk/tools.jsonl`, or set PACKETGATE_DATA to it")
+    return folder
+
+
+def labelled(folder: Path) -> list[Example]:
+    """Return the tools that their authors labelled."""
+    return [_labelled(row) for row in _rows(folder / "tool_risk" / "tools.jsonl")]
+
+
+def catalogue(folder: Path) -> list[Example]:
+    """Return the tools of the public catalogue that we labelled; none where it is not at hand."""
+    path = folder / "routing" / "toucan_mcp_catalog" / "tools.jsonl"
+    labels = {name: label for label, name in (line.split("\t") for line in _lines(_HERE / "catalogue.tsv"))}
+    rows = _rows(path) if path.is_file() else ()
+    return [
+        Example(_definition(row), labels[row["id"]], row["id"].rpartition("/")[0], weight=CATALOGUE)
+        for row in rows
+        if row["id"] in labels
+    ]
+
+
+def own(name: str = "examples") -> list[Example]:
+    """Return the tools in our own words: `examples`, or those of kinds that are `left_out` of training."""
+    found, family = [], ""
+    for line in _lines(_HERE / f"{name}.tsv"):
+        if line.startswith("["):
+            family = line.strip("[]")
+            continue
+        label, tool, description, parameters = (*line.split("\t"), "")[:4]
+        found.append(Example(Definition(tool, description, _schema(parameters)), label, family))
+    return found
+
+
+def weights_of(examples: Iterable[Example]) -> list[float]:
+    """Return what each example counts: a large server less than its tools' number, a disputed label little."""
+    examples = list(examples)
+    many = Counter(one.server for one in examples if one.repository)
+    mean = sum(many.values()) / max(1.0, sum(count**0.5 for count in many.values()))
+    return [
+        one.weight * (DOUBTED if one.doubted else 1.0) * (mean / many[one.server] ** 0.5 if one.repository else 1.0)
+        for one in examples
+    ]
+
+
+def _labelled(row: dict[str, Any]) -> Example:
+    stated = row.get("annotations")
+    hints = None
+    if stated:
+        hints = Hints(stated.get("readOnlyHint"), stated.get("destructiveHint"), stated.get("openWorldHint"))
+    doubted = "doubt" in row or "variant" in row
+    return Example(_definition(row), row["label"], row["server"], row["source"].split()[0], hints, doubted)
+
+
+def _definition(row: dict[str, Any]) -> Definition:
+    return Definition(row["name"], row.get("description") or "", row.get("input_schema") or {})
+
+
+def _schema(written: str) -> dict[str, Any]:
+    """Return the schema of parameters as the examples write them: `path limit# deep? rows[] options{} mode=a,b`."""
+    ends: dict[str, dict[str, Any]] = {"#": {"type": "number"}, "?": {"type": "boolean"}, "{}": {"type": "object"}}
+    ends["[]"] = {"type": "array", "items": {"type": "object"}}
+    properties: dict[str, Any] = {}
+    for one in written.split():
+        name, _, choices = one.partition("=")
+        end = next((end for end in ends if name.endswith(end)), "")
+        kind = {"type": "string", "enum": choices.split(",")} if choices else ends.get(end, {"type": "string"})
+        properties[name.removesuffix(end)] = kind
+    return {"type": "object", "properties": properties, "required": [*properties][:1]}
+
+
+def _rows(path: Path) -> Iterable[dict[str, Any]]:
+    return (json.loads(line) for line in path.read_text("utf-8").splitlines())
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text("utf-8").splitlines() if line and not line.startswith("#")]

@@ -1,0 +1,269 @@
+"""Bounds on what a server answers, drawn before it is parsed: the parsing is on the event loop."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+from fastmcp.client.transports import ClientTransport
+from fastmcp.client.transports.base import TransportOptions
+from mcp import ClientSession
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.transport_context import TransportContext
+from mcp_types import CallToolResult
+from mcp_types.methods import validate_server_result
+
+from packetgate.tools.checks.dialects import normalised
+from packetgate.tools.checks.satisfiable import why_never
+from packetgate.tools.checks.validation import schema_flaw
+from packetgate.tools.servers.answers import readable_answer, without_nulls
+
+MAX_MESSAGE_BYTES = 32_000_000
+"""Longest message of a server. What is longer ends the session, or, over HTTP, that one answer."""
+MOST_WAITS = 10
+"""Time-outs that a call may take in all while its server reports progress."""
+MAX_TOOLS = 5_000
+MAX_DESCRIPTION = 20_000
+"""Longest description, in characters: what follows is left out."""
+MAX_DEFINITION = 100_000
+"""Largest tool, in characters of JSON, its description cut."""
+
+_NAME = re.compile(r"[\w./: -]{1,128}")
+_BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"
+"""Letters that are drawn as nothing."""
+_PROSE = frozenset({"description", "title", "$comment"})
+
+_Tool = dict[str, Any]
+
+
+class CallTimeoutError(Exception):
+    """A call had no answer in time; the message says how long it waited."""
+
+
+class BoundedSession(ClientSession):
+    """A session that sees no more of an answer than can be used."""
+
+    def __init__(self, read_stream: Any, write_stream: Any, **options: Any) -> None:
+        """Take what `ClientSession` takes."""
+        super().__init__(dispatcher=_BoundedDispatcher(read_stream, write_stream, session=self), **options)
+        self.left_out: list[str] = []
+        """Why tools of the last list are not there, a phrase each."""
+        self.changed: list[str] = []
+        """What of the schemas of the last list was left out or read otherwise, a phrase for each tool."""
+        self.has_ended = False
+        """Whether the server is gone: what is called then is not sent."""
+
+    async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
+        """Take a result as it is: a schema that its server breaks is for the client that relies on it."""
+
+
+class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
+    def __init__(self, read_stream: Any, write_stream: Any, session: BoundedSession) -> None:
+        super().__init__(read_stream, write_stream)
+        self._session = session
+        self._taken: set[str] = set()
+        """Names of the tools on the pages of the list so far."""
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **inner: Any
+    ) -> dict[str, Any]:
+        if method == "tools/call":
+            answer = await self._call(method, params, opts or {}, **inner)
+            return readable_answer(answer, partial(self._validate, method))
+        answer = without_nulls(await super().send_raw_request(method, params, opts, **inner))
+        if method == "tools/list" and isinstance(answer.get("tools"), list):
+            if not (params or {}).get("cursor"):
+                self._taken, self._session.left_out, self._session.changed = set(), [], []
+            check = partial(self._check, answer)
+            tools, left_out, changed = await asyncio.to_thread(_usable, answer["tools"], self._taken, check)
+            self._session.left_out += left_out
+            self._session.changed += changed
+            return {**answer, "tools": tools}
+        return answer
+
+    async def _call(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions, **inner: Any
+    ) -> dict[str, Any]:
+        """Send a call; each report of its progress extends the wait, up to a bound.
+
+        Raises:
+            CallTimeoutError: no answer came in time. The SDK's own error has a code that servers use as well.
+        """
+        wait_s, report = opts.get("timeout"), opts.get("on_progress")
+        if wait_s is None:
+            return await super().send_raw_request(method, params, opts, **inner)
+        loop = asyncio.get_running_loop()
+        last = loop.time() + MOST_WAITS * wait_s
+        clock = asyncio.timeout(wait_s)
+
+        async def extended(progress: float, total: float | None, message: str | None) -> None:
+            with suppress(RuntimeError):  # the call has ended
+                clock.reschedule(min(loop.time() + wait_s, last))
+            if report is not None:
+                await report(progress, total, message)
+
+        waiting: CallOptions = {**opts, "on_progress": extended}
+        del waiting["timeout"]
+        try:
+            async with clock:
+                return await super().send_raw_request(method, params, waiting, **inner)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            most = loop.time() >= last
+            waited = f"{MOST_WAITS * wait_s:g} s, though it reported progress" if most else f"{wait_s:g} s"
+            raise CallTimeoutError(waited) from None
+
+    async def run(self, *handlers: Any, **options: Any) -> None:
+        try:
+            await super().run(*handlers, **options)
+        finally:
+            self._session.has_ended = True
+
+    def _check(self, page: dict[str, Any], tool: _Tool) -> None:
+        self._validate("tools/list", {**page, "tools": [tool]})
+
+    def _validate(self, method: str, result: dict[str, Any]) -> None:
+        version = self._session.protocol_version
+        if version is not None:
+            validate_server_result(method, version, result)
+
+
+class BoundedTransport(ClientTransport):
+    """A transport whose sessions are bounded."""
+
+    def __init__(self, inner: ClientTransport) -> None:
+        self._inner = inner
+        self.legacy_only = inner.legacy_only
+        self.session: BoundedSession | None = None
+
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: TransportOptions | None = None, **session: Any
+    ) -> AsyncIterator[ClientSession]:
+        """Open a session as the inner transport does."""
+        options = TransportOptions(session_class=BoundedSession)
+        async with self._inner.connect_session(transport_options=options, **session) as opened:
+            self.session = opened if isinstance(opened, BoundedSession) else None
+            yield opened
+
+    def get_session_id(self) -> str | None:
+        """Return the id that an HTTP server gave to the session."""
+        return self._inner.get_session_id()
+
+    @property
+    def flaw(self) -> str:
+        """Why the server was ended, if it was."""
+        flaw: str = getattr(self._inner, "flaw", "")
+        return flaw
+
+    async def close(self) -> None:
+        """Close the inner transport."""
+        await self._inner.close()  # type: ignore[no-untyped-call]
+
+
+class _UnfitError(ValueError):
+    pass
+
+
+def _usable(
+    tools: list[Any], taken: set[str], check: Callable[[_Tool], None]
+) -> tuple[list[_Tool], list[str], list[str]]:
+    """Return the tools that can be offered, of each other one a phrase that names it and says why not, and of each
+    whose schema is not used as it stands what was changed.
+
+    Of a tool only what is used here is kept; its name is added to those `taken`. `check` raises ValueError for one
+    that is against the protocol. Blocking.
+    """
+    kept: list[_Tool] = []
+    left_out: list[str] = []
+    changed: list[str] = []
+    for place, raw in enumerate(tools[:MAX_TOOLS], 1):
+        name = raw.get("name") if isinstance(raw, dict) else None
+        called = ascii(name[:60]) if isinstance(name, str) else f"number {place}"
+        try:
+            tool, changes = _cleaned(raw)
+            if tool["name"] in taken:
+                raise _UnfitError("another tool has that name")
+            check(tool)
+        except ValueError as error:
+            left_out.append(f"{called}: {str(error).splitlines()[0]}")
+        else:
+            taken.add(tool["name"])
+            kept.append(tool)
+            changed += [f"{called}: {'; '.join(changes)}"] if changes else []
+    if len(tools) > MAX_TOOLS:
+        left_out.append(f"{len(tools) - MAX_TOOLS:,} tools: it lists more than {MAX_TOOLS:,}")
+    return kept, left_out, changed
+
+
+def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
+    """Return what is used of a tool, without characters that nobody sees, and what was changed of its schema.
+
+    Raises:
+        _UnfitError: they stand where they cannot be taken out, or the tool is too large, or no call can be checked.
+    """
+    if not isinstance(raw, dict) or not isinstance(raw.get("name"), str):
+        raise _UnfitError("it has no name")
+    name = raw["name"]
+    if not _NAME.fullmatch(name) or not name.strip() or any(letter in name for letter in _BLANK_LETTERS):
+        raise _UnfitError("a tool's name may have up to 128 letters, digits, spaces and _ - . / :")
+    prose = {key: raw[key][:MAX_DESCRIPTION] for key in ("title", "description") if isinstance(raw.get(key), str)}
+    rest = {key: raw[key] for key in ("inputSchema", "annotations", "_meta") if raw.get(key) is not None}
+    if len(json.dumps(rest)) > MAX_DEFINITION:
+        raise _UnfitError(f"its definition is larger than {MAX_DEFINITION:,} characters")
+    schema, changes = normalised(_without_hidden(rest.pop("inputSchema", None), of_schema=True))
+    if not isinstance(schema, dict):
+        raise _UnfitError("nothing fits its schema: it is false")
+    if flaw := schema_flaw(schema):
+        raise _UnfitError(f"its schema is broken: {flaw}")
+    if reason := why_never(schema):
+        raise _UnfitError(f"nothing fits its schema: {reason}")
+    return {"name": name, "inputSchema": schema, **_without_hidden({**prose, **rest}), **_output_schema(raw)}, changes
+
+
+def _output_schema(raw: _Tool) -> _Tool:
+    """Return the schema of what a tool returns; nothing where a client could not use it."""
+    schema = raw.get("outputSchema")
+    if not isinstance(schema, dict) or schema.get("type") != "object" or schema_flaw(schema):
+        return {}
+    try:
+        small = len(json.dumps(schema)) <= MAX_DEFINITION
+        return {"outputSchema": _without_hidden(schema, of_schema=True)} if small else {}
+    except _UnfitError:
+        return {}
+
+
+def _without_hidden(value: Any, *, of_schema: bool = False) -> Any:
+    """Return texts, wherever they stand, without what steers a terminal, turns letters around, or is not seen.
+
+    In a schema that goes for descriptions; names and values must be as the server takes them.
+
+    Raises:
+        _UnfitError: such characters stand in one of these.
+    """
+    match value:
+        case str():
+            seen = "".join(char for char in value if char in "\n\t" or _is_seen(char))
+            if of_schema and seen != value:
+                raise _UnfitError(f"its schema has characters that cannot be seen: {ascii(value)[:60]}")
+            return seen
+        case list():
+            return [_without_hidden(inner, of_schema=of_schema) for inner in value]
+        case dict():
+            if of_schema and not all(_is_seen(char) for key in value for char in key):
+                raise _UnfitError(f"its schema has a name that cannot be seen: {ascii([*value])[:60]}")
+            said = {key for key, inner in value.items() if key in _PROSE and isinstance(inner, str)}
+            return {
+                _without_hidden(key): _without_hidden(inner, of_schema=of_schema and key not in said)
+                for key, inner in value.items()
+            }
+    return value
+
+
+def _is_seen(char: str) -> bool:
+    return char.isprintable() and char not in _BLANK_LETTERS

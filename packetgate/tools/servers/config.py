@@ -1,0 +1,259 @@
+"""`mcp.json`: which servers there are, in any of the forms that MCP clients write."""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from dotenv import dotenv_values
+
+from packetgate.state.errors import ConfigError, ServerError
+from packetgate.state.printing import printable
+from packetgate.tools.catalogue.preferences import read_file
+from packetgate.tools.servers.entries import UnusableEntryError, entries_of, looks_like_a_server, read_entry
+from packetgate.tools.servers.variables import filled, variables_in
+from packetgate.tools.text.documents import form_of
+
+BUILT_IN_NAMES = ("ai", "embedding")
+"""Servers of our own; no other has their names beside them."""
+MAX_REMARK = 300
+MAX_DEPTH = 4
+"""Of settings that servers are looked for in."""
+
+_SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_HOLDERS = frozenset({"mcpservers", "servers", "contextservers"})
+"""Keys under which clients keep servers, without case, `_`, and what stands before a dot."""
+_BESIDE_OTHERS = frozenset({"mcp", "extensions"})
+"""Keys under which opencode, VS Code and goose keep servers among other things."""
+_SWITCHED_OFF = ("disabledMcpServers", "disabledMcpjsonServers")
+"""Lists of Claude Code."""
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """One server."""
+
+    name: str
+    entry: dict[str, Any]
+    """Its fields by the names used here. Variables are filled in when the server is started."""
+    source: str = "mcp.json"
+    """The file it stands in."""
+    folder: Path = Path()
+    """The workspace."""
+    tools: tuple[str, ...] = ()
+    """Patterns of the only tools to offer, by the server's own names; none: all."""
+    hidden_tools: tuple[str, ...] = ()
+    """Patterns of tools that are not offered."""
+
+    def offers(self, tool: str) -> bool:
+        """Whether the entry has a tool of the server offered."""
+        named = not self.tools or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+        return named and not any(fnmatchcase(tool, pattern) for pattern in self.hidden_tools)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the server's annotations may lower a tool's risk."""
+        return self.entry.get("trusted") is True
+
+    @property
+    def timeout_s(self) -> float | None:
+        """Longest wait for an answer, in seconds; None for the default."""
+        milliseconds = self.entry.get("timeout")
+        return float(milliseconds) / 1000 if isinstance(milliseconds, int | float) else None
+
+    def filled(self) -> dict[str, Any]:
+        """Return the entry with every variable replaced by its value: secrets stay out of the file.
+
+        Raises:
+            ServerError: a variable is not set, or the file of variables that it names is not there.
+        """
+        entry = filled(self.entry, self.folder)
+        for key in ("command", "cwd", "envFile"):
+            if isinstance(entry.get(key), str) and entry[key].startswith("~"):
+                entry[key] = str(Path(entry[key]).expanduser())
+        if isinstance(entry.get("envFile"), str):
+            entry["env"] = {**_read_variables(Path(entry["envFile"])), **entry.get("env", {})}
+        return entry
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables that are filled in."""
+        return variables_in(self.entry)
+
+    def concealed(self, text: str) -> str:
+        """Return a text with `${NAME}` for every value that was filled in."""
+        for name, value in self.variables().items():
+            for spelled in {value, quote(value), quote(value, safe=""), repr(value)[1:-1]} - {""}:
+                text = text.replace(spelled, f"${{{name}}}")
+        return text
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What became of an entry that is not used as it stands."""
+
+    name: str
+    how: str
+    kind: Literal["mended", "left out", "disabled"]
+
+    def __str__(self) -> str:
+        what = "left out: " if self.kind == "left out" else ""
+        return f"server {self.name!r}: {what}{self.how}"
+
+
+@dataclass(frozen=True)
+class McpConfig:
+    """The configured servers."""
+
+    servers: tuple[ServerConfig, ...] = ()
+    builtin: Literal["all", "reads", "none"] = "all"
+    """Which built-in tools are offered: all with no servers configured, else those that read, beside a server that
+    takes paths. `"builtin"` in the file, true or false, asks for all or none.
+    """
+    source: str = "built in"
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def odd(self) -> list[str]:
+        """A line for each entry that was mended or left out."""
+        return [f"{self.source}: {one}" for one in self.remarks if one.kind != "disabled"]
+
+
+def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
+    """Read `mcp.json`; without a path, the built-in servers alone. `folder` is the workspace that entries may name.
+
+    An entry that cannot be used is left out, with a remark.
+
+    Raises:
+        ConfigError: the file is missing, cannot be read, or has no servers that can be used.
+    """
+    if path is None:
+        return McpConfig()
+    mend = "--mcp-config or PACKETGATE_MCP_CONFIG, or leave both out to use the built-in tools"
+    document = read_file(path, form_of(path), mend)
+    if not isinstance(document, dict):
+        raise ConfigError(f'{path}: must be an object with "mcpServers", not {type(document).__name__}')
+    builtin = document.get("builtin")
+    if not isinstance(builtin, bool | None):
+        raise ConfigError(f'{path}: "builtin" must be true or false, not {builtin!r}')
+    entries = entries_in(document, folder)
+    if not entries and not builtin and (builtin is False or _places(document, folder) is None):
+        raise ConfigError(
+            f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools'
+        )
+    found = [(name, entry) for name, entry in entries if not _is_of_no_server(name, entry)]
+    servers, remarks = _servers(path, found, BUILT_IN_NAMES if builtin else (), switched_off(document), folder)
+    offered: Literal["all", "reads", "none"] = "all" if builtin or (builtin is None and not found) else "none"
+    if builtin is None and found and not any(server.name in BUILT_IN_NAMES for server in servers):
+        offered = "reads"
+    if remarks and not builtin and all(one.kind == "left out" for one in remarks) and not servers:
+        raise ConfigError(f"{path}: no entry can be used: {'; '.join(map(str, remarks))}"[: MAX_REMARK + 200])
+    return McpConfig(servers, offered, str(path), remarks)
+
+
+def entries_in(document: Mapping[str, Any], folder: Path = Path()) -> list[tuple[str, Any]]:
+    """Return the entries of a file by name, wherever its client keeps them."""
+    return [pair for place in _places(document, folder) or () for pair in entries_of(place)]
+
+
+def _places(document: Mapping[str, Any], folder: Path) -> list[Any] | None:
+    """Return where servers are in a file; None where it has no place for them."""
+    holders = [*_holders(document)]
+    projects = document.get("projects")  # of Claude Code
+    if isinstance(projects, dict) and isinstance(own := projects.get(str(folder.absolute())), dict):
+        holders += _holders(own)
+    if not holders and looks_like_a_server(document):
+        holders = [{"server": document}]
+    elif not holders and any(map(looks_like_a_server, document.values())):
+        holders = [{name: value for name, value in document.items() if looks_like_a_server(value)}]
+    return holders or [*_deeper(document)] or None
+
+
+def _deeper(document: Mapping[str, Any], depth: int = 0) -> Iterator[Any]:
+    """Yield where servers are within other settings: of an editor's workspace, of a container."""
+    for key, value in document.items():
+        if isinstance(value, dict) and key != "projects" and depth < MAX_DEPTH:
+            yield from _holders(value)
+            yield from _deeper(value, depth + 1)
+
+
+def _holders(document: Mapping[str, Any]) -> Iterator[Any]:
+    for key, value in document.items():
+        name = key.rpartition(".")[2].replace("_", "").casefold()
+        if name in _BESIDE_OTHERS and isinstance(value, dict):
+            inner = [*_holders(value)]
+            yield from inner or [{key: one for key, one in value.items() if looks_like_a_server(one)}]
+        elif name in _HOLDERS and isinstance(value, dict | list | None):
+            yield value or {}
+
+
+def _is_of_no_server(name: str, entry: Any) -> bool:
+    """Whether a key beside the servers is a note of its client."""
+    return name.startswith(("$", "//", "_comment")) and not looks_like_a_server(entry)
+
+
+def switched_off(document: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names that a client's lists switch off."""
+    mcp = document.get("mcp")
+    lists = [document.get(key) for key in _SWITCHED_OFF] + [mcp.get("excluded") if isinstance(mcp, dict) else None]
+    return frozenset(name for one in lists if isinstance(one, list) for name in one if isinstance(name, str))
+
+
+def _servers(
+    path: Path, entries: list[tuple[str, Any]], reserved: Collection[str], off: frozenset[str], folder: Path
+) -> tuple[tuple[ServerConfig, ...], tuple[Remark, ...]]:
+    servers: list[ServerConfig] = []
+    remarks: list[Remark] = []
+    names, seen = _names([name for name, _ in entries], reserved), dict[str, Any]()
+    for written, raw in entries:
+        if written in seen:
+            if seen[written] != raw:
+                remarks.append(Remark(written, "stands there twice: the second one is not used", "left out"))
+            continue
+        seen[written] = raw
+        try:
+            entry = read_entry(raw)
+        except UnusableEntryError as error:
+            remarks.append(Remark(written, _line(str(error)), "left out"))
+            continue
+        called = [] if names[written] == written else [f"it is called {names[written]} here"]
+        if not entry.enabled or written in off:
+            remarks.append(Remark(written, _line("; ".join(["switched off", *entry.mended])), "disabled"))
+            continue
+        if said := [*called, *entry.mended]:
+            remarks.append(Remark(written, _line("; ".join(said)), "mended"))
+        filters = {"tools": entry.tools, "hidden_tools": entry.hidden_tools}
+        servers.append(ServerConfig(names[written], entry.fields, str(path), folder, **filters))
+    return tuple(servers), tuple(remarks)
+
+
+def _names(written: list[str], reserved: Collection[str]) -> dict[str, str]:
+    """Return the name before a tool's for each name in the file: letters, digits, `-` and `_`, each one once."""
+    names = {name: name for name in written if _SERVER_NAME.fullmatch(name) and name not in reserved}
+    taken = {*names, *reserved}
+    for name in written:
+        if name in names:
+            continue
+        letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+        mended = re.sub(r"[^A-Za-z0-9_-]+", "-", letters).strip("-_")[:48]
+        mended = mended or f"server-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:6]}"
+        places = (mended if at == 1 else f"{mended}-{at}" for at in range(1, len(written) + len(taken) + 2))
+        names[name] = next(one for one in places if one not in taken)
+        taken.add(names[name])
+    return names
+
+
+def _line(text: str) -> str:
+    return printable(text)[:MAX_REMARK]
+
+
+def _read_variables(path: Path) -> dict[str, str]:
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            return {name: value for name, value in dotenv_values(stream=file).items() if value is not None}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ServerError(f"{path}, the file of its variables (envFile), cannot be read: {error}") from error

@@ -1,0 +1,397 @@
+"""One MCP server: its session, its tools, and how it is doing. What goes wrong here stays here."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fastmcp import Client
+from fastmcp.client.logging import default_log_handler
+from fastmcp.client.messages import MessageHandler
+from fastmcp.client.progress import ProgressHandler
+from fastmcp.client.transports import ClientTransport
+from fastmcp.exceptions import ToolError
+from fastmcp.telemetry import suppress_fastmcp_telemetry
+from mcp import MCPError
+from mcp_types import (
+    CONNECTION_CLOSED,
+    LoggingMessageNotificationParams,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ToolListChangedNotification,
+)
+from pydantic import ValidationError
+
+from packetgate.state.base import ms_since
+from packetgate.state.errors import ConfigError, LostCallError, ServerError, SessionRefusedError
+from packetgate.state.printing import printable
+from packetgate.state.redaction import redacted
+from packetgate.state.routing import ToolResult
+from packetgate.tools.servers.answers import MAX_PARTS
+from packetgate.tools.servers.bounds import BoundedTransport, CallTimeoutError
+from packetgate.tools.servers.content import read_answer
+from packetgate.tools.servers.freshness import hinted_s
+from packetgate.tools.servers.messages import failure_of
+from packetgate.tools.servers.refusals import LOST, forgot_session, pinged, unanswered
+from packetgate.tools.servers.relaying import Listeners, Relay
+from packetgate.tools.servers.remote import RemoteTransport
+from packetgate.tools.servers.results import Keep, to_result_aside
+from packetgate.tools.servers.server import Server
+from packetgate.tools.servers.server_log import ServerLog
+from packetgate.tools.servers.specs import spec_of
+from packetgate.tools.servers.stdio import NoMessageError
+from packetgate.tools.servers.stored_listings import StoredListing, StoredListings
+from packetgate.tools.spec.idempotency import META
+from packetgate.tools.spec.standing import Ground
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+CONNECT_TIMEOUT_S = 120.0
+"""Longest start of a server: `npx` and `uvx` may have to install it first."""
+CALL_TIMEOUT_S = 60.0
+BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
+"""Wait before each next attempt to reach a failed server; the last for all that follow."""
+MAX_PROBLEM = 300
+"""Longest word on why a server failed, in characters: it may be the server's own."""
+_CLOSED = ("Connection closed", "SSE stream ")
+"""How the SDK begins its words for a connection that broke."""
+_UNDER_WAY_S = 2.0
+"""Longest wait for calls that are under way when a session is given up."""
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
+"""It would show a traceback for every line that a server prints between its answers; these go to the server's log."""
+
+
+ABOUT_CHARACTERS = 500
+"""Of what a server says of itself, that are kept."""
+
+
+class _Messages(MessageHandler):
+    def __init__(self, mark_stale: Callable[[], None], on_change: Callable[[], None], log: ServerLog | None) -> None:
+        self._mark_stale = mark_stale
+        self._on_change = on_change
+        self._log = log
+
+    async def on_tool_list_changed(self, message: ToolListChangedNotification) -> None:
+        self._mark_stale()
+
+    async def on_prompt_list_changed(self, message: PromptListChangedNotification) -> None:
+        self._on_change()
+
+    async def on_resource_list_changed(self, message: ResourceListChangedNotification) -> None:
+        self._on_change()
+
+    async def on_exception(self, message: Exception) -> None:
+        """Put into the log what the server printed that is no message."""
+        if self._log is not None and isinstance(message, NoMessageError):
+            await asyncio.to_thread(self._log.write, message.printed + b"\n")
+
+
+class Connection(Server):
+    """A server reached by MCP, over one persistent session."""
+
+    def __init__(
+        self,
+        name: str,
+        transport: Callable[[], ClientTransport],
+        *,
+        trusted: bool,
+        timeout_s: float | None = None,
+        log: ServerLog | None = None,
+        concealed: Callable[[str], str] = str,
+        digest: Callable[[], str] = str,
+        ground: Callable[[], Ground | None] = lambda: None,
+        offers: Callable[[str], bool] = lambda _tool: True,
+        keep: Keep | None = None,
+        keep_file: Keep | None = None,
+        listings: StoredListings | None = None,
+    ) -> None:
+        """`concealed` takes secrets out of what is told of the server's failures, `digest` says which server it is,
+        `ground` on which folder it works, `offers` whether the user has a tool of it offered.
+
+        `keep` takes long texts, to be read on in, and `keep_file` what is no text. `listings` stores the tools.
+        """
+        super().__init__(name)
+        self._listings = listings
+        self._opening = asyncio.Lock()
+        self._transport = transport
+        self._trusted = trusted
+        self._timeout_s = timeout_s or CALL_TIMEOUT_S
+        self._log = log
+        self._concealed = concealed
+        self._digest = digest
+        self._ground = ground
+        self._offers = offers
+        self._keep = keep
+        self._keep_file = keep_file
+        self._client: Client[BoundedTransport] | None = None
+        self._listeners = Listeners()
+        self._attempts = 0
+        self._failed_at = 0.0
+        self._suspected = False
+        self._said = ""
+        """What of the problem is not in our own words."""
+        self._changes = self._listed = 0
+        """How often the server said that its tools changed, and how often it had when they were last listed."""
+
+    @property
+    def suspected(self) -> bool:
+        """Whether a call ran out of time, and nobody has asked since whether the server still answers."""
+        return self._suspected and self.state == "ready"
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether the server is gone, or failed and has rested long enough for another attempt."""
+        session = self._client.transport.session if self._client else None
+        if self.state == "ready":
+            return session is not None and session.has_ended
+        rest = BACKOFF_S[min(self._attempts, len(BACKOFF_S)) - 1] if self._attempts else 0.0
+        return self.state == "failed" and time.monotonic() - self._failed_at >= rest
+
+    async def connect(self, instead_of: int) -> None:
+        """Open a session in place of the one with that number, unless another caller did already."""
+        async with self._opening:
+            if self.session == instead_of:
+                if self.state == "ready":  # the session is refused, and so are the calls that are under way
+                    await self._listeners.gone(_UNDER_WAY_S)
+                await self._open()
+
+    async def revive(self) -> None:
+        """Open a new session where the server is gone or hangs, or wait for the one that another caller opens."""
+        async with self._opening:
+            if self.suspected:
+                self._suspected = False
+                if not await self._still_responds():
+                    self.fail(ServerError(f"it hung: no answer within {self._timeout_s:g} s, and none to a ping"))
+            if self.may_retry:
+                await self._open()
+
+    async def refresh(self) -> None:
+        """List the tools again after the server said that they changed; until then, the last known ones stand."""
+        try:
+            await self._list()
+        except (*LOST, MCPError, ValidationError) as error:
+            if isinstance(error, LOST) or (isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED):
+                self.fail(error)
+            else:
+                self.problem = f"its tools changed and could not be listed anew: {self._cause(error)}"
+
+    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Call a tool by the server's own name for it.
+
+        Raises:
+            ServerError: the server is not there; nothing was sent.
+            SessionRefusedError: the server forgot the session; the call did not run.
+            LostCallError: the call was sent, and the connection broke or the time ran out.
+        """
+        client = self._client
+        if client is None or self.state != "ready":
+            problem = self.problem or "it is still starting"
+            raise ServerError(f"server {self.name!r} is not there: {problem}", self._said)
+        started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
+        try:
+            # FastMCP's spans say what ours say, and a failed tool's words besides
+            with suppress_fastmcp_telemetry(), self._listeners.listening() as relay:
+                answer = await client.call_tool_mcp(tool, params, self._progress(relay), meta=meta)
+        except CallTimeoutError as error:
+            self._suspected = True
+            raise LostCallError(f"server {self.name!r} gave no answer within {error}") from error
+        except MCPError as error:
+            if await forgot_session(client, error, self._timeout_s):
+                raise SessionRefusedError(
+                    f"server {self.name!r} does not know its session any more", self._cause(error)
+                ) from error
+            if lost := self._loss(client, error):
+                raise lost from error
+            said = self._concealed(error.error.message)
+            return await to_result_aside(said, None, ms_since(started), is_error=True)
+        except ToolError as error:
+            return ToolResult(success=False, error=redacted(str(error)), execution_time_ms=ms_since(started))
+        except LOST as error:
+            raise self._went_away(client, error) from error
+        except ValidationError as error:
+            said = self._cause(error)
+            raise LostCallError(f"server {self.name!r} answered against the protocol: {said}", said) from error
+        took, cut, failed = ms_since(started), len(answer.content) > MAX_PARTS, bool(answer.is_error)
+        read = await read_answer(answer.content, answer.structured_content, self._keep_file)
+        how = {"is_error": failed, "cut": cut, "keep": self._keep, "attachments": read.attachments, "parts": read.parts}
+        return await to_result_aside(
+            read.text, read.structured, took, **how, meta=answer.meta, lasts_s=hinted_s(answer.meta)
+        )
+
+    async def close(self) -> None:
+        """End the session; a server that was started here ends with it."""
+        client, self._client = self._client, None
+        if client is not None:
+            # A session that broke raises its error once more on closing; `problem` has told it already.
+            with contextlib.suppress(*LOST, MCPError, ValueError):
+                await client.close()  # type: ignore[no-untyped-call]
+
+    @property
+    def stale(self) -> bool:
+        """Whether the server said that its tools changed, and they have not been listed since."""
+        return self._changes != self._listed
+
+    def _mark_stale(self) -> None:
+        self._changes += 1
+        self.listing.holds = False
+        self.on_change()
+
+    def _count_other(self) -> None:
+        self.other_changes += 1
+        self.on_change()
+
+    async def _open(self) -> None:
+        """Start or reach the server and list its tools; sets `state`, and `problem` when that fails."""
+        self.session += 1
+        self.state, self._suspected = "connecting", False
+        await self.close()
+        try:
+            transport = await asyncio.to_thread(self._transport)
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await self._start(transport)
+        except asyncio.CancelledError:  # with the turn that waited for it; the next one tries again
+            self.state, self.problem = "failed", "it was stopped while starting"
+            raise
+        except (*LOST, ServerError, MCPError, ValueError) as error:
+            self.fail(error)
+        else:
+            self._attempts = 0
+
+    async def _start(self, transport: ClientTransport) -> None:
+        """Open a session and list the tools; a server that refuses streamable HTTP is reached by SSE."""
+        self._client = Client(
+            BoundedTransport(transport),
+            init_timeout=CONNECT_TIMEOUT_S,
+            timeout=self._timeout_s,
+            message_handler=_Messages(self._mark_stale, self._count_other, self._log),
+            log_handler=self._told,
+        )
+        try:
+            await self._client.__aenter__()  # type: ignore[no-untyped-call]
+            await self._list()
+        except (*LOST, MCPError) as error:
+            other = transport.other_way() if isinstance(transport, RemoteTransport) else None
+            if other is None:
+                raise
+            await self.close()
+            try:
+                await self._start(other)
+            except (*LOST, MCPError):
+                raise error from None  # what the server says to the way that the file names
+
+    async def _list(self) -> None:
+        if self._client is None:
+            raise ServerError(f"server {self.name!r} is not connected")
+        client, changes = self._client, self._changes
+        tools = await client.list_tools()
+        introduced = client.initialize_result or client.session.discover_result
+        said = introduced.instructions if introduced else None
+        listing = StoredListing(tools, " ".join((said or "").split())[:ABOUT_CHARACTERS])
+        specs = await asyncio.to_thread(self._specs_of, listing)
+        if client is not self._client:
+            return
+        self.listed(specs, holds=changes == self._changes)
+        self.state, self._listed = "ready", changes
+        session = client.transport.session
+        left_out, changed = (session.left_out, session.changed) if session else ([], [])
+        switched_off = (f"{tool.name!r}: switched off in mcp.json" for tool in tools if not self._offers(tool.name))
+        self.notes = (*(f"not offered: {one}" for one in (*left_out, *switched_off)), *changed)
+        self.problem = _not_offered(left_out) if left_out else "" if tools else "it offers no tools"
+
+        if self._listings:
+            await asyncio.to_thread(self._listings.save, self.name, self._digest(), listing)
+
+    def _specs_of(self, listing: StoredListing) -> tuple[ToolSpec, ...]:
+        about: dict[str, Any] = {
+            "about": listing.about,
+            "server_digest": self._digest(),
+            "ground": self._ground(),
+        }
+        offered = [tool for tool in listing.tools if self._offers(tool.name)]
+        return tuple(spec_of(self.name, tool, trusted=self._trusted, **about) for tool in offered)
+
+    async def recall(self) -> None:
+        """Read what an earlier process stored of the tools."""
+        with contextlib.suppress(ConfigError):  # starting the server says what is wrong with its entry
+            self.stored = await asyncio.to_thread(self._recalled)
+
+    def _recalled(self) -> tuple[ToolSpec, ...]:
+        listing = self._listings.load(self.name, self._digest()) if self._listings else None
+        return self._specs_of(listing) if listing else ()
+
+    def client(self) -> Client[Any] | None:
+        """Return the open session, for what is no tool; None where there is none."""
+        return self._client if self.state == "ready" else None
+
+    async def _told(self, message: LoggingMessageNotificationParams) -> None:
+        """Hand on what the server logs in the middle of a call."""
+        relay = self._listeners.only
+        if relay is None:
+            await default_log_handler(message)
+            return
+        text = message.data if isinstance(message.data, str) else json.dumps(message.data, default=str)
+        await relay.log(redacted(self._concealed(text)), message.level, message.logger)
+
+    def _progress(self, relay: Relay | None) -> ProgressHandler | None:
+        if relay is None:
+            return None
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            await relay.progress(progress, total, redacted(self._concealed(message)) if message else None)
+
+        return tell
+
+    def _loss(self, client: Client[BoundedTransport], error: MCPError) -> ServerError | None:
+        """Return the error for a call without an answer; None where the server answered with an error of its own."""
+        failure, said = failure_of(error), self._cause(error)
+        if failure is None:  # the SDK's own
+            closed = error.error.code == CONNECTION_CLOSED and error.error.message.startswith(_CLOSED)
+            return self._went_away(client, error) if closed else None
+        if failure.kind == "unsent":
+            self._count_failed(client, error)
+        return self._went_away(client, error) if failure.kind == "broken" else unanswered(self.name, failure, said)
+
+    async def _still_responds(self) -> bool:
+        """Whether a server that let a call wait too long answers anything."""
+        if self._client is None:
+            return False
+        try:
+            await pinged(self._client, self._timeout_s)
+        except LOST:
+            return False
+        return True
+
+    def _went_away(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
+        """Return the error for a call whose session ended; a newer session is left alone."""
+        self._count_failed(client, error)
+        said = self._cause(error)
+        problem = self.problem if self.state == "failed" else said
+        return LostCallError(f"server {self.name!r} went away during the call: {problem}", said)
+
+    def _count_failed(self, client: Client[BoundedTransport], error: BaseException) -> None:
+        if client is self._client and self.state == "ready":
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Count the server as failed, with what went wrong as its problem."""
+        self.state = "failed"
+        self.specs = ()
+        self.on_change()
+        self._attempts += 1
+        self._failed_at = time.monotonic()
+        self.problem = self._said = self._cause(error)
+        if self._log is not None:
+            self.problem += f"; what it printed is in {self._log.called}"
+
+    def _cause(self, error: BaseException) -> str:
+        flaw = self._client.transport.flaw if self._client else ""
+        text = flaw or str(error).strip() or type(error).__name__
+        line = text.splitlines()[0].removeprefix("Client failed to connect: ")
+        return printable(redacted(self._concealed(line)))[:MAX_PROBLEM]
+
+
+def _not_offered(left_out: list[str]) -> str:
+    others = f", and {len(left_out) - 3:,} more" if len(left_out) > 3 else ""
+    return f"not offered: {'; '.join(left_out[:3])}{others}"

@@ -1,0 +1,297 @@
+"""All servers together: one catalogue, and calls that reach the right server."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from packetgate.state.errors import CallRefusedError, LostCallError, ServerError, SessionRefusedError
+from packetgate.state.routing import Risk, ToolResult
+from packetgate.state.sections import ServerHealth
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.ranking.ranking import SHIPPED, Meaning
+from packetgate.tools.risk.call import judge_call
+from packetgate.tools.servers.server import Server
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+if TYPE_CHECKING:
+    from fastmcp import Client
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S = 20.0
+"""Longest that a turn waits for servers that are still starting; they join a later turn."""
+SOON_S = 2.0
+"""Longest that a turn waits for them where servers were started ahead of it and some are ready."""
+REFRESH_PATIENCE_S = 0.5
+"""Longest that a turn waits for the new tools of a server that said they changed; the last known ones stand."""
+
+MOST_SENT = 3
+"""How often a read is sent to a server that is too busy."""
+MOST_REST_S = 10.0
+"""Longest wait that such a server may ask for before the next time."""
+
+
+class McpHub:
+    """Keeps one session per server, each on its own: a dead or slow one never holds up the others' answers."""
+
+    def __init__(
+        self,
+        connections: Iterable[Server],
+        *,
+        patience_s: float = PATIENCE_S,
+        preferences: Preferences | None = None,
+        meaning: Meaning = SHIPPED,
+    ) -> None:
+        self._connections = {connection.name: connection for connection in connections}
+        self.changed = asyncio.Event()
+        """Set whenever a server may offer something else than before."""
+        for connection in self._connections.values():
+            connection.on_change = self.changed.set
+        self._patience_s = patience_s
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """By server: what starts it, or lists its tools again."""
+        self._waited: set[str] = set()
+        self._ahead = False
+        """Whether servers were started before anybody asked for their tools."""
+        self._catalogue = Catalogue(preferences=preferences, meaning=meaning)
+        self._known: tuple[object, ...] = ()
+        self._shown = self._catalogue
+        self._known_shown: tuple[object, ...] = ()
+        self._recalling = asyncio.Lock()
+        self._has_recalled = False
+        self._updating = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*(connection.close() for connection in self._connections.values()), return_exceptions=True)
+
+    def start(self) -> None:
+        """Start the servers, before anybody asks for their tools: then a turn goes by those that are ready."""
+        self._ahead = True
+        self.tend()
+
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """The servers that are starting now, in order of name."""
+        running = (name for name, task in self._tasks.items() if not task.done())
+        return tuple(sorted(name for name in running if self._connections[name].state == "connecting"))
+
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+        """Return the tools of all servers that are there.
+
+        Servers start when the tools are first asked for. One that is starting is waited for once, a failed one is
+        tried again, a changed one is listed again. Where they were started ahead, and some are ready, the others are
+        only waited for by who is `patient`.
+        """
+        self.tend()
+        await self._wait(hurried=self._ahead and not patient)
+        return await self.live()
+
+    def tend(self, *, retry: bool = True) -> None:
+        """Start servers, have changed ones list their tools again, and ask whether those that may hang still answer.
+
+        Without `retry`, a server that failed is left alone.
+        """
+        for connection in self._connections.values():
+            gone = connection.may_retry and (retry or connection.state == "ready")
+            if connection.session == 0 or gone:
+                self._run(connection, connection.connect(instead_of=connection.session))
+            elif connection.suspected:
+                self._run(connection, connection.revive())
+            elif connection.stale and connection.state == "ready":
+                self._run(connection, connection.refresh())
+
+    async def live(self) -> Catalogue:
+        """Return the tools of the servers that are there now, without waiting for any."""
+        self._reap()
+        async with self._updating:  # so that a turn beside this one does not go by what was known before
+            known = tuple((connection.listing, connection.specs) for connection in self._offered().values())
+            if known != self._known:
+                specs = [spec for _, specs in known for spec in specs]
+                self._catalogue = await asyncio.to_thread(self._catalogue.updated, specs)
+                self._known = known
+            return self._catalogue
+
+    async def offered(self) -> Catalogue:
+        """Return the tools to show, without waiting: of servers that start, those that an earlier process stored.
+
+        They are for lists alone. What runs goes by `live`.
+        """
+        async with self._recalling:
+            if not self._has_recalled:
+                await asyncio.gather(*(connection.recall() for connection in self._connections.values()))
+                self._has_recalled = True
+        live = await self.live()
+        async with self._updating:
+            servers = self._offered().values()
+            if not any(one.is_first_start and one.stored for one in servers):
+                return live
+            known = tuple((one.listing, one.offered) for one in servers)
+            if known != self._known_shown:
+                specs = [spec for _, specs in known for spec in specs]
+                self._shown = await asyncio.to_thread(live.updated, specs)
+                self._known_shown = known
+            return self._shown
+
+    async def settled(self, *names: str) -> None:
+        """Wait until servers have started, or have listed their changed tools; no longer than a turn waits."""
+        await self._wait(frozenset(names), again=True)
+
+    async def started(self, patience_s: float) -> None:
+        """Wait, once for each start, for all servers that start."""
+        await self._wait(patience_s=patience_s)
+
+    async def introduced(self, patience_s: float) -> None:
+        """Wait, once for each start, for servers that start and of which no tools are known."""
+        await self.offered()
+        unknown = {name for name in self._tasks if not self._connections[name].offered}
+        await self._wait(frozenset(unknown), patience_s)
+
+    @property
+    def known(self) -> Catalogue:
+        """The tools as last seen, without waiting for any server."""
+        return self._catalogue
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        """Return how every server is doing, in order of name."""
+        return tuple(connection.health() for _, connection in sorted(self._offered().items()))
+
+    def notes(self) -> dict[str, tuple[str, ...]]:
+        """Return, by server, a line for each tool that is not offered, or whose schema is not used as it stands."""
+        return {name: one.notes for name, one in sorted(self._connections.items()) if one.notes}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The servers, in order of name, whether they are there or not."""
+        return tuple(sorted(self._offered()))
+
+    def clients(self) -> "dict[str, Client[Any]]":
+        """Return the open MCP sessions by server, for what is no tool."""
+        open_ = {name: connection.client() for name, connection in sorted(self._connections.items())}
+        return {name: client for name, client in open_.items() if client is not None}
+
+    def told_changes(self) -> int:
+        """Return how often servers said that what they have beside tools has changed."""
+        return sum(connection.other_changes for connection in self._connections.values())
+
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Call a tool by its canonical name.
+
+        Any call is sent again in a new session where the server refused the session: it did not run. A known read is
+        sent again where the server went away, or was too busy.
+
+        Raises:
+            CallRefusedError: no such tool.
+            ServerError: the server is not there, or refused the call, or what would change something is not as last
+                seen; it did not run.
+            LostCallError: sent, but no answer came.
+        """
+        spec = self._catalogue.get(tool_name)
+        if spec is None:
+            raise CallRefusedError(f"there is no tool {tool_name!r}")
+        connection = self._connections[spec.server]
+        await connection.revive()
+        sent = 0
+        while True:
+            reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
+            if not reads and connection.state == "ready" and not _stands(spec, connection):
+                raise ServerError(f"server {spec.server!r} has changed its tools meanwhile: ask for it again")
+            session, sent = connection.session, sent + 1
+            try:
+                return await connection.call(spec.upstream_name, {**spec.standing, **params}, idempotency_key)
+            except ServerError as error:
+                if not isinstance(error, SessionRefusedError) and not reads:
+                    raise
+                await _before_next(sent, error, connection, session)
+
+    def _offered(self) -> dict[str, Server]:
+        """Return the servers whose tools are offered, by name."""
+        asked = {name: one for name, one in self._connections.items() if not one.beside_paths}
+        takes_path = any(spec.takes_path for one in asked.values() for spec in one.specs)
+        return dict(self._connections) if takes_path else asked
+
+    def _run(self, connection: Server, work: Coroutine[Any, Any, None]) -> None:
+        running = self._tasks.get(connection.name)
+        if running is not None and not running.done():
+            work.close()
+            return
+        task = asyncio.create_task(work, name=f"server {connection.name}")
+        task.add_done_callback(lambda _: self.changed.set())
+        self._tasks[connection.name] = task
+        self._waited.discard(connection.name)
+
+    async def _wait(
+        self,
+        only: frozenset[str] | None = None,
+        patience_s: float | None = None,
+        *,
+        again: bool = False,
+        hurried: bool = False,
+    ) -> None:
+        """Wait for each task once, and for those that only list tools again not long.
+
+        Args:
+            only: the servers to wait for; None for all.
+            again: wait also for those that were waited for before.
+            hurried: wait only a moment for those that start, where others are ready.
+        """
+        among = self._tasks.keys() if only is None else only & self._tasks.keys()
+        left = {name: self._tasks[name] for name in among if again or name not in self._waited}
+        pending = {name: task for name, task in left.items() if not task.done()}
+        ready = {name for name in pending if self._connections[name].state == "ready"}
+        longest_s = self._patience_s if patience_s is None else patience_s
+        starting = pending.keys() - ready
+        if starting and hurried:
+            await asyncio.wait([pending[name] for name in starting], timeout=min(SOON_S, longest_s))
+            hurried = any(one.state == "ready" for one in self._offered().values())
+        for names, limit_s in (
+            (set() if hurried else starting, longest_s),
+            (ready, min(longest_s, REFRESH_PATIENCE_S)),
+        ):
+            if names:
+                await asyncio.wait([pending[name] for name in names], timeout=limit_s)
+        self._waited.update(ready if hurried else pending)
+        self._reap()
+
+    def _reap(self) -> None:
+        """Forget the tasks that are done."""
+        for name in [name for name, task in self._tasks.items() if task.done()]:
+            task = self._tasks.pop(name)
+            self._isolate(self._connections[name], None if task.cancelled() else task.exception())
+
+    def _isolate(self, connection: Server, error: BaseException | None) -> None:
+        """Keep what nobody foresaw in one server from the others."""
+        if isinstance(error, Exception):
+            log.error("server %s broke", connection.name, exc_info=error)
+            connection.fail(error)
+        elif error is not None:
+            raise error
+
+
+async def _before_next(sent: int, error: ServerError, connection: Server, session: int) -> None:
+    """Open a new session or wait, so that a call can be sent again; raise `error` where that would not help."""
+    refused = isinstance(error, SessionRefusedError)
+    gone = connection.session != session or connection.state != "ready"
+    if refused or (gone and (isinstance(error, LostCallError) or error.again_in_s is not None)):
+        if sent > 1:
+            raise error
+        await connection.connect(instead_of=session)
+    elif error.again_in_s is None or error.again_in_s > MOST_REST_S or sent > MOST_SENT - 1:
+        raise error
+    else:
+        await asyncio.sleep(error.again_in_s)
+
+
+def _stands(spec: ToolSpec, connection: Server) -> bool:
+    """Whether a tool is as its server last listed it, and the server has not spoken of changes since."""
+    return not connection.stale and any(one.name == spec.name and one.digest == spec.digest for one in connection.specs)

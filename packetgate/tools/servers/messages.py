@@ -1,0 +1,260 @@
+"""Read the bytes that a server sends into JSON-RPC messages, leniently: an unreadable answer fails its request at once.
+
+Every error that comes from a server or from its connection carries a stamp, so that the SDK's own errors, which use the
+same codes, can be told apart.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from mcp import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCResponse,
+    RequestId,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from packetgate.state.base import new_id
+
+_KEYS = frozenset({"jsonrpc", "id", "method", "params", "result", "error", "_meta"})
+"""A server's JSON log lines have others."""
+_BEGIN = re.compile(r'[{\[]\s*(?:\{\s*)?"(?:jsonrpc|id|method|result|error)"')
+"""How a message begins, alone or in a batch."""
+_HALF = re.compile("[\ud800-\udfff]")
+_HALF_ESCAPE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+"""Takes control characters in texts; NaN and Infinity become null, as JavaScript writes them."""
+_HEAD_CHARS = 200
+"""Of an answer that cannot be parsed at all: its id is looked for there."""
+_MARK = "packetgate"
+_PARSED_HERE = 100_000
+"""Bytes that are parsed on the event loop; longer messages in a thread."""
+_STAMP = new_id()
+"""No server knows it."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Where an error comes from."""
+
+    kind: Literal["answer", "unreadable", "http", "unsent", "broken"]
+    """`answer`: the server's own JSON-RPC error. `unreadable`: it answered, and the answer cannot be used. `http`: a
+    status of 400 or more. `unsent`: it could not be reached. `broken`: the connection broke before the answer.
+    """
+    status: int = 0
+    """Of the HTTP answer; 0 where there is none."""
+    addressed: bool = True
+    """Whether the answer names the request: one that refuses a session often does not."""
+    retry_after_s: float | None = None
+    """How long the server asks to wait."""
+
+
+def failure_of(error: MCPError) -> Failure | None:
+    """Return where an error comes from; None for the SDK's own."""
+    data = error.error.data
+    known: Any = data.get(_MARK) if isinstance(data, dict) else None
+    if not isinstance(known, dict) or known.get("stamp") != _STAMP:
+        return None
+    return Failure(**{name: inner for name, inner in known.items() if name != "stamp"})
+
+
+def failed(request: RequestId, message: str, failure: Failure, *, code: int = INTERNAL_ERROR) -> JSONRPCError:
+    """Return the error that ends a request."""
+    return JSONRPCError(jsonrpc="2.0", id=request, error=_stamped(ErrorData(code=code, message=message), failure))
+
+
+def read_messages(raw: bytes, only: RequestId | None = None) -> list[JSONRPCMessage]:
+    """Return the messages in a line, a body or an event; none where it holds no message.
+
+    `only` is the one request that can be answered here; None where there are several.
+    """
+    text = raw.decode(errors="replace").removeprefix("\ufeff")
+    if "NaN" not in text and "Infinity" not in text:
+        try:
+            message = jsonrpc_message_adapter.validate_json(text, by_name=False)
+        except ValidationError:
+            pass
+        else:
+            if not isinstance(message, JSONRPCError) or message.error.message:
+                return _own(message, only)
+    return [message for value in _values(text) for message in _message(value, only)]
+
+
+async def read_aside(raw: bytes, only: RequestId | None) -> list[JSONRPCMessage]:
+    """Return what `read_messages` does; of what is long, made in a thread."""
+    if len(raw) <= _PARSED_HERE:
+        return read_messages(raw, only)
+    return await asyncio.to_thread(read_messages, raw, only)
+
+
+def _own(message: JSONRPCMessage, only: RequestId | None) -> list[JSONRPCMessage]:
+    """Stamp a server's own error."""
+    if isinstance(message, JSONRPCError):
+        message.error = _stamped(message.error, Failure("answer", addressed=message.id is not None))
+        message.id = only if message.id is None else message.id
+        return [] if message.id is None else [message]
+    return [message]
+
+
+def restamped(error: ErrorData, status: int, retry_after_s: float | None = None) -> ErrorData:
+    """Return a stamped error with what its HTTP answer says."""
+    stamped = {**error.data[_MARK], "status": status, "retry_after_s": retry_after_s}
+    return ErrorData(code=error.code, message=error.message, data={**error.data, _MARK: stamped})
+
+
+def _stamped(error: ErrorData, failure: Failure) -> ErrorData:
+    data = error.data if isinstance(error.data, dict) else {} if error.data is None else {"data": error.data}
+    return ErrorData(code=error.code, message=error.message, data={**data, _MARK: {"stamp": _STAMP, **asdict(failure)}})
+
+
+def _values(text: str) -> Iterator[Any]:
+    """Yield the JSON values of a text from where a message begins, and of one that is cut off what can be read."""
+    begin = _BEGIN.search(text)
+    at = begin.start() if begin else len(text)
+    while at < len(text):
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, json.JSONDecodeError):
+                yield _Unreadable(
+                    f"{error.msg.removesuffix(' at')} at character {error.pos:,}", _beginning(text[at : error.pos])
+                )
+            else:  # nested too deeply, or a number of thousands of digits
+                yield _Unreadable(str(error), _beginning(text[at : at + _HEAD_CHARS]))
+            return
+        yield value
+        at = end + len(text[end:]) - len(text[end:].lstrip())
+        if text[at : at + 1] not in {"{", "["}:
+            return
+
+
+@dataclass(frozen=True)
+class _Unreadable:
+    why: str
+    value: Any
+
+
+def _beginning(text: str) -> Any:
+    """Return as much of a JSON value as its beginning tells."""
+    try:
+        return from_json(_HALF_ESCAPE.sub(r"\\ufffd", text), allow_partial=True)
+    except ValueError:
+        return None
+
+
+def _message(value: Any, only: RequestId | None) -> list[JSONRPCMessage]:
+    """Return a value as a message, or a batch as its messages."""
+    if isinstance(value, list) and all(_is_message(one) for one in value):
+        return [message for one in value for message in _message(one, only)]
+    why = ""
+    if isinstance(value, _Unreadable):
+        why, value = f"its answer is not JSON: {value.why}", value.value
+        value = value[-1] if isinstance(value, list) and value else value
+    if not _is_message(value):
+        return []
+    value = _scrubbed(value)
+    if isinstance(value.get("method"), str):
+        return [] if why else _validated({**_sent(value), "method": value["method"]})
+    given = _id(value.get("id"))
+    request = given if given is not None or not value.keys() & {"jsonrpc", "id"} else only
+    if request is None:
+        return []
+    if why:
+        return [failed(request, why, Failure("unreadable", addressed=given is not None), code=PARSE_ERROR)]
+    if value.get("error") is not None and not (_is_empty(value["error"]) and "result" in value):
+        error = _stamped(_error(value["error"]), Failure("answer", addressed=given is not None))
+        return [JSONRPCError(jsonrpc="2.0", id=request, error=error)]
+    if "result" not in value:
+        why = "its answer has neither a result nor an error"
+        return [failed(request, why, Failure("unreadable", addressed=given is not None), code=PARSE_ERROR)]
+    return [JSONRPCResponse(jsonrpc="2.0", id=request, result=_result(value["result"]))]
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value) and ("jsonrpc" in value or value.keys() <= _KEYS)
+
+
+def _is_empty(error: Any) -> bool:
+    """Whether an error says nothing: some servers write one beside each result, with code 0."""
+    return error in ("", False) or (isinstance(error, dict) and not any(error.values()))
+
+
+def _sent(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a server's own request or notification, without its method."""
+    params = value.get("params")
+    sent = {"jsonrpc": "2.0", **({"params": params} if isinstance(params, dict) else {})}
+    request = _id(value.get("id"))
+    return sent if request is None else {**sent, "id": request}
+
+
+def _validated(value: dict[str, Any]) -> list[JSONRPCMessage]:
+    try:
+        return [jsonrpc_message_adapter.validate_python(value, by_name=False)]
+    except ValidationError:
+        return []
+
+
+def _id(value: Any) -> RequestId | None:
+    match value:
+        case bool() | None:
+            return None
+        case int() | str():
+            return value
+        case float() if value.is_integer():
+            return int(value)
+    return None
+
+
+def _error(value: Any) -> ErrorData:
+    """Return an error in whatever form: a text, a code that is a text, no message."""
+    if not isinstance(value, dict):
+        return ErrorData(code=INTERNAL_ERROR, message=_text(value))
+    code, message = value.get("code"), value.get("message")
+    said = "" if message is None else _text(message)
+    try:
+        number = int(code) if isinstance(code, str | int | float) else INTERNAL_ERROR
+    except (ValueError, OverflowError):
+        number, said = INTERNAL_ERROR, ": ".join(filter(None, [_text(code), said]))
+    others = {key: inner for key, inner in value.items() if key not in {"code", "message"}}
+    data = others.get("data") if others.keys() <= {"data"} else others
+    said = said or (_text(data) if data is not None else f"error {number}, without a message")
+    return ErrorData(code=number, message=said, data=data)
+
+
+def _result(value: Any) -> dict[str, Any]:
+    """Return a result as the object that it should be: what is none is the content of a tool's answer."""
+    match value:
+        case dict():
+            return value
+        case None:
+            return {}
+        case list() if value and all(isinstance(one, dict) and isinstance(one.get("type"), str) for one in value):
+            return {"content": value}
+    return {"content": [{"type": "text", "text": _text(value)}]}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _scrubbed(value: Any) -> Any:
+    """Return a value with U+FFFD for each half of a surrogate pair."""
+    match value:
+        case str():
+            return _HALF.sub("\ufffd", value)
+        case list():
+            return [_scrubbed(one) for one in value]
+        case dict():
+            return {_scrubbed(key): _scrubbed(one) for key, one in value.items()}
+    return value

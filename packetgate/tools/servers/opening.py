@@ -1,0 +1,129 @@
+"""From configuration to a hub: the configured servers, and the built-in ones."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import ValidationError
+
+from packetgate.state.base import ms_since
+from packetgate.state.routing import Risk, ToolResult
+from packetgate.tools.builtin.ai import ai_tools
+from packetgate.tools.builtin.corpus import Corpus
+from packetgate.tools.builtin.embedding import embedding_tools
+from packetgate.tools.builtin.failures import ToolFailure
+from packetgate.tools.builtin.lexical import LexicalIndex
+from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.sandbox import Sandbox, SandboxSettings
+from packetgate.tools.builtin.tool import BUILT_IN, Answer, BuiltinTool
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.policy.rules import Rule
+from packetgate.tools.ranking.ranking import SHIPPED, Meaning
+from packetgate.tools.servers.config import BUILT_IN_NAMES, McpConfig
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.results import to_result_aside
+from packetgate.tools.servers.server import Server
+from packetgate.tools.text.kept import KeptResults
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+
+async def open_hub(
+    config: McpConfig,
+    root: Path,
+    log_dir: Path,
+    embeddings: "Embeddings | None",
+    *,
+    patience_s: float,
+    preferences: Preferences | None = None,
+    sandbox: SandboxSettings | None = None,
+    kept: KeptResults | None = None,
+    meaning: Meaning = SHIPPED,
+    listings: Path | None = None,
+    has_reader: bool = False,
+) -> McpHub:
+    """Return the hub, not yet entered. The built-in servers run in this process. With them, or where the caller
+    `has_reader`, long texts are `kept` to be read on in. `listings` is the folder where the tools of the other servers
+    are stored.
+    """
+    reads_on = has_reader or config.builtin != "none"
+    servers: list[Server] = []
+    if config.servers:
+        servers += await asyncio.to_thread(_configured, config, log_dir, kept, listings, reads_on)
+    if config.builtin != "none":
+        rules = preferences.policy.rules if preferences else ()
+        builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules)
+        servers += builtin.values() if config.builtin == "all" else [builtin["ai"].for_reading()]
+    return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
+
+
+def _configured(
+    config: McpConfig, log_dir: Path, kept: KeptResults | None, listings: Path | None, reads_on: bool
+) -> list[Server]:
+    from packetgate.tools.servers.starting import configured  # and with it FastMCP, which takes as long as all the rest
+    from packetgate.tools.servers.stored_listings import StoredListings
+
+    keep = kept.keep if kept else None
+    stored = StoredListings(listings) if listings else None
+    return [configured(server, log_dir, keep if reads_on else None, keep, stored) for server in config.servers]
+
+
+class BuiltinServer(Server):
+    """Tools of our own, called in this process: no protocol, and no session that could break.
+
+    They are described when they are first asked for.
+    """
+
+    def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path, kept: KeptResults | None = None) -> None:
+        super().__init__(name)
+        self._kept = kept
+        self._digest = f"{BUILT_IN}, of {root.absolute()}"
+        self._tools = {tool.name: tool for tool in tools}
+
+    def for_reading(self) -> Self:
+        """Return the server with the tools that read alone, which stand beside those of servers that take paths."""
+        self._tools = {name: tool for name, tool in self._tools.items() if tool.risk is Risk.READ}
+        self.beside_paths = True
+        return self
+
+    async def connect(self, instead_of: int) -> None:
+        """Describe the tools."""
+        self.session = instead_of + 1
+        self.listed(replace(tool.spec(self.name), server_digest=self._digest) for tool in self._tools.values())
+        self.state = "ready"
+
+    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Call a tool by its own name."""
+        started = time.perf_counter()
+        try:
+            answer, is_error = await self._tools[tool].call(params), False
+        except (ToolFailure, ValidationError) as error:
+            answer, is_error = Answer(str(error)), True
+        keep = self._kept.keep if self._kept and not self._tools[tool].reads_on else None
+        return await to_result_aside(*answer, ms_since(started), is_error=is_error, complete=True, keep=keep)
+
+
+def builtin_servers(
+    root: Path,
+    embeddings: "Embeddings | None" = None,
+    sandbox: SandboxSettings | None = None,
+    kept: KeptResults | None = None,
+    rules: Iterable[Rule] = (),
+) -> dict[str, BuiltinServer]:
+    """Return the built-in servers by name, confined to `root`. Touches no disk until a tool is called.
+
+    Without `embeddings`, `embedding.query` searches by words. No list and no search shows what the user's `rules` deny,
+    or ask about, of reading.
+    """
+    place, by_words = Root(root, rules), LexicalIndex()
+    corpus = Corpus(place)
+    tools = (
+        ai_tools(place, Sandbox(sandbox), kept, corpus, by_words),
+        embedding_tools(corpus, by_words, embeddings),
+    )
+    named = zip(BUILT_IN_NAMES, tools, strict=True)
+    return {name: BuiltinServer(name, own, root, kept) for name, own in named}

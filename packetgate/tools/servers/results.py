@@ -1,0 +1,155 @@
+"""From a tool's answer to a result: without secrets, bounded, and the whole of a long one kept."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from packetgate.state.attachments import ResultAttachment
+from packetgate.state.base import is_storable
+from packetgate.state.redaction import redacted, redacted_data
+from packetgate.state.routing import ToolResult
+from packetgate.tools.text.kept import MAX_KEPT_CHARS, SHOWN_CHARS
+
+Keep = Callable[[str | bytes], str]
+MAX_OUTPUT_CHARS = 100_000
+LINE_CHARS = 120
+"""Of structured content as JSON: longer, it is indented."""
+MOST_COMPARED = 200
+"""Names and values of structured content that are looked for in a text."""
+
+
+def to_result(
+    text: str,
+    structured: Any,
+    execution_time_ms: float,
+    *,
+    is_error: bool = False,
+    complete: bool = False,
+    cut: bool = False,
+    keep: Keep | None = None,
+    attachments: tuple[ResultAttachment, ...] = (),
+    parts: tuple[dict[str, Any], ...] = (),
+    meta: dict[str, Any] | None = None,
+    lasts_s: float | None = None,
+) -> ToolResult:
+    """Return an answer as a result; an error answer becomes a failed one that carries the text as its error.
+
+    Args:
+        complete: Whether the text says all that the structured content does, in words for people.
+        keep: Takes a text that is longer than what is shown at once, and returns the name to read on by.
+
+    Blocking where the text is long.
+    """
+    said, structured = redacted(text[:MAX_KEPT_CHARS]), redacted_data(structured)
+    text = said if complete or says(said, structured) else "\n".join(filter(None, [said, json_of(structured)]))
+    content, same, wrapped = _storable(structured), _is_same(said, structured), _wrapped(said, structured)
+    length = len(text)
+    handle = keep(text) if keep and length > SHOWN_CHARS and not is_error else ""
+    if length > MAX_OUTPUT_CHARS:
+        cut = True
+        text = f"{text[:MAX_OUTPUT_CHARS]}\n[cut here: {length:,} characters in all{reading_on(handle)}]"
+    own = text.strip()
+    foreign = (None if own else "") if is_error else said if text != said and content else None
+    return ToolResult(
+        success=not is_error,
+        output="" if is_error else text,
+        error=own or "the tool reported an error without saying which" if is_error else None,
+        said=foreign,
+        handle=handle,
+        lasts_s=None if is_error else lasts_s,
+        structured=None if same else content,
+        restated=content if same and not wrapped else None,
+        wrapped_as=wrapped,
+        execution_time_ms=execution_time_ms,
+        truncated=cut,
+        attachments=attachments,
+        parts=_small(redacted_data([*parts])) or (),
+        meta=_storable(redacted_data(meta)),
+    )
+
+
+async def to_result_aside(text: str, *answer: Any, **how: Any) -> ToolResult:
+    """Return what `to_result` does, made in a thread where the text is long."""
+    if len(text) <= SHOWN_CHARS and len(str(answer[0] or "")) <= SHOWN_CHARS:
+        return to_result(text, *answer, **how)
+    return await asyncio.to_thread(to_result, text, *answer, **how)
+
+
+def reading_on(handle: str) -> str:
+    """Return how the rest of a result can be read, in words; nothing where it cannot."""
+    return f'; all of it can be read with ai.read, path "{handle}"' if handle else ""
+
+
+def json_of(structured: Any) -> str:
+    """Return structured content as text."""
+    line = json.dumps(structured, ensure_ascii=False, default=str)
+    return line if len(line) <= LINE_CHARS else json.dumps(structured, ensure_ascii=False, indent=2, default=str)
+
+
+def says(text: str, structured: Any) -> bool:
+    """Whether a text says all that structured content does: as JSON, or every name and value of it in other words."""
+    if not structured or _is_same(text, structured) or _is_its_value(text, structured):
+        return True
+    values = [*_leaves(structured)]
+    few = 0 < len(values) <= MOST_COMPARED and len(text) <= MAX_OUTPUT_CHARS
+    return few and all(_stands_in(text, value) for value in values)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Yield all names and values."""
+    match value:
+        case dict():
+            for name, inner in value.items():
+                yield name
+                yield from _leaves(inner)
+        case list():
+            for inner in value:
+                yield from _leaves(inner)
+        case _:
+            yield value
+
+
+def _stands_in(text: str, value: Any) -> bool:
+    word = value if isinstance(value, str) else json.dumps(value)
+    found = re.search(rf"(?<![\w.]){re.escape(word)}(?!\w|\.\d)", text, re.IGNORECASE) if word else None
+    return not word or found is not None
+
+
+def _is_same(text: str, structured: Any) -> bool:
+    """Whether a text is structured content as JSON, or its only value."""
+    return isinstance(structured, dict) and (bool(_wrapped(text, structured)) or _parsed(text) == structured)
+
+
+def _wrapped(text: str, structured: Any) -> str:
+    """Return the only name in structured content, if its value is the text."""
+    same = isinstance(structured, dict) and list(structured.values()) == [text]
+    return next(iter(structured), "") if same and is_storable(structured) else ""
+
+
+def _is_its_value(text: str, structured: Any) -> bool:
+    """Whether a text is the only value of structured content as JSON, or its elements, a line each."""
+    if not isinstance(structured, dict) or len(structured) != 1:
+        return False
+    (value,) = structured.values()
+    lines = text.splitlines()
+    return value in (_parsed(text), lines, [_parsed(line) for line in lines[:MOST_COMPARED]])
+
+
+def _parsed(text: str) -> Any:
+    """Return a text as JSON; the text where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # not JSON, or thousands of brackets
+        return text
+
+
+def _storable(content: Any) -> dict[str, Any] | None:
+    """Return an object that a packet can keep: not larger than text may be."""
+    kept: dict[str, Any] | None = _small(content) if isinstance(content, dict) and is_storable(content) else None
+    return kept
+
+
+def _small(content: Any) -> Any:
+    return content if len(str(content)) <= MAX_OUTPUT_CHARS and is_storable(content) else None

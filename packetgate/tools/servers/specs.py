@@ -1,0 +1,73 @@
+"""From a tool as its server lists it to what Packetgate needs to know of it."""
+
+from typing import Any
+
+from mcp_types import Tool
+
+from packetgate.state.routing import Risk
+from packetgate.tools.risk.features import Definition
+from packetgate.tools.risk.tool import judge
+from packetgate.tools.servers.freshness import hinted_s
+from packetgate.tools.spec.descriptions import brief_of
+from packetgate.tools.spec.idempotency import without_duty
+from packetgate.tools.spec.standing import Ground, standing, without_standing
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+
+def spec_of(
+    server: str, tool: Tool, *, trusted: bool, about: str = "", server_digest: str = "", ground: Ground | None = None
+) -> ToolSpec:
+    """Return what Packetgate needs to know of a tool that `server` lists, which says `about` itself."""
+    dry_run = _without_dry_run(tool.input_schema) if trusted else None
+    schema = tool.input_schema if dry_run is None else dry_run
+    full = (tool.description or tool.title or tool.name).strip()
+    judged = judge(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
+    given = standing(tool.name, schema, ground, reads=judged.unvouched or judged.risk is Risk.READ)
+    return ToolSpec(
+        name=f"{server}.{tool.name}",
+        server=server,
+        upstream_name=tool.name,
+        full=full,
+        brief=brief_of(full),
+        input_schema=without_duty(without_standing(schema, given, ground)),
+        risk=judged.risk,
+        risk_why=judged.why,
+        least_risk=judged.least,
+        unvouched=judged.unvouched,
+        reaches_outside=judged.open_world,
+        has_dry_run=dry_run is not None,
+        tags=_tags(tool.meta),
+        hinted_s=hinted_s(tool.meta),
+        preview=_preview(server, tool.meta) if trusted else "",
+        open_world=tool.annotations.open_world_hint if tool.annotations else None,
+        server_about=about,
+        server_digest=server_digest,
+        standing=given,
+        title=tool.title or (tool.annotations.title if tool.annotations else None) or "",
+        output_schema=tool.output_schema,
+        idempotent=tool.annotations.idempotent_hint if tool.annotations else None,
+        meta=tool.meta,
+    )
+
+
+def _tags(meta: dict[str, Any] | None) -> tuple[str, ...]:
+    """Return the labels in a tool's metadata: under `tags`, or where FastMCP puts them."""
+    places = [meta, *((meta or {}).get(key) for key in ("fastmcp", "_fastmcp"))]
+    found = [place["tags"] for place in places if isinstance(place, dict) and isinstance(place.get("tags"), list)]
+    return tuple(sorted({tag for tags in found for tag in tags if isinstance(tag, str)}))
+
+
+def _preview(server: str, meta: dict[str, Any] | None) -> str:
+    """Return the tool that reads what this one would replace, by its server's own name under `preview`."""
+    name = (meta or {}).get("preview")
+    return f"{server}.{name}" if isinstance(name, str) else ""
+
+
+def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the schema without its boolean `dry_run`; None when it has none. Servers may publish any nonsense."""
+    match schema:
+        case {"properties": {"dry_run": {"type": "boolean"}, **others}}:
+            required = schema.get("required")
+            others_required = [name for name in required if name != "dry_run"] if isinstance(required, list) else []
+            return {**schema, "properties": others, "required": others_required}
+    return None

@@ -1,0 +1,22 @@
+"""The passages of a long text that are nearest to a request, by SQLite's full-text search."""
+
+import sqlite3
+from contextlib import closing
+
+from packetgate.tools.text.words import query_terms
+
+
+def nearest_passages(text: str, request: str, limit: int) -> list[str]:
+    """Return at most `limit` paragraphs that share words with `request`, in the text's order; none when none does."""
+    terms = query_terms(request)
+    paragraphs = [part.strip("\n") for part in text.split("\n\n") if part.strip()]
+    if not terms or not paragraphs:
+        return []
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE VIRTUAL TABLE passage USING fts5(text, tokenize = 'porter unicode61')")
+        database.executemany("INSERT INTO passage VALUES (?)", [(paragraph,) for paragraph in paragraphs])
+        found = database.execute(
+            "SELECT rowid FROM passage WHERE passage MATCH ? ORDER BY bm25(passage), rowid LIMIT ?",
+            (" OR ".join(f'"{term}"' for term in terms), limit),
+        ).fetchall()
+    return [paragraphs[row - 1] for row in sorted(row for (row,) in found)]

@@ -1,0 +1,53 @@
+"""One package: a project's own `models`, `tools`, `graph` or `state` is neither broken by ours nor breaks it."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from support.command_line import COMMAND, CommandLine
+
+from packetgate.connectors import studio
+
+CHECKOUT = Path(__file__).parents[2]
+LINKS = ("graph", "nodes", "prompts", "state")
+
+
+def test_a_project_has_modules_of_the_same_names(cli: CommandLine) -> None:
+    for name in ("models/__init__.py", "tools.py", "graph.py", "state.py"):
+        path = cli.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("MINE = 1\n")
+    program = (
+        "import graph, models, state, tools, packetgate.graph.building as building; print(graph.MINE, building.LAST)"
+    )
+    for words in ([sys.executable, "-c", program], [str(COMMAND), "ask", "hello"]):
+        ended = subprocess.run(
+            words,
+            cwd=cli.folder,
+            env={**cli.environment, "PYTHONPATH": str(cli.folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ended.returncode, ended.stderr) == (0, ""), words
+        assert ended.stdout.strip()
+
+
+def test_one_package_is_shipped_and_nothing_is_imported_through_the_links() -> None:
+    built = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert built["packages"] == ["packetgate"]
+    assert {(name, (CHECKOUT / name).readlink()) for name in LINKS} == {
+        (name, Path("packetgate") / name) for name in LINKS
+    }
+    program = "import packetgate.connectors.commands, sys; print({*sys.modules} & set(sys.argv[1:]))"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *LINKS], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == "set()"
+
+
+def test_the_command_serves_what_langgraph_json_serves() -> None:
+    written = json.loads((CHECKOUT / "langgraph.json").read_text())
+    assert (written["graphs"], written["env"]) == (studio.GRAPHS, studio.ENVIRONMENT)
