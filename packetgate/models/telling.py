@@ -33,7 +33,8 @@ def telling(thoughts: Thoughts, user_words: str) -> Asking:
             chat=chat, thoughts=thoughts, options=options, user_words=user_words, patient=patient, cache=False
         )
         shown = await told.ainvoke(list(messages))
-        return told.answer.model_copy(update={"id": shown.id})
+        told.answer.id = shown.id
+        return told.answer
 
     return asked
 

@@ -226,7 +226,7 @@ ROUTING = ToolRouting(
     reinjection_count=2,
     max_reinjections=4,
 )
-RESPONSE = s.Response(candidate="Done.", confidence=0.9)
+RESPONSE = s.Response(candidate="Done.", message_id="m2", confidence=0.9)
 PARKED = Parked(
     header=HEADER,
     intent=INTENT,
