@@ -59,6 +59,9 @@ def _renamed(data: bytes) -> bytes:
     """Return a value under the name that its type has now, where 0.1.0 kept one of ours."""
     if data[2:8] != _BEFORE:
         return data
-    inside = {"ext_hook": lambda code, data: ormsgpack.Ext(code, _renamed(data)), "option": ormsgpack.OPT_NON_STR_KEYS}
-    module, *rest = ormsgpack.unpackb(data, **inside)
+    module, *rest = ormsgpack.unpackb(data, ext_hook=_renamed_within, option=ormsgpack.OPT_NON_STR_KEYS)
     return ormsgpack.packb((f"packetgate.{module}", *rest), option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def _renamed_within(code: int, data: bytes) -> ormsgpack.Ext:
+    return ormsgpack.Ext(code, _renamed(data))
