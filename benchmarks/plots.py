@@ -9,6 +9,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.real_models.together import REAL, WAYS, together
 from benchmarks.results_kept import read
 
 FOLDER = Path(__file__).parents[1] / "docs" / "plots"
@@ -82,6 +83,18 @@ def tokens(figure: Figure, lines: list[Line]) -> None:
         axes.label_outer()
 
 
+def real_models(figure: Figure, lines: list[Line]) -> None:
+    """Draw what a model chooses alone and behind Packetgate, a row for each model: right calls, and wrong ones that run."""
+    models = list(dict.fromkeys(line["model"] for line in lines))
+    for row, model in enumerate(models):
+        ways = {way: together([line for line in lines if (line["model"], line["way"]) == (model, way)]) for way in WAYS}
+        for at, name in enumerate(("exact", "wrong_ran")):
+            axes = figure.add_subplot(len(models), 2, 2 * row + at + 1)
+            bars = {told: 100 * ways[way][name] for way, told in WAYS.items()}
+            _bars(axes, bars, f"{model.removesuffix('.gguf')}: {REAL[name]}, %", log=False)
+            axes.label_outer()
+
+
 def _curves(axes: Axes, points: Points, told: str) -> None:
     for (name, own), colour in zip(points.items(), COLOURS, strict=False):
         axes.plot(*zip(*dict.fromkeys(own), strict=True), marker="o", markersize=3, color=colour, label=name)
@@ -107,5 +120,6 @@ PLOTS: Mapping[str, tuple[Callable[[Figure, list[Line]], None], float]] = {
     "startup": (startup, 6),
     "growth": (growth, 6),
     "tokens": (tokens, 9),
+    "real_models": (real_models, 9),
 }
 """Each plot by the result that it is drawn from: how, and how wide, in inches."""

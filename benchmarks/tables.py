@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.clients.client import FEATURES
 from benchmarks.plots import FOLDER, PLOTS, drawn
+from benchmarks.real_models.together import REAL, WAYS, together
 from benchmarks.results_kept import Result, keep, read
 from benchmarks.safety.figures import AT_LEAST, GOALS
 from packetgate.state.errors import ConfigError
@@ -209,6 +210,36 @@ def selection(result: Result) -> Iterator[str]:
         yield _row(line["name"], f"{line['cases']:,}", auroc, *told, f"{line['ece']:.3f}")
 
 
+def real_models(result: Result) -> Iterator[str]:
+    """Yield what each model chooses, alone and behind Packetgate, on each set."""
+    yield from _head("model", "set", "way", "cases", *REAL.values(), "tool or argument that does not exist")
+    for line in _of_ways(result):
+        yield _row(line["model"], line["set"], WAYS[line["way"]], f"{line['cases']:,}", *_real(line), _unknown(line))
+
+
+def real_models_short(result: Result) -> Iterator[str]:
+    """Yield the same on all sets together, each counted by its cases."""
+    yield from _head("model", "way", "cases", *REAL.values(), "tool or argument that does not exist")
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for line in _of_ways(result):
+        groups.setdefault((line["model"], line["way"]), []).append(line)
+    for (model, way), lines in groups.items():
+        whole = together(lines)
+        yield _row(model, WAYS[way], f"{whole['cases']:,}", *_real(whole), _unknown(whole))
+
+
+def _of_ways(result: Result) -> Iterator[Mapping[str, Any]]:
+    return (line for run in result.runs for line in run.printed if line["way"] in WAYS)
+
+
+def _real(line: Mapping[str, Any]) -> list[str]:
+    return ["" if line[name] is None else _percent(line[name]) for name in REAL]
+
+
+def _unknown(line: Mapping[str, Any]) -> str:
+    return str(line["unknown"] + line["refused"])
+
+
 ENDS = ("well", "asked", "declined", "wrong")
 """How a plain request may end."""
 
@@ -292,6 +323,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "growth": ("growth", growth),
     "models": ("models", models),
     "selection": ("selection", selection),
+    "real models": ("real_models", real_models),
+    "real models, short": ("real_models", real_models_short),
     "everyday": ("everyday", everyday),
     "everyday, short": ("everyday", everyday_short),
     "proxy": ("proxy", proxy),

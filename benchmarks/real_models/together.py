@@ -1,0 +1,33 @@
+"""The figures of several sets as those of one, and what they are called."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+WAYS = {
+    "plain": "plain tool calling",
+    "packetgate, without review": "Packetgate, without review",
+    "packetgate": "Packetgate",
+}
+REAL = {
+    "exact": "exact call",
+    "wrong_ran": "wrong call that runs unasked",
+    "right_of_those_that_ran": "right of those that run",
+    "right_that_ran": "right calls that run",
+}
+
+
+def together(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the figures of several sets as those of one, each counted by its cases."""
+
+    def total(name: str) -> int:
+        return sum(line[name] for line in lines)
+
+    return {
+        "cases": total("cases"),
+        "exact": total("right") / max(1, total("wanted")),
+        "wrong_ran": (total("ran") - total("right_ran")) / max(1, total("cases")),
+        "right_of_those_that_ran": total("right_ran") / total("ran") if total("ran") else None,
+        "right_that_ran": total("right_ran") / total("right") if total("right") else None,
+        "unknown": total("unknown"),
+        "refused": total("refused"),
+    }
