@@ -84,7 +84,7 @@ def tokens(figure: Figure, lines: list[Line]) -> None:
 
 
 def real_models(figure: Figure, lines: list[Line]) -> None:
-    """Draw what a model chooses alone and behind Packetgate, a row for each model: right calls, and wrong ones that run."""
+    """Draw right calls, and wrong ones that run, of each model alone and behind Packetgate."""
     models = list(dict.fromkeys(line["model"] for line in lines))
     for row, model in enumerate(models):
         ways = {way: together([line for line in lines if (line["model"], line["way"]) == (model, way)]) for way in WAYS}
