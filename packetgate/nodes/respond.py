@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 from packetgate.deciders.protocols import Answer, Responder
 from packetgate.models.markup.links import inert
 from packetgate.state.context import RoutingContext
-from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.packet import WORDS, CognitionPacket, PacketUpdate
 from packetgate.state.sections import PacketState, Response, Status
 from packetgate.tools.catalogue.toolbox import Toolbox
 
@@ -24,11 +24,12 @@ async def respond(
     shown = inert(dropped + (answer.markdown or text) + answer.below, packet.spoken)
     kept = _kept(packet)
     shown += kept
+    words = {WORDS: text} if answer.below else {}
     told = dropped + answer.text + kept if answer.markdown else shown
     cut = f", {violations} pieces of tool markup cut out" if violations else ""
     return {
         "response": Response(candidate=told, confidence=answer.confidence),
-        "messages": [AIMessage(shown, id=answer.message_id)],
+        "messages": [AIMessage(shown, id=answer.message_id, additional_kwargs=words)],
         "metrics": packet.metrics.spent(STAGE, answer.usage).failed(*answer.errors(STAGE)).violated(violations),
         "status": Status(state=PacketState.COMPLETED),
         "reasoning": packet.reasoning.noted(answer.reflection(STAGE, f"{len(shown):,} characters{cut}")),

@@ -37,6 +37,8 @@ Messages = Annotated[list[AnyMessage], WrapValidator(_readable), add_messages]
 
 TOLD = "packetgate_told"
 """In a message's `additional_kwargs`: somebody says that it was said, and nobody here heard it."""
+WORDS = "packetgate_words"
+"""In an answer's `additional_kwargs`: what its model wrote, without the results that are shown below."""
 
 
 def is_own(message: BaseMessage) -> bool:

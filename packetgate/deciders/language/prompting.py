@@ -10,7 +10,7 @@ from packetgate.models.markup.stripping import strip_markup
 from packetgate.models.model import Model
 from packetgate.models.pictures import Picture, with_pictures, without_pictures
 from packetgate.prompts.rendering import render
-from packetgate.state.packet import CognitionPacket, is_own
+from packetgate.state.packet import WORDS, CognitionPacket, is_own
 from packetgate.state.printing import fenced
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import DataField
@@ -158,7 +158,12 @@ def earlier_words(packet: CognitionPacket) -> str:
 
 
 def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
+    """Return what was said, of answers the model's own words: from results below them it would learn to invent some."""
     spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
     cut = max(0, len(spoken) // HISTORY_MESSAGES - 1) * HISTORY_MESSAGES
-    cleaned = [(type(message), strip_markup(message.text).text[:HISTORY_CHARS]) for message in spoken[cut:]]
+    cleaned = [(type(message), strip_markup(_words(message)).text[:HISTORY_CHARS]) for message in spoken[cut:]]
     return [kind(text) for kind, text in cleaned if text]
+
+
+def _words(message: BaseMessage) -> str:
+    return str(message.additional_kwargs.get(WORDS) or message.text)
