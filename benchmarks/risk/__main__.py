@@ -13,12 +13,12 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.train.risk.data import Example, catalogue, data_folder, labelled, own, weights_of
+from benchmarks.train.risk.learning import calibrated, left_out_models, seen
 from packetgate.state.routing import Risk
 from packetgate.tools.risk import tool as judging
 from packetgate.tools.risk.model import Model
 from packetgate.tools.risk.tool import ToolJudgement, judge
-from packetgate.tools.risk.training.data import Example, catalogue, data_folder, labelled, own, weights_of
-from packetgate.tools.risk.training.learning import calibrated, left_out_models, seen
 
 GOALS = "goals: at most 0.5 % of writers taken for readers, at most 5 % of readers taken for more, each server the same"
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from benchmarks.train.risk.data import Example, weights_of
+from benchmarks.train.risk.fitting import Sparse, Vector, fit
 from packetgate.tools.risk.features import VERSION, features_of
 from packetgate.tools.risk.model import Model
-from packetgate.tools.risk.training.data import Example, weights_of
-from packetgate.tools.risk.training.fitting import Sparse, Vector, fit
 
 PRIOR = 1.0
 THRESHOLD = -0.25

@@ -1,4 +1,4 @@
-"""`python -m packetgate.tools.risk.training DATA`: learns the weights anew and writes them into the package."""
+"""`python -m benchmarks.train.risk DATA`: learns the weights anew and writes them into the package."""
 
 import json
 import sys
@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import numpy as np
 
+from benchmarks.train.risk.data import catalogue, data_folder, labelled, own, weights_of
+from benchmarks.train.risk.learning import calibrated, learn, left_out_models, seen
 from packetgate.tools.risk.model import WEIGHTS
-from packetgate.tools.risk.training.data import catalogue, data_folder, labelled, own, weights_of
-from packetgate.tools.risk.training.learning import calibrated, learn, left_out_models, seen
 
 
 def main() -> None:

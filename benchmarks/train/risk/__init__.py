@@ -1,0 +1,1 @@
+"""Learning the weights: `python -m benchmarks.train.risk DATA`. Nothing of it runs with Packetgate."""

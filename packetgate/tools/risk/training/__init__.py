@@ -1,1 +1,0 @@
-"""Learning the weights: `python -m packetgate.tools.risk.training DATA`. Nothing of it runs with Packetgate."""
