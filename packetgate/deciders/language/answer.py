@@ -1,6 +1,7 @@
 """The answer, by a language model."""
 
 import asyncio
+from decimal import Decimal
 
 from packetgate.deciders.language.pictures import attached_pictures, earlier_pictures, returned_pictures
 from packetgate.deciders.language.prompting import conversation, harmless, outcome_of, results
@@ -17,6 +18,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.provenance.values import numbers_in
 from packetgate.tools.text.kept import KeptResults
 
 TEMPERATURE, OF_RESULTS = 0.7, 0.2
@@ -82,9 +84,10 @@ async def respond_by_model(
 def _below(packet: CognitionPacket, words: str) -> str:
     """Return the short results that words leave out, where something is to be shown or done and not to be answered.
 
-    Small models say that a file was read, and not what is in it.
+    Small models say that a file was read, and not what is in it. They also answer with numbers of their own: below such
+    an answer stands what the tools returned.
     """
-    if asks(packet.content.user_words) or packet.tool_routing is None:
+    if packet.tool_routing is None:
         return ""
     said = " ".join(words.split())
     outputs = [
@@ -92,6 +95,8 @@ def _below(packet: CognitionPacket, words: str) -> str:
         for call in packet.tool_routing.all_calls
         if call.status is ToolExecutionStatus.EXECUTED and call.result
     ]
+    if asks(packet.content.user_words) and _numbers(words) <= _numbers(packet.content.user_words, *outputs):
+        return ""
     left = [one for one in outputs if one and len(one) <= SHOWN_CHARS and " ".join(one.split()) not in said]
     return "".join(f"\n\n{fenced(one)}" for one in left)
 
@@ -105,3 +110,7 @@ def _outcome(packet: CognitionPacket) -> str:
     if routing.note and (notes or routing.note != REPEATED):  # what was done anyway is not missing
         notes.append(f"{routing.note}." if routing.all_calls else f"No tool was called: {routing.note}.")
     return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""
+
+
+def _numbers(*texts: str) -> set[Decimal]:
+    return {value for text in texts for value, _, _ in numbers_in(text)}

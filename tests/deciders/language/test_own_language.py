@@ -228,3 +228,25 @@ async def test_a_model_that_made_the_call_is_asked_only_where_it_may_decide(writ
     assert asked.usage.input_tokens > 0
     assert "yes" in asked.reviews[0].evidence.keys() - spared.reviews[0].evidence.keys()
     assert spared.reviews[0].approved
+
+
+@pytest.mark.parametrize(
+    ("request_", "says", "is_shown"),
+    [
+        ("Read a.txt", "Here it is.", True),
+        ("How many apples are in a.txt?", "There are 11.", False),
+        ("How many apples are in a.txt?", "There are 3.", True),
+    ],
+)
+async def test_results_are_shown_below_words_that_leave_them_out_or_have_numbers_of_their_own(
+    writing: Writing, request_: str, says: str, is_shown: bool
+):
+    model = writing(says)
+
+    async def source() -> LlamaCppModel:
+        return model
+
+    given = packet(request_, with_output(done("files.read_file", path="a.txt"), "11 apples"))
+    answer = await respond_by_model(source, given, FILES, GREEDY)
+    assert answer.text == says
+    assert ("11 apples" in answer.below) is is_shown
