@@ -22,6 +22,8 @@ APPROVED = 0.5
 """Probability from which on a call counts as approved; how sure that must be, the gate's threshold says."""
 UNLIKELY, UNSURE = 0.1, 0.25
 """Probability below which one call in thirty turned out right; and below which a model is unsure of what it wrote."""
+WORTHWHILE = 0.2
+"""Probability from which what the reflexes would call may take a model's place: below, neither is worth a change."""
 SUREST = 4.0
 """Log odds of a yes that no model exceeds by much."""
 _SOURCE = ConfidenceSource.CALIBRATED
@@ -101,7 +103,7 @@ def likelier(chosen: Selection, packet: CognitionPacket, catalogue: Catalogue) -
         unsure = min((_written(one.evidence) for one in chosen.calls), default=1.0) < UNSURE
         return own.in_stead_of(chosen) if unsure and sure < UNLIKELY else chosen
     others = _probability(own, own, packet, catalogue, chosen.acts)
-    return own.in_stead_of(chosen) if others > max(sure, APPROVED) else chosen
+    return own.in_stead_of(chosen) if others > max(sure, WORTHWHILE) else chosen
 
 
 def _written(evidence: Mapping[str, float]) -> float:
