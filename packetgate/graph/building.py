@@ -51,11 +51,13 @@ def build_graph(
     usage_days: int = USAGE_DAYS,
     prompt_days: int = PROMPT_DAYS,
     journal: Journal | None = None,
+    *,
+    settings: RoutingContext | None = None,
 ) -> Builder:
     """Return the graph, not yet compiled: with a checkpointer it can ask the user, with a store it records turns.
 
     Where sessions outlast the process, so must `journal`: it keeps answers from being taken, and calls from being
-    run, twice.
+    run, twice. `settings` are those of a run whose context is nobody's or another graph's.
     """
     journal = journal or MemoryJournal()
     closed = partial(_recorded("review_selection", review_failed, journal), toolbox=toolbox, journal=journal)
@@ -71,7 +73,7 @@ def build_graph(
         model = getattr(deciders, role) if role else None
         if name == "review_selection":
             model = deciders.reviewing or model
-        node = instrumented(name, _given(_recorded(name, stage, journal), needs), model)
+        node = instrumented(name, _given(_recorded(name, stage, journal), needs, settings), model)
         if role and model and prompt_days:
             node = with_prompt_record(name, role, node)
         if name == LAST:
@@ -116,14 +118,15 @@ def _recorded(name: str, stage: Stage, journal: Journal) -> Stage:
 
 
 def _given(
-    stage: Callable[..., Awaitable[PacketUpdate]], needs: dict[str, Any]
+    stage: Callable[..., Awaitable[PacketUpdate]], needs: dict[str, Any], settings: RoutingContext | None
 ) -> Callable[..., Awaitable[PacketUpdate]]:
     """Return a stage with what it needs; of a toolbox it sees what the packet's settings, and the run's, allow."""
 
     async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+        runtime = runtime.override(context=routing_context(runtime.context, settings))
         toolbox = needs.get("toolbox")
-        for settings in (packet.governance.settings, routing_context(runtime.context)):
-            toolbox = toolbox and AllowedTools(toolbox, settings, packet.header.origin)
+        for allowed in (packet.governance.settings, runtime.context):
+            toolbox = toolbox and AllowedTools(toolbox, allowed, packet.header.origin)
         return await stage(packet, runtime, **(needs | ({"toolbox": toolbox} if toolbox else {})))
 
     return run

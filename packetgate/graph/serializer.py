@@ -5,6 +5,7 @@ from typing import Any
 
 import ormsgpack
 from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde import _msgpack
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
 from packetgate.state.base import Section
@@ -12,6 +13,10 @@ from packetgate.state.packet import checkpoint_types
 
 _BEFORE = b"state."
 """How the names of our types began in checkpoints of 0.1.0, behind the marks of a tuple and of a short text."""
+
+
+# a server, and a graph that holds ours, read checkpoints by serializers of their own
+_msgpack.SAFE_MSGPACK_TYPES |= frozenset(checkpoint_types())
 
 
 class PacketSerializer(JsonPlusSerializer):

@@ -130,14 +130,19 @@ STRICTER: dict[str, Callable[[Any, Any], Any]] = {
 """By setting that says what may happen, the stricter of two values; all others say how well it happens."""
 
 
-def routing_context(given: "RoutingContext | dict[str, Any] | None") -> RoutingContext:
+def routing_context(given: Any, settings: "RoutingContext | None" = None) -> RoutingContext:
     """Return the run's settings: `runtime.context` is None when the caller gives none, and a dict over HTTP.
+
+    Args:
+        settings: those of a graph inside another one, whose context may be anything.
 
     Raises:
         ConfigError: there is no such setting, or it does not take that value.
     """
     if isinstance(given, RoutingContext):
         return given
+    if settings is not None and not (isinstance(given, dict) and given.keys() & RoutingContext.model_fields.keys()):
+        return settings
     try:
         return RoutingContext.model_validate({} if given is None else given)
     except ValidationError as error:

@@ -1,0 +1,62 @@
+"""Tools for a graph that runs on whatever event loop calls it."""
+
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from packetgate.state.routing import ToolResult
+from packetgate.state.sections import ServerHealth
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.servers.hub import McpHub
+
+
+class LoopTools:
+    """A toolbox that opens a hub on first use, one for each event loop: sessions belong to the loop they began in."""
+
+    def __init__(self, make: Callable[[], Awaitable[McpHub]]) -> None:
+        """Take what makes a hub, which is not yet entered."""
+        self._make = make
+        self._hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[McpHub]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+        """Return the tools that are there now."""
+        return await (await self._hub()).catalogue(patient=patient)
+
+    @property
+    def known(self) -> Catalogue:
+        """The tools as last seen."""
+        opened = self._opened()
+        return opened.known if opened else Catalogue()
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        """Return how every server is doing."""
+        opened = self._opened()
+        return opened.health() if opened else ()
+
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Call a tool by its canonical name."""
+        return await (await self._hub()).call(tool_name, params, idempotency_key)
+
+    async def aclose(self) -> None:
+        """Close the hub of the running loop."""
+        opened = self._opened()
+        self._hubs.pop(asyncio.get_running_loop(), None)
+        if opened:
+            await opened.__aexit__(None, None, None)
+
+    async def _hub(self) -> McpHub:
+        loop = asyncio.get_running_loop()
+        opening = self._hubs.get(loop)
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+            opening = self._hubs[loop] = loop.create_task(self._open())
+        return await asyncio.shield(opening)
+
+    async def _open(self) -> McpHub:
+        return await (await self._make()).__aenter__()
+
+    def _opened(self) -> McpHub | None:
+        task = self._hubs.get(asyncio.get_running_loop())
+        return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None

@@ -1,0 +1,357 @@
+"""Packetgate as a library: a router over functions, LangChain tools and MCP servers, for a program of yours."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from pydantic import ValidationError
+
+from packetgate.connectors.asking import Reply, Say
+from packetgate.connectors.asking import Turn as Said
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Asked, Finished, TurnEvent, run_turn
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.protocols import Deciders
+from packetgate.graph.building import build_graph
+from packetgate.graph.composition import Graph, deciders_for
+from packetgate.graph.loops import LoopTools
+from packetgate.graph.serializer import PacketSerializer
+from packetgate.models.pool import ModelPool
+from packetgate.state.base import TokenUsage
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import ConfigError, InputError, first_problem
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.request import TurnRequest
+from packetgate.state.routing import ToolCall
+from packetgate.tools.catalogue.preferences import load_preferences
+from packetgate.tools.servers.config import McpConfig, load_config
+from packetgate.tools.servers.functions import FunctionServer, reads
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.opening import builtin_servers
+from packetgate.tools.servers.server import Server
+
+if TYPE_CHECKING:
+    from fastmcp import FastMCP
+
+    from packetgate.models.model import Model
+
+__all__ = ["Question", "Router", "Turn", "create_router", "reads"]
+T = TypeVar("T")
+
+FUNCTIONS = "functions"
+"""The server that functions and LangChain tools belong to."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a turn waits for: calls that need your word, or something that a call needs and the request did not say."""
+
+    payload: Mapping[str, Any]
+    """The question as LangChain's human-in-the-loop middleware has it."""
+    thread: str
+    _router: "Router"
+
+    @property
+    def text(self) -> str:
+        """The question in words."""
+        requests = self.payload.get("action_requests") or ()
+        return str(self.payload.get("question") or "\n\n".join(str(one["description"]) for one in requests))
+
+    @property
+    def calls(self) -> list[tuple[str, dict[str, Any]]]:
+        """The tools that would be called, each with its arguments."""
+        return [(one["name"], dict(one["args"])) for one in self.payload.get("action_requests") or ()]
+
+    def approve(self) -> "Turn":
+        """Let all calls run. In async code, `await router.areply(question, "approve")`."""
+        return self._router.reply(self, "approve")
+
+    def edit(self, **arguments: Any) -> "Turn":
+        """Let the one call run with other values for these arguments."""
+        return self._router.reply(self, self._edited(arguments))
+
+    def reject(self, reason: str = "") -> "Turn":
+        """Let no call run."""
+        return self._router.reply(self, {"decisions": [{"type": "reject", "message": reason} for _ in self.calls]})
+
+    def _edited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        if len(self.calls) != 1:
+            raise InputError(f"the question is about {len(self.calls)} calls: give `reply` a decision for each")
+        ((name, args),) = self.calls
+        return {"decisions": [{"type": "edit", "edited_action": {"name": name, "args": {**args, **arguments}}}]}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What came of a request."""
+
+    packet: CognitionPacket
+    thread: str
+    question: Question | None = None
+    """What it waits for; None: it is over."""
+
+    @property
+    def answer(self) -> str:
+        """The answer; the question, where one waits."""
+        return self.question.text if self.question else self.packet.messages[-1].text
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls of the turn, each with its status, evidence and result."""
+        return self.packet.tool_routing.all_calls if self.packet.tool_routing else ()
+
+    @property
+    def usage(self) -> TokenUsage:
+        """The tokens that all stages took."""
+        return sum(self.packet.metrics.token_usage.values(), TokenUsage())
+
+
+class Router:
+    """A graph over tools, with sessions by name. `invoke` and `stream` run on a thread of the router's own."""
+
+    def __init__(self, graph: Graph, tools: LoopTools, context: RoutingContext) -> None:
+        self.graph = graph
+        """The compiled LangGraph graph, for a parent graph, Studio or a server."""
+        self.context = context
+        self._tools = tools
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Sessions] = WeakKeyDictionary()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = threading.Lock()
+
+    def invoke(self, text: str, *, thread: str = "") -> Turn:
+        """Run a turn, up to its answer or a question.
+
+        Args:
+            text: the request.
+            thread: the conversation that it belongs to; empty: one of its own.
+
+        Raises:
+            PacketgateError: the request cannot be used, or the turn was stopped.
+        """
+        return self._run(self.ainvoke(text, thread=thread))
+
+    async def ainvoke(self, text: str, *, thread: str = "") -> Turn:
+        """Run a turn on the running event loop, as `invoke`."""
+        return await self._last(Say(text, _REQUEST), thread or uuid4().hex)
+
+    def reply(self, question: Question, value: Any) -> Turn:
+        """Answer a question, as `areply`."""
+        return self._run(self.areply(question, value))
+
+    async def areply(self, question: Question, value: Any) -> Turn:
+        """Answer a question: `approve` or other words, a decision, or `{"decisions": [...]}`, one for each call.
+
+        Raises:
+            SessionError: it does not wait any more.
+        """
+        return await self._last(Reply(value, str(question.payload.get("question_id", ""))), question.thread)
+
+    async def astream(self, text: str, *, thread: str = "") -> AsyncGenerator[TurnEvent | Turn]:
+        """Run a turn, and yield its events as they come, pieces of the answer among them; at the end the turn."""
+        name = thread or uuid4().hex
+        async with aclosing(run_turn(self._on_this_loop(), Say(text, _REQUEST), name, self.context)) as events:
+            async for event in events:
+                yield self._turn(event, name) if isinstance(event, Finished | Asked) else event
+
+    def stream(self, text: str, *, thread: str = "") -> Iterator[TurnEvent | Turn]:
+        """Yield what `astream` does."""
+        told: SimpleQueue[Any] = SimpleQueue()
+        end = object()
+
+        async def run() -> None:
+            try:
+                async with aclosing(self.astream(text, thread=thread)) as events:
+                    async for event in events:
+                        told.put(event)
+            finally:
+                told.put(end)
+
+        running = asyncio.run_coroutine_threadsafe(run(), self._own_loop())
+        try:
+            while (event := told.get()) is not end:
+                yield event
+            running.result()
+        finally:
+            running.cancel()
+
+    async def aclose(self) -> None:
+        """End the servers that the running loop started."""
+        await self._tools.aclose()
+
+    def close(self) -> None:
+        """End the servers and the thread that `invoke` and `stream` started."""
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self.aclose(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _last(self, said: Said, thread: str) -> Turn:
+        async with aclosing(run_turn(self._on_this_loop(), said, thread, self.context)) as events:
+            return [self._turn(event, thread) async for event in events if isinstance(event, Finished | Asked)][-1]
+
+    def _turn(self, event: Finished | Asked, thread: str) -> Turn:
+        question = Question(event.question, thread, self) if isinstance(event, Asked) else None
+        return Turn(event.packet, thread, question)
+
+    def _on_this_loop(self) -> Sessions:
+        loop = asyncio.get_running_loop()
+        found = self._sessions.get(loop)
+        if found is None:
+            found = self._sessions[loop] = Sessions(self.graph)
+        return found
+
+    def _run(self, turn: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(turn, self._own_loop()).result()
+
+    def _own_loop(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="packetgate", daemon=True).start()
+            return self._loop
+
+
+_REQUEST = TurnRequest(origin="library")
+
+
+def create_router(
+    model: str | BaseChatModel = "reflex",
+    tools: "Sequence[Callable[..., Any] | BaseTool | FastMCP[Any] | str | Path]" = (),
+    *,
+    prime: str | BaseChatModel | None = None,
+    settings: RoutingContext | Mapping[str, Any] | None = None,
+    policy: str | Path | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    store: BaseStore | None = None,
+    deciders: Deciders | None = None,
+    root: str | Path = ".",
+) -> Router:
+    """Return a router.
+
+    Args:
+        model: what selects tools and answers: a name such as `openai:gpt-5-mini`, `ollama:NAME` or `llamacpp:PATH`,
+            or a LangChain chat model. `reflex` needs none.
+        tools: functions, LangChain tools, FastMCP servers, and paths of `mcp.json` files. None: the built-in tools, on
+            the files of `root`.
+        prime: what reviews calls and answers; None: the model.
+        settings: of the gate and the turn, as `RoutingContext` has them, such as `{"allow_write_tools": True}`.
+        policy: a `packetgate.toml`.
+        checkpointer: keeps sessions; None: this process's memory.
+        store: keeps records and what was learned; None: this process's memory.
+        deciders: decide in place of the models.
+
+    Raises:
+        InputError: a tool, a setting or a file cannot be used.
+        ModelError: a name is no model's.
+    """
+    context = _context(settings)
+    folder = Path(root)
+    preferences = load_preferences(Path(policy)) if policy else None
+    configs = [load_config(Path(one), folder) for one in tools if isinstance(one, str | Path)]
+    FunctionServer(FUNCTIONS, _functions(tools))  # what is wrong with one of them is told now
+
+    async def make() -> McpHub:
+        servers = await asyncio.to_thread(_servers, tools, configs, folder)
+        return McpHub(servers, preferences=preferences)
+
+    opened = LoopTools(make)
+    made = deciders or _deciders(model, prime)
+    graph = build_graph(made, opened, settings=context).compile(
+        checkpointer=checkpointer or InMemorySaver(serde=PacketSerializer()),
+        store=store or InMemoryStore(),
+        name="packetgate",
+    )
+    return Router(graph, opened, context)
+
+
+def _context(settings: RoutingContext | Mapping[str, Any] | None) -> RoutingContext:
+    if isinstance(settings, RoutingContext):
+        return settings
+    try:
+        return RoutingContext(**(settings or {}))
+    except ValidationError as error:
+        raise ConfigError(f"settings: {first_problem(error)}") from error
+
+
+def _functions(tools: Sequence[Any]) -> list[Any]:
+    from fastmcp import FastMCP
+
+    return [one for one in tools if not isinstance(one, str | Path | FastMCP)]
+
+
+def _servers(tools: Sequence[Any], configs: Sequence[McpConfig], root: Path) -> list[Server]:
+    """Return new servers of these tools."""
+    from fastmcp import FastMCP
+    from fastmcp.client.transports import FastMCPTransport
+
+    from packetgate.tools.servers.connection import Connection
+    from packetgate.tools.servers.starting import configured
+
+    functions = _functions(tools)
+    servers: list[Server] = [FunctionServer(FUNCTIONS, functions)] if functions else []
+    own = (one for one in tools if isinstance(one, FastMCP))
+    servers += [Connection(one.name, partial(FastMCPTransport, one), trusted=True) for one in own]
+    for config in configs:
+        servers += [configured(server, root / ".packetgate" / "logs") for server in config.servers]
+    wanted = {config.builtin for config in configs} if tools else {"all"}
+    if wanted & {"all", "reads"}:
+        builtin = builtin_servers(root)
+        servers += builtin.values() if "all" in wanted else [builtin["ai"].for_reading()]
+    names = [server.name for server in servers]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"two servers are called {twice!r}: give one of them another name")
+    return servers
+
+
+def _deciders(model: str | BaseChatModel, prime: str | BaseChatModel | None) -> Deciders:
+    if isinstance(model, str) and isinstance(prime, str | None):
+        return deciders_for(ModelPool(model, prime or model))
+    lite = _source(model)
+    return language_deciders(lite, lite if prime is None else _source(prime))
+
+
+def _source(given: str | BaseChatModel) -> "Callable[[], Coroutine[Any, Any, Model]]":
+    from packetgate.models.model import Model
+
+    loaded = Model(given) if isinstance(given, BaseChatModel) else None
+    pool = None if loaded else ModelPool(str(given))
+
+    async def source() -> "Model":
+        found = loaded or (await pool.get("lite") if pool else None)
+        if found is None:
+            raise ConfigError(f"{given!r} is no model that could decide beside another one: name one")
+        return found
+
+    return source

@@ -1,0 +1,92 @@
+"""Tools of the program that Packetgate runs in: plain functions and LangChain tools, called without a protocol."""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from langchain_core.tools import BaseTool, tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from mcp_types import Tool, ToolAnnotations
+from pydantic import ValidationError
+
+from packetgate.state.base import ms_since
+from packetgate.state.errors import InputError
+from packetgate.state.routing import ToolResult
+from packetgate.tools.servers.results import Keep, to_result_aside
+from packetgate.tools.servers.server import Server
+from packetgate.tools.servers.specs import spec_of
+
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+"""What a tool's `metadata` may say of it, by MCP's names."""
+
+
+class FunctionServer(Server):
+    """Functions of this process as the tools of one server. What their metadata hints is believed."""
+
+    def __init__(self, name: str, given: Iterable[BaseTool | Callable[..., Any]], keep: Keep | None = None) -> None:
+        """Take functions, sync or async, described by their docstrings and annotations, and LangChain tools.
+
+        Raises:
+            InputError: something is no tool, or two have one name.
+        """
+        super().__init__(name)
+        self._keep = keep
+        self._tools: dict[str, BaseTool] = {}
+        for one in given:
+            made = _as_tool(one)
+            if made.name in self._tools:
+                raise InputError(f"two tools are called {made.name!r}: give one of them another name")
+            self._tools[made.name] = made
+
+    async def connect(self, instead_of: int) -> None:
+        """Describe the tools."""
+        self.session = instead_of + 1
+        self.listed(spec_of(self.name, _described(one), trusted=True) for one in self._tools.values())
+        self.state = "ready"
+
+    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Call a tool by its own name. What it raises is a failed result that names the exception."""
+        started = time.perf_counter()
+        try:
+            value, is_error = await self._tools[tool].ainvoke(params), False
+        except Exception as error:  # noqa: BLE001  somebody else's code: whatever it raises is told, and ends no turn
+            value, is_error = f"{type(error).__name__}: {error}", True
+        text = value if isinstance(value, str) else _json(value)
+        structured = value if isinstance(value, dict) and not is_error else None
+        return await to_result_aside(
+            text, structured, ms_since(started), is_error=is_error, complete=True, keep=self._keep
+        )
+
+
+def reads(given: Callable[..., Any]) -> BaseTool:
+    """Return a function as a tool that only reads, as its author vouches; other functions count as writes."""
+    made = _as_tool(given)
+    made.metadata = {**(made.metadata or {}), "readOnlyHint": True}
+    return made
+
+
+def _as_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
+    if isinstance(given, BaseTool):
+        return given
+    if not callable(given):
+        raise InputError(f"{given!r} is no tool: give a function, a LangChain tool, a server or a file of servers")
+    try:
+        return tool(given)
+    except (ValueError, ValidationError) as error:
+        raise InputError(f"{getattr(given, '__name__', given)!r} cannot be a tool: {error}") from error
+
+
+def _described(one: BaseTool) -> Tool:
+    function = convert_to_openai_tool(one)["function"]
+    hints = {name: value for name, value in (one.metadata or {}).items() if name in HINTS}
+    return Tool(
+        name=one.name,
+        description=function.get("description") or None,
+        input_schema=function["parameters"],
+        annotations=ToolAnnotations.model_validate(hints) if hints else None,
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,217 @@
+"""Packetgate as a library: functions, LangChain tools and MCP servers behind one router."""
+
+import asyncio
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import FastMCP
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from support.prompts import call, review
+
+from packetgate import Router, create_router, reads
+from packetgate.connectors.sessions import AnswerPiece
+from packetgate.router import Turn
+from packetgate.state.errors import InputError, PacketgateError
+from packetgate.state.events import StageFinished
+from packetgate.state.routing import Risk
+from packetgate.state.transitions import ToolExecutionStatus
+
+WRITES = {"allow_write_tools": True}
+
+
+@reads
+def list_late_orders() -> list[str]:
+    """List the orders that are late."""
+    return ["A-17", "B-4"]
+
+
+class Shop:
+    """Orders that can be cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled: list[str] = []
+
+    def tools(self) -> list[Any]:
+        def cancel_order(order: str) -> str:
+            """Cancel an order.
+
+            Args:
+                order: its number, such as A-17.
+            """
+            self.cancelled.append(order)
+            return f"cancelled {order}"
+
+        return [list_late_orders, cancel_order]
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+def router(shop: Shop) -> Iterator[Router]:
+    with create_router(tools=shop.tools(), settings=WRITES) as made:
+        yield made
+
+
+def test_a_read_runs_and_says_what_came_of_it(router: Router):
+    turn = router.invoke("Which orders are late?")
+    assert "A-17" in turn.answer
+    (made,) = turn.calls
+    assert (made.tool_name, made.risk, made.status) == (
+        "functions.list_late_orders",
+        Risk.READ,
+        ToolExecutionStatus.EXECUTED,
+    )
+    assert turn.question is None
+
+
+def test_a_change_waits_for_a_word(router: Router, shop: Shop):
+    turn = router.invoke("Cancel order A-17")
+    assert shop.cancelled == []
+    assert turn.question is not None
+    assert turn.question.calls == [("functions.cancel_order", {"order": "A-17"})]
+    assert "cancelled A-17" in turn.question.approve().answer
+    assert shop.cancelled == ["A-17"]
+    with pytest.raises(PacketgateError):
+        turn.question.approve()
+    assert shop.cancelled == ["A-17"]
+
+
+def test_a_call_is_edited_or_rejected(router: Router, shop: Shop):
+    edited, rejected = (router.invoke("Cancel order A-17").question for _ in range(2))
+    assert edited is not None
+    assert rejected is not None
+    edited.edit(order="B-4")
+    turn = rejected.reject("it was shipped")
+    assert shop.cancelled == ["B-4"]
+    assert turn.calls[0].status is ToolExecutionStatus.USER_DENIED
+
+
+def test_a_function_that_nobody_vouches_for_does_not_run_by_default(shop: Shop):
+    with create_router(tools=shop.tools()) as router:
+        turn = router.invoke("Cancel order A-17")
+    assert shop.cancelled == []
+    assert "allow_write_tools" in turn.answer
+
+
+async def test_async_and_streamed(shop: Shop):
+    async with create_router(tools=shop.tools()) as router:
+        assert "A-17" in (await router.ainvoke("Which orders are late?", thread="mine")).answer
+        told = [event async for event in router.astream("And which orders are late now?", thread="mine")]
+    assert any(isinstance(event, StageFinished) for event in told)
+    assert isinstance(told[-1], Turn)
+    assert len(told[-1].packet.messages) == 4
+
+
+def test_streamed_without_async(router: Router):
+    *events, turn = router.stream("Which orders are late?")
+    assert isinstance(turn, Turn)
+    assert any(isinstance(event, StageFinished) for event in events)
+    assert not any(isinstance(event, AnswerPiece) for event in events), "no model wrote it"
+
+
+def test_any_chat_model():
+    answers = [call("functions.list_late_orders"), review(0.95), "A-17 and B-4 are late."]
+    with create_router(FakeListChatModel(responses=answers), [list_late_orders]) as router:
+        turn = router.invoke("Which orders are late?")
+    assert turn.answer == "A-17 and B-4 are late."
+    assert turn.calls[0].status is ToolExecutionStatus.EXECUTED
+
+
+def test_tools_of_all_kinds_together(tmp_path: Path):
+    @tool
+    def convert_money(amount: float, currency: str) -> dict[str, Any]:
+        """Convert an amount of euros into another currency."""
+        return {"amount": amount * 2, "currency": currency}
+
+    server = FastMCP("garden")
+
+    @server.tool(annotations={"readOnlyHint": True})
+    def list_beds() -> str:
+        """List the flower beds of the garden."""
+        return "roses, tulips"
+
+    script = Path(__file__).parent / "support" / "clock_server.py"
+    entry = {"command": sys.executable, "args": [str(script)]}
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"clock": entry}}))
+    with create_router(tools=[list_late_orders, convert_money, server, str(file)], root=tmp_path) as router:
+        turn = router.invoke("List the flower beds of the garden")
+        servers = {one.name: one.state for one in turn.packet.context.servers}
+    assert "roses" in turn.answer
+    assert servers == {"functions": "ready", "garden": "ready", "clock": "ready"}
+
+
+def test_what_a_tool_raises_is_named():
+    @reads
+    def weigh_parcel(parcel: str) -> str:
+        """Weigh a parcel."""
+        raise RuntimeError("the scale is broken")
+
+    with create_router(tools=[weigh_parcel]) as router:
+        turn = router.invoke("Weigh parcel P-9")
+    assert turn.calls[0].status is ToolExecutionStatus.FAILED
+    assert "RuntimeError: the scale is broken" in turn.answer
+
+
+@dataclass
+class Elsewhere:
+    """The context of a graph of somebody else."""
+
+    user: str = "me"
+
+
+class State(MessagesState):
+    note: str
+
+
+async def test_the_graph_is_a_node_of_another_one(shop: Shop):
+    parent = StateGraph(State, context_schema=Elsewhere)
+    parent.add_node("route", create_router(tools=shop.tools(), settings=WRITES).graph)
+    parent.add_edge(START, "route")
+    app = parent.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        given: Any = {"messages": [HumanMessage("Which orders are late?")], "note": "kept"}
+        first = await app.ainvoke(given, config, context=Elsewhere())
+        given = {"messages": [HumanMessage("Cancel order A-17")]}
+        second = await app.ainvoke(given, config, context=Elsewhere())
+    assert "A-17" in first["messages"][-1].content
+    assert first["note"] == "kept"
+    assert second["__interrupt__"]
+
+
+def test_it_runs_where_a_loop_runs(router: Router):
+    async def cell() -> str:
+        return router.invoke("Which orders are late?").answer
+
+    assert "A-17" in asyncio.run(cell())
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"tools": [3]}, "3 is no tool"),
+        ({"tools": [list_late_orders, list_late_orders]}, "two tools are called 'list_late_orders'"),
+        ({"tools": [lambda: 1]}, "cannot be a tool"),
+        ({"tools": ["nowhere.json"]}, "nowhere.json"),
+        ({"settings": {"allow_all": True}}, "allow_all"),
+        ({"model": "nobody:x"}, "nobody"),
+    ],
+)
+def test_what_cannot_be_used_is_named(given: dict[str, Any], told: str):
+    with pytest.raises(InputError, match=told):
+        create_router(**given)
