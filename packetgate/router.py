@@ -29,8 +29,12 @@ from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import Graph, deciders_for
+from packetgate.graph.journal.postgres import PostgresJournal
+from packetgate.graph.journal.sqlite import SqliteJournal
+from packetgate.graph.journal.table import DatabaseJournal
 from packetgate.graph.loops import LoopTools
 from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.storage import PATIENCE_S
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
@@ -124,11 +128,13 @@ class Turn:
 class Router:
     """A graph over tools, with sessions by name. `invoke` and `stream` run on a thread of the router's own."""
 
-    def __init__(self, graph: Graph, tools: LoopTools, context: RoutingContext) -> None:
+    def __init__(
+        self, graph: Graph, tools: LoopTools, context: RoutingContext, journal: DatabaseJournal | None = None
+    ) -> None:
         self.graph = graph
         """The compiled LangGraph graph, for a parent graph, Studio or a server."""
         self.context = context
-        self._tools = tools
+        self._tools, self._journal = tools, journal
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Sessions] = WeakKeyDictionary()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = threading.Lock()
@@ -229,7 +235,7 @@ class Router:
         loop = asyncio.get_running_loop()
         found = self._sessions.get(loop)
         if found is None:
-            found = self._sessions[loop] = Sessions(self.graph)
+            found = self._sessions[loop] = Sessions(self.graph, journal=self._journal)
         return found
 
     def _run(self, turn: Coroutine[Any, Any, T]) -> T:
@@ -255,6 +261,7 @@ def create_router(
     policy: str | Path | None = None,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
+    journal: str | Path | None = None,
     deciders: Deciders | None = None,
     root: str | Path = ".",
 ) -> Router:
@@ -270,6 +277,8 @@ def create_router(
         policy: a `packetgate.toml`.
         checkpointer: keeps sessions; None: this process's memory.
         store: keeps records and what was learned; None: this process's memory.
+        journal: a SQLite file, or a `postgresql://` URL, where each change is written down before it is made, so that
+            none is made twice. Sessions that outlast the process need it.
         deciders: decide in place of the models.
 
     Raises:
@@ -286,14 +295,14 @@ def create_router(
         servers = await asyncio.to_thread(_servers, tools, configs, folder)
         return McpHub(servers, preferences=preferences)
 
-    opened = LoopTools(make)
+    opened, written = LoopTools(make), _journal(journal, checkpointer)
     made = deciders or _deciders(model, prime)
-    graph = build_graph(made, opened, settings=context).compile(
+    graph = build_graph(made, opened, journal=written, settings=context).compile(
         checkpointer=checkpointer or InMemorySaver(serde=PacketSerializer()),
         store=store or InMemoryStore(),
         name="packetgate",
     )
-    return Router(graph, opened, context)
+    return Router(graph, opened, context, written)
 
 
 def _context(settings: RoutingContext | Mapping[str, Any] | None) -> RoutingContext:
@@ -303,6 +312,18 @@ def _context(settings: RoutingContext | Mapping[str, Any] | None) -> RoutingCont
         return RoutingContext(**(settings or {}))
     except ValidationError as error:
         raise ConfigError(f"settings: {first_problem(error)}") from error
+
+
+def _journal(given: str | Path | None, checkpointer: BaseCheckpointSaver[Any] | None) -> DatabaseJournal | None:
+    if given is None:
+        if checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
+            raise ConfigError(
+                f"{type(checkpointer).__name__} keeps sessions beyond this process, and a change that was stopped in"
+                " the middle might be made twice: give `journal` a file or a database, too"
+            )
+        return None
+    url = str(given)
+    return PostgresJournal(url) if url.startswith("postgres") else SqliteJournal(Path(given), PATIENCE_S)
 
 
 def _functions(tools: Sequence[Any]) -> list[Any]:

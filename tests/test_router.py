@@ -15,6 +15,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from support.prompts import call, review
 
@@ -192,6 +193,23 @@ async def test_the_graph_is_a_node_of_another_one(shop: Shop):
     assert "A-17" in first["messages"][-1].content
     assert first["note"] == "kept"
     assert second["__interrupt__"]
+
+
+async def test_a_session_outlasts_its_process_with_a_journal(shop: Shop, tmp_path: Path):
+    """Two routers stand for two processes."""
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer:
+        with pytest.raises(InputError, match="AsyncSqliteSaver"):
+            create_router(tools=shop.tools(), checkpointer=checkpointer)
+        given: dict[str, Any] = {"settings": WRITES, "checkpointer": checkpointer, "journal": tmp_path / "journal.db"}
+        async with create_router(tools=shop.tools(), **given) as router:
+            asked = await router.ainvoke("Cancel order A-17", thread="mine")
+        assert asked.question is not None
+        async with create_router(tools=shop.tools(), **given) as later:
+            answers = await asyncio.gather(
+                *(later.areply(asked.question, "approve") for _ in range(2)), return_exceptions=True
+            )
+    assert shop.cancelled == ["A-17"]
+    assert [isinstance(one, PacketgateError) for one in answers].count(True) == 1
 
 
 def test_it_runs_where_a_loop_runs(router: Router):
