@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCa
 from packetgate.deciders.language.copying import held_by, unfilled, without_defaults, without_invented
 from packetgate.deciders.language.evidence import serves, takes_call, written_evidence
 from packetgate.deciders.language.prompting import corrections_of
-from packetgate.deciders.language.turn import ASK, SHOW, offer_of, turn_messages
-from packetgate.deciders.language.weighing import likelier
+from packetgate.deciders.language.turn import ASK, SHOW, is_slow, offer_of, turn_messages
+from packetgate.deciders.language.weighing import likelier, sure_already
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
 from packetgate.models.markup.stripping import strip_markup
@@ -46,7 +46,7 @@ async def select_in_own_language(
     *,
     answers: bool = False,
 ) -> Selection:
-    """Ask the model, and correct it once.
+    """Ask the model, and correct it once. A slow one is not asked for a call that is sure without it.
 
     Args:
         answers: whether what it says without a call is the turn's answer, and may be as long as one.
@@ -55,6 +55,8 @@ async def select_in_own_language(
         ToolsRefusedError: its server takes no tools, or not these.
         DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
     """
+    if is_slow(model) and (already := await asyncio.to_thread(sure_already, packet, catalogue)):
+        return already
     offer, max_tokens = await asyncio.to_thread(offer_of, model, packet, catalogue), context.selection_max_tokens
     if answers and not model.local_info:
         max_tokens = max(max_tokens, context.answer_max_tokens)

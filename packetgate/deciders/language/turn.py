@@ -115,6 +115,11 @@ def _room(model: Model) -> int | None:
     )
 
 
+def is_slow(model: Model) -> bool:
+    """Whether a model in this process takes seconds to read what tools there are; of a new one that is not known."""
+    return _room(model) is not None
+
+
 def offered(tool: ToolSpec, name: str = "") -> OfferedTool:
     """Return a tool as it is offered in full, under its own name or another."""
     told: Schema = map_schema(arguments_of(tool), _harmless)

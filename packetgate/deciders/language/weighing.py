@@ -24,6 +24,8 @@ UNLIKELY, UNSURE = 0.1, 0.25
 """Probability below which one call in thirty turned out right; and below which a model is unsure of what it wrote."""
 WORTHWHILE = 0.2
 """Probability from which what the reflexes would call may take a model's place: below, neither is worth a change."""
+SURE = 0.8
+"""Probability from which what the reflexes would call is not asked of a slow model."""
 SUREST = 4.0
 """Log odds of a yes that no model exceeds by much."""
 _SOURCE = ConfidenceSource.CALIBRATED
@@ -87,6 +89,14 @@ def told(evidence: Mapping[str, float], against: list[str]) -> str:
     }
     said = [why for name, why in others.items() if evidence.get(name)]
     return "; ".join([asked, *said, *against])
+
+
+def sure_already(packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:
+    """Return what the reflexes would call, where they are sure of it; None where a model is to be asked. Blocking."""
+    own = select(packet, catalogue)
+    if own.action != "call" or _probability(own, own, packet, catalogue, None) < SURE:
+        return None
+    return own.explained(f"{own.reasoning}; so surely that the model was not asked")
 
 
 def likelier(chosen: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:

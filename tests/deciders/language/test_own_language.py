@@ -42,8 +42,12 @@ async def select(
     return await select_in_own_language(model, packet(request, **palette), FILES, context)
 
 
+UNCLEAR = "What was it again that I put into a.txt, can you tell me?"
+"""A request that is not read surely without a model."""
+
+
 async def test_a_call(writing: Writing):
-    chosen = await select(writing(OWN.write([READ])))
+    chosen = await select(writing(OWN.write([READ])), UNCLEAR)
     (call,) = chosen.calls
     assert (call.tool_name, call.params) == READ
     assert chosen.decided_by == "model"
@@ -110,6 +114,16 @@ def test_optional_arguments_that_nobody_named_are_left_out(request_: str, kept: 
     assert left.probabilities.keys() == left.arguments.keys()
 
 
+@pytest.mark.parametrize(("speed", "decided_by"), [(None, "reflex"), (90.0, "reflex"), (5_000.0, "model")])
+async def test_a_slow_model_is_not_asked_for_a_call_that_is_sure_without_it(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch, speed: float | None, decided_by: str
+):
+    monkeypatch.setattr(LlamaCppModel, "reading_speed", speed)
+    chosen = await select(writing(OWN.write([READ])))
+    assert (chosen.decided_by, chosen.usage.input_tokens > 0) == (decided_by, decided_by == "model")
+    assert [(one.tool_name, one.params) for one in chosen.calls] == [READ]
+
+
 async def test_words_are_no_call_and_need_no_tool(writing: Writing):
     chosen = await select(writing("Hello to you, too."), "Hello")
     assert (chosen.action, chosen.calls, chosen.needs_tool) == ("none", (), False)
@@ -166,7 +180,7 @@ async def test_a_call_that_does_not_end_leaves_it_to_the_reflexes(writing: Writi
         return model
 
     short = GREEDY.model_copy(update={"selection_max_tokens": 20})
-    chosen = await language_deciders(source, source).selector(packet("Read a.txt"), FILES, short)
+    chosen = await language_deciders(source, source).selector(packet(UNCLEAR), FILES, short)
     assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
     assert "selection_max_tokens" in chosen.fallback_reason
 
