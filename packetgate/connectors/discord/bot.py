@@ -136,5 +136,5 @@ async def serve(settings: Settings, config: DiscordConfig, token: str) -> int:
 def _log_plainly() -> None:
     """Log what happens, never what is said."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for name in ("connectors", "discord"):
+    for name in ("packetgate.connectors", "discord"):
         logging.getLogger(name).setLevel(logging.INFO)
