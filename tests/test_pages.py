@@ -114,7 +114,7 @@ def test_tables_are_what_the_results_give(page: Path) -> None:
 
 def test_the_map_names_every_stage_and_where_it_goes_next() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    rows = re.findall(r"^\|[^|]*\| \[`(\w+)`\]\(nodes/\1\.py\) \|.*\| ([^|]*) \|$", text, re.MULTILINE)
+    rows = re.findall(r"^\|[^|]*\| \[`(\w+)`\]\(packetgate/nodes/\1\.py\) \|.*\| ([^|]*) \|$", text, re.MULTILINE)
     nexts: dict[str, set[str]] = {}
     for start, end in re.findall(r"^\s(\w+) -\.?->? (\w+);$", mermaid(), re.MULTILINE):
         nexts.setdefault(start, set()).add(end)

@@ -6,9 +6,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    convert_to_openai_messages,
+    message_chunk_to_message,
+)
 from pydantic import ConfigDict
 
 from packetgate.models.pictures import announced
@@ -88,13 +94,21 @@ def exchange(
                 model=storable(model_label(chat)),
                 messages=_said(messages),
                 options={name: value for name, value in sent.items() if isinstance(value, str | int | float | None)},
-                answer=storable("".join(map(_written, pieces))[:MOST_CHARS]),
+                answer=storable(_written(whole(pieces))[:MOST_CHARS]) if pieces else "",
                 error=error,
                 usage=usage_of(*pieces),
                 at=at,
                 duration_ms=round((perf_counter() - began) * 1000, 3),
             )
         )
+
+
+def whole(pieces: Sequence[AIMessage]) -> AIMessage:
+    """Return an answer that came in pieces, at least one."""
+    first, *rest = pieces
+    if not isinstance(first, AIMessageChunk):
+        return first
+    return cast("AIMessage", message_chunk_to_message(sum(rest, first)))
 
 
 def usage_of(*answers: AIMessage) -> TokenUsage:

@@ -75,16 +75,19 @@ def piece_of(text: str) -> ChatGenerationChunk:
 
 
 async def chunks(
-    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]
+    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, first_s: float | None = None
 ) -> AsyncIterator[AIMessage]:
     """Ask once, and yield the answer as it comes.
+
+    Args:
+        first_s: Longest wait for its beginning; None: as long as for any piece.
 
     Raises:
         DecisionError: the model cannot be asked, breaks off, or refuses to answer.
     """
     begun = False
     with attempt(chat, streamed=True) as limit, exchange(chat, messages, options) as answered:
-        async for chunk in _streamed(chat, messages, options, limit):
+        async for chunk in _streamed(chat, messages, options, limit, first_s):
             begun = True
             answered(chunk)
             yield chunk
@@ -94,15 +97,16 @@ async def chunks(
 
 
 async def _streamed(
-    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], limit: Limit
+    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], limit: Limit, first_s: float | None
 ) -> AsyncIterator[AIMessage]:
     """Stream with exactly these options, hidden from LangGraph's message stream; nothing, from a server that cannot."""
     coming = chat.astream(list(messages), HIDDEN, **options)
     begun = False
+    first = limit.deadline if first_s is None else asyncio.get_running_loop().time() + first_s
     while True:
         with named_errors(chat, limit.way_out):
             try:
-                async with asyncio.timeout_at(limit.deadline):
+                async with asyncio.timeout_at(limit.deadline if begun else first):
                     chunk: BaseMessage = await anext(coming)
             except StopAsyncIteration:
                 return

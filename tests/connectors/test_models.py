@@ -76,7 +76,7 @@ def test_the_worst_model_there_is_stays_safe(cli: CommandLine, tiny_gguf: Path) 
     ran = [call for call in packet.routing.all_calls if call.status is ToolExecutionStatus.EXECUTED]
     assert all(call.risk is Risk.READ for call in ran), "a review of chance may let a read run, and no more"
     assert sorted(path.name for path in cli.folder.iterdir()) == before
-    assert any(entry.is_fallback for entry in packet.reasoning.reflection_log)
+    assert "review_selection" in packet.metrics.token_usage, "it judged the call"
 
 
 def test_search_says_that_it_used_embeddings(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
