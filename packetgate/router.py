@@ -28,13 +28,12 @@ from packetgate.connectors.turn import Asked, Finished, TurnEvent, run_turn
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.composition import Graph, deciders_for
-from packetgate.graph.journal.postgres import PostgresJournal
-from packetgate.graph.journal.sqlite import SqliteJournal
+from packetgate.graph.composition import Graph, deciders_for, sandbox_settings
+from packetgate.graph.journal.opening import journal_at
 from packetgate.graph.journal.table import DatabaseJournal
 from packetgate.graph.loops import LoopTools
+from packetgate.graph.private import private_folder
 from packetgate.graph.serializer import PacketSerializer
-from packetgate.graph.storage import PATIENCE_S
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
@@ -42,11 +41,11 @@ from packetgate.state.errors import ConfigError, InputError, first_problem
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ToolCall
-from packetgate.tools.catalogue.preferences import load_preferences
+from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.functions import FunctionServer, reads
-from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.opening import builtin_servers
+from packetgate.tools.servers.hub import PATIENCE_S, McpHub
+from packetgate.tools.servers.opening import open_hub
 from packetgate.tools.servers.server import Server
 
 if TYPE_CHECKING:
@@ -245,8 +244,15 @@ class Router:
         with self._starting:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="packetgate", daemon=True).start()
+                threading.Thread(target=_run_until_stopped, args=[self._loop], name="packetgate", daemon=True).start()
             return self._loop
+
+
+def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
 
 
 _REQUEST = TurnRequest(origin="library")
@@ -287,13 +293,24 @@ def create_router(
     """
     context = _context(settings)
     folder = Path(root)
-    preferences = load_preferences(Path(policy)) if policy else None
-    configs = [load_config(Path(one), folder) for one in tools if isinstance(one, str | Path)]
-    FunctionServer(FUNCTIONS, _functions(tools))  # what is wrong with one of them is told now
+    preferences = load_preferences(Path(policy)) if policy else Preferences()
+    config = _config([one for one in tools if isinstance(one, str | Path)], folder, alone=not tools)
+    _check_names(_own_servers(tools), config)  # what is wrong with a tool is told now, and not at the first turn
 
     async def make() -> McpHub:
-        servers = await asyncio.to_thread(_servers, tools, configs, folder)
-        return McpHub(servers, preferences=preferences)
+        home = folder / ".packetgate"
+        if config.servers:  # their logs are kept there
+            await asyncio.to_thread(private_folder, home)
+        return await open_hub(
+            config,
+            folder,
+            home / "logs",
+            None,
+            patience_s=PATIENCE_S,
+            preferences=preferences,
+            sandbox=sandbox_settings(preferences),
+            more=await asyncio.to_thread(_own_servers, tools),
+        )
 
     opened, written = LoopTools(make), _journal(journal, checkpointer)
     made = deciders or _deciders(model, prime)
@@ -315,45 +332,41 @@ def _context(settings: RoutingContext | Mapping[str, Any] | None) -> RoutingCont
 
 
 def _journal(given: str | Path | None, checkpointer: BaseCheckpointSaver[Any] | None) -> DatabaseJournal | None:
-    if given is None:
-        if checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
-            raise ConfigError(
-                f"{type(checkpointer).__name__} keeps sessions beyond this process, and a change that was stopped in"
-                " the middle might be made twice: give `journal` a file or a database, too"
-            )
-        return None
-    url = str(given)
-    return PostgresJournal(url) if url.startswith("postgres") else SqliteJournal(Path(given), PATIENCE_S)
+    if given is not None:
+        return journal_at(given)
+    if checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
+        raise ConfigError(
+            f"{type(checkpointer).__name__} keeps sessions beyond this process, and a change that was stopped in the"
+            " middle might be made twice: give `journal` a file or a database, too"
+        )
+    return None
 
 
-def _functions(tools: Sequence[Any]) -> list[Any]:
-    from fastmcp import FastMCP
+def _config(files: Sequence[str | Path], root: Path, *, alone: bool) -> McpConfig:
+    """Return the servers of all files together; with the built-in tools, where they ask for them or are `alone`."""
+    read = [load_config(Path(one), root) for one in files]
+    wanted = {one.builtin for one in read} if read or not alone else {"all"}
+    servers = tuple(server for one in read for server in one.servers)
+    return McpConfig(servers, "all" if "all" in wanted else "reads" if "reads" in wanted else "none")
 
-    return [one for one in tools if not isinstance(one, str | Path | FastMCP)]
+
+def _check_names(servers: Sequence[Server], config: McpConfig) -> None:
+    names = [*(one.name for one in servers), *(one.name for one in config.servers)]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"two servers are called {twice!r}: give one of them another name")
 
 
-def _servers(tools: Sequence[Any], configs: Sequence[McpConfig], root: Path) -> list[Server]:
-    """Return new servers of these tools."""
+def _own_servers(tools: Sequence[Any]) -> list[Server]:
+    """Return new servers of the functions, LangChain tools and FastMCP servers among the tools."""
     from fastmcp import FastMCP
     from fastmcp.client.transports import FastMCPTransport
 
     from packetgate.tools.servers.connection import Connection
-    from packetgate.tools.servers.starting import configured
 
-    functions = _functions(tools)
+    own = [one for one in tools if isinstance(one, FastMCP)]
+    functions = [one for one in tools if not isinstance(one, str | Path | FastMCP)]
     servers: list[Server] = [FunctionServer(FUNCTIONS, functions)] if functions else []
-    own = (one for one in tools if isinstance(one, FastMCP))
-    servers += [Connection(one.name, partial(FastMCPTransport, one), trusted=True) for one in own]
-    for config in configs:
-        servers += [configured(server, root / ".packetgate" / "logs") for server in config.servers]
-    wanted = {config.builtin for config in configs} if tools else {"all"}
-    if wanted & {"all", "reads"}:
-        builtin = builtin_servers(root)
-        servers += builtin.values() if "all" in wanted else [builtin["ai"].for_reading()]
-    names = [server.name for server in servers]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"two servers are called {twice!r}: give one of them another name")
-    return servers
+    return [*servers, *(Connection(one.name, partial(FastMCPTransport, one), trusted=True) for one in own)]
 
 
 def _deciders(model: str | BaseChatModel, prime: str | BaseChatModel | None) -> Deciders:

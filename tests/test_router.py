@@ -155,6 +155,27 @@ def test_tools_of_all_kinds_together(tmp_path: Path):
     assert servers == {"functions": "ready", "garden": "ready", "clock": "ready"}
 
 
+def test_a_policy_holds_for_the_built_in_tools(tmp_path: Path):
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "diary.txt").write_text("kohlrabi")
+    policy = tmp_path / "packetgate.toml"
+    policy.write_text('[[policy.rules]]\ntool = "ai.*"\neffect = "deny"\narguments.path = "private/**"\n')
+    with create_router(root=tmp_path, policy=policy) as router:
+        turn = router.invoke("Search for kohlrabi")
+    assert turn.calls
+    assert all("diary" not in (one.result.output if one.result else "") for one in turn.calls)
+
+
+def test_a_vouched_tool_is_not_the_one_that_was_given():
+    @tool
+    def list_beds() -> str:
+        """List the flower beds of the garden."""
+        return "roses"
+
+    assert reads(list_beds).metadata == {"readOnlyHint": True}
+    assert list_beds.metadata is None
+
+
 def test_what_a_tool_raises_is_named():
     @reads
     def weigh_parcel(parcel: str) -> str:

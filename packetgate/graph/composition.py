@@ -83,7 +83,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = 
         embeddings,
         patience_s=settings.patience_s,
         preferences=preferences,
-        sandbox=sandbox_settings(settings, preferences),
+        sandbox=sandbox_settings(preferences, settings),
         kept=kept_in(settings),
         meaning=await asyncio.to_thread(make_meaning, settings),
         listings=settings.listings_path,
@@ -102,11 +102,12 @@ def make_meaning(settings: Settings) -> Meaning:
     return Meaning(settings.vectors_path, given, name or "")
 
 
-def sandbox_settings(settings: Settings, preferences: Preferences) -> SandboxSettings:
-    """Return how programs are confined: the environment's word goes over that of the file."""
+def sandbox_settings(preferences: Preferences, settings: Settings | None = None) -> SandboxSettings:
+    """Return how programs are confined: the environment's settings, if any, override those of the file."""
+    network = settings.sandbox_network if settings else None
     return SandboxSettings(
-        mode=settings.sandbox or preferences.sandbox,
-        network=preferences.sandbox_network if settings.sandbox_network is None else settings.sandbox_network,
+        mode=(settings.sandbox if settings else None) or preferences.sandbox,
+        network=preferences.sandbox_network if network is None else network,
         reads=tuple(preferences.sandbox_reads),
         writes=tuple(preferences.sandbox_writes),
     )

@@ -42,10 +42,11 @@ class LoopTools:
 
     async def aclose(self) -> None:
         """Close the hub of the running loop."""
-        opened = self._opened()
-        self._hubs.pop(asyncio.get_running_loop(), None)
+        opened, opening = self._opened(), self._hubs.pop(asyncio.get_running_loop(), None)
         if opened:
             await opened.__aexit__(None, None, None)
+        elif opening:
+            opening.cancel()
 
     async def _hub(self) -> McpHub:
         loop = asyncio.get_running_loop()

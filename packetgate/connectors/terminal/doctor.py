@@ -179,7 +179,7 @@ async def _tools(settings: Settings) -> tuple[list[Finding], Catalogue]:
 
 async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:
     """Return what programs of `ai.execute` are kept from, as a trial of it showed."""
-    sandbox = Sandbox(sandbox_settings(settings, preferences))
+    sandbox = Sandbox(sandbox_settings(preferences, settings))
     try:
         folder = settings.root.resolve()
         kept, confines = await sandbox.said(folder), (await sandbox.rung(folder)).keeps_files

@@ -13,6 +13,7 @@ from packetgate.deciders.language.prompting import corrections_of
 from packetgate.deciders.language.turn import ASK, SHOW, is_slow, offer_of, turn_messages
 from packetgate.deciders.language.weighing import likelier, sure_already
 from packetgate.deciders.protocols import Selection, WantedCall
+from packetgate.deciders.reflex.selection import select
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
 from packetgate.models.markup.stripping import strip_markup
 from packetgate.models.model import Asking, Model
@@ -55,7 +56,8 @@ async def select_in_own_language(
         ToolsRefusedError: its server takes no tools, or not these.
         DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
     """
-    if is_slow(model) and (already := await asyncio.to_thread(sure_already, packet, catalogue)):
+    own = await asyncio.to_thread(select, packet, catalogue) if model.local_info else None
+    if own and is_slow(model) and (already := await asyncio.to_thread(sure_already, own, packet, catalogue)):
         return already
     offer, max_tokens = await asyncio.to_thread(offer_of, model, packet, catalogue), context.selection_max_tokens
     if answers and not model.local_info:
@@ -74,7 +76,9 @@ async def select_in_own_language(
     if not answers:
         chosen = chosen.without_text()
     # weighed against the reflexes is only a model of which it is known how sure it is
-    return chosen if chosen.acts is None else await asyncio.to_thread(likelier, chosen, packet, catalogue)
+    if own is None or chosen.acts is None:
+        return chosen
+    return await asyncio.to_thread(likelier, chosen, own, packet, catalogue)
 
 
 class Asked:

@@ -166,4 +166,5 @@ def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
 
 
 def _words(message: BaseMessage) -> str:
-    return str(message.additional_kwargs.get(WORDS) or message.text)
+    own = message.additional_kwargs.get(WORDS) if isinstance(message, AIMessage) else None
+    return str(own or message.text)

@@ -23,9 +23,9 @@ APPROVED = 0.5
 UNLIKELY, UNSURE = 0.1, 0.25
 """Probability below which one call in thirty turned out right; and below which a model is unsure of what it wrote."""
 WORTHWHILE = 0.2
-"""Probability from which what the reflexes would call may take a model's place: below, neither is worth a change."""
+"""Probability from which a call of the reflexes may replace a less likely one of the model."""
 SURE = 0.8
-"""Probability from which what the reflexes would call is not asked of a slow model."""
+"""Probability from which a call of the reflexes is made without asking a slow model."""
 SUREST = 4.0
 """Log odds of a yes that no model exceeds by much."""
 _SOURCE = ConfidenceSource.CALIBRATED
@@ -91,21 +91,19 @@ def told(evidence: Mapping[str, float], against: list[str]) -> str:
     return "; ".join([asked, *said, *against])
 
 
-def sure_already(packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:
-    """Return what the reflexes would call, where they are sure of it; None where a model is to be asked. Blocking."""
-    own = select(packet, catalogue)
+def sure_already(own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:
+    """Return what the reflexes chose, where they are sure of a call; None where a model is to be asked. Blocking."""
     if own.action != "call" or _probability(own, own, packet, catalogue, None) < SURE:
         return None
     return own.explained(f"{own.reasoning}; so surely that the model was not asked")
 
 
-def likelier(chosen: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
-    """Return what the model chose, or what the reflexes would, where that is likelier to be right. Blocking.
+def likelier(chosen: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+    """Return what the model chose, or what the reflexes chose, where that is likelier to be right. Blocking.
 
-    Where they would ask for what a call needs, or know of no tool, that takes the place of a call that is hardly ever
+    Where they ask for what a call needs, or know of no tool, that takes the place of a call that is hardly ever
     right and that the model was not sure of itself: what it is sure of, they may have misread.
     """
-    own = select(packet, catalogue)
     if own.action == "describe" or chosen.action == "clarify":
         return chosen
     sure = _probability(chosen, own, packet, catalogue, chosen.acts)

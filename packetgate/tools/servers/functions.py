@@ -1,6 +1,5 @@
 """Tools of the program that Packetgate runs in: plain functions and LangChain tools, called without a protocol."""
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 from packetgate.state.base import ms_since
 from packetgate.state.errors import InputError
 from packetgate.state.routing import ToolResult
-from packetgate.tools.servers.results import Keep, to_result_aside
+from packetgate.tools.servers.results import Keep, json_of, to_result_aside
 from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.specs import spec_of
 
@@ -52,7 +51,7 @@ class FunctionServer(Server):
             value, is_error = await self._tools[tool].ainvoke(params), False
         except Exception as error:  # noqa: BLE001  somebody else's code: whatever it raises is told, and ends no turn
             value, is_error = f"{type(error).__name__}: {error}", True
-        text = value if isinstance(value, str) else _json(value)
+        text = value if isinstance(value, str) else json_of(value)
         structured = value if isinstance(value, dict) and not is_error else None
         return await to_result_aside(
             text, structured, ms_since(started), is_error=is_error, complete=True, keep=self._keep
@@ -62,8 +61,7 @@ class FunctionServer(Server):
 def reads(given: Callable[..., Any]) -> BaseTool:
     """Return a function as a tool that only reads, as its author vouches; other functions count as writes."""
     made = _as_tool(given)
-    made.metadata = {**(made.metadata or {}), "readOnlyHint": True}
-    return made
+    return made.model_copy(update={"metadata": {**(made.metadata or {}), "readOnlyHint": True}})
 
 
 def _as_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
@@ -86,7 +84,3 @@ def _described(one: BaseTool) -> Tool:
         input_schema=function["parameters"],
         annotations=ToolAnnotations.model_validate(hints) if hints else None,
     )
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -45,13 +45,15 @@ async def open_hub(
     meaning: Meaning = SHIPPED,
     listings: Path | None = None,
     has_reader: bool = False,
+    more: Iterable[Server] = (),
 ) -> McpHub:
-    """Return the hub, not yet entered. The built-in servers run in this process. With them, or where the caller
-    `has_reader`, long texts are `kept` to be read on in. `listings` is the folder where the tools of the other servers
-    are stored.
+    """Return the hub of these servers and `more`, not yet entered. The built-in servers run in this process.
+
+    With them, or where the caller `has_reader`, long texts are `kept` to be read on in. `listings` is the folder where
+    the tools of the other servers are stored.
     """
     reads_on = has_reader or config.builtin != "none"
-    servers: list[Server] = []
+    servers = [*more]
     if config.servers:
         servers += await asyncio.to_thread(_configured, config, log_dir, kept, listings, reads_on)
     if config.builtin != "none":

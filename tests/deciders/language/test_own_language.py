@@ -15,6 +15,7 @@ from packetgate.deciders.language.own_language import select_in_own_language
 from packetgate.deciders.language.turn import ASK, FEW, SHOW, offer_of
 from packetgate.deciders.language.weighing import likelier, review_by_evidence
 from packetgate.deciders.protocols import Selection, WantedCall
+from packetgate.deciders.reflex.selection import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
 from packetgate.models.llama.call_syntax import OWN
 from packetgate.models.llama.model import LlamaCppModel
@@ -220,7 +221,8 @@ def test_a_call_that_is_hardly_ever_right_is_not_made(
     name, params = made_up
     call = WantedCall(tool_name=name, params=params, evidence={"written": 1.0, **told[how_sure]})
     chosen = Selection(action="call", calls=(call,), confidence=0.7, decided_by="model", reasoning="")
-    found = likelier(chosen, packet(request_), FILES)
+    given = packet(request_)
+    found = likelier(chosen, select_by_reading(given, FILES), given, FILES)
     assert found.action == (action if how_sure == "not" else "call")
 
 
