@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any
 
 from langchain_core.tools import BaseTool, tool
@@ -60,8 +61,9 @@ class FunctionServer(Server):
 
 def reads(given: Callable[..., Any]) -> BaseTool:
     """Return a function as a tool that only reads, as its author vouches; other functions count as writes."""
-    made = _as_tool(given)
-    return made.model_copy(update={"metadata": {**(made.metadata or {}), "readOnlyHint": True}})
+    made = copy(_as_tool(given))
+    made.metadata = {**(made.metadata or {}), "readOnlyHint": True}
+    return made
 
 
 def _as_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
