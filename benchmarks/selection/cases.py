@@ -2,7 +2,8 @@
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -152,14 +153,21 @@ def _sealtools(folder: Path, counts: Callable[[str], bool]) -> list[Case]:
         if len(row["calls"]) != 1 or not counts(row["calls"][0]["tool"]):
             continue
         (call,) = row["calls"]
-        arguments = {
-            name: [value, str(value)] if isinstance(value, int | float) else [value]
-            for name, value in call["arguments"].items()
-        }
+        arguments = {name: [*_spelt(value)] for name, value in call["arguments"].items()}
         offered = [tools[name] for name in row["candidates"]]
         expected = [{"name": call["tool"], "arguments": arguments}]
         cases.append(_case(id=row["id"], query=row["query"], tools=offered, expected=expected))
     return cases
+
+
+def _spelt(value: Any) -> Iterator[Any]:
+    """Yield a value as it is labelled, and a number in its other form: labels are texts where schemas say numbers."""
+    yield value
+    if isinstance(value, int | float):
+        yield str(value)
+    elif isinstance(value, str):
+        with suppress(ValueError):
+            yield float(value)
 
 
 def _case(**values: Any) -> Case:

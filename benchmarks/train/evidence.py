@@ -50,12 +50,14 @@ MEASURED_ON = 100
 """Cases of each public set that `benchmarks.real_models` measures on, and that nothing is fitted on."""
 DRAWN = 1.0
 """How hard the weights are drawn to their prior, in calls."""
-PRIOR = Evidence(read=1.0, judged=1.0, name=0.1, arguments=0.5, yes=0.5)
+PRIOR = Evidence(read=1.0, judged=1.0, name=0.1, arguments=0.5, yes=0.5, acts=0.1)
 """What one would guess: a call is as probably right as it is judged."""
-AGAINST = frozenset({"against"})
+AGAINST = frozenset({"passed_over"})
 """What never speaks for a call, however few of the calls show it; the rest never speaks against one."""
 FREE = frozenset({"always", "written"})
 """What says of which kind a call is, and may count for or against it."""
+BY_MODEL = frozenset({"written", "name", "arguments", "acts", "passed_over"})
+"""What is known of a call only where a model was offered the tools."""
 GATE = 0.7
 ALL = 1_000_000
 
@@ -178,6 +180,8 @@ def _read(row: Row, question: Question) -> Row:
     for one in row.candidates:
         call = traced(one.call.name, one.call.arguments or {}, catalogue[one.call.name], known)
         read = read_evidence(call, packet, catalogue, own)
+        if row.acts is not None and "written" not in read | one.evidence:
+            read |= {"acts": round(log_odds(row.acts), DIGITS), "passed_over": 1.0}
         candidates.append(one.model_copy(update={"evidence": one.evidence | read, "right": question.right(one.call)}))
     return row.model_copy(update={"serves": serves(packet, catalogue), "candidates": tuple(candidates)})
 
@@ -218,14 +222,14 @@ async def _row(question: Question, model: Model) -> Row:
 def fit(rows: Sequence[Row]) -> None:
     """Fit all weights, print what they are worth on what was left out, and write them."""
     held: dict[str, dict[str, float]] = {}
-    judged = [(row, one) for row in rows if _is_judged(row) for one in row.candidates]
+    judged = [(row, one) for row in rows if _is_judged(row) for call in row.candidates for one in _versions(call)]
     right, chosen = (
         np.array([float(one.right) for _, one in judged]),
         np.array([one.by_model for _, one in judged]),
     )
     for name, unknown in (("checked", ()), ("unchecked", ("yes",))):
         fields = [one for one in Evidence._fields if one not in unknown]
-        inputs = np.array([[getattr(_weighed(one.evidence), field) for field in fields] for _, one in judged])
+        inputs = np.array([[getattr(Evidence.of(one.evidence), field) for field in fields] for _, one in judged])
         logistic = Logistic(
             [0.0 if field == "always" else getattr(PRIOR, field) for field in fields], [*map(_bounds, fields)], DRAWN
         )
@@ -243,12 +247,16 @@ def fit(rows: Sequence[Row]) -> None:
     FITTED.write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
 
 
-def _weighed(evidence: Mapping[str, float]) -> Evidence:
-    return Evidence(**{name: value for name, value in evidence.items() if name in Evidence._fields})
-
-
 def _named(fields: Sequence[str], weights: Matrix) -> dict[str, float]:
     return {field: round(float(one), 4) for field, one in zip(fields, weights, strict=True)}
+
+
+def _versions(call: Candidate) -> Iterator[Candidate]:
+    """Yield a call as it was judged, and one of the reflexes as it is where the model that chooses is not asked."""
+    yield call
+    if "read" in call.evidence:
+        unasked = {name: value for name, value in call.evidence.items() if name not in BY_MODEL}
+        yield call.model_copy(update={"evidence": unasked, "by_model": False})
 
 
 def _is_judged(row: Row) -> bool:

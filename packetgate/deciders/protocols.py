@@ -1,6 +1,6 @@
 """What each stage asks of its decider, and what it gets back."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypeVar
 
@@ -118,6 +118,16 @@ class Selection(Decision):
             acts=chosen.acts,
             usage=chosen.usage,
         )
+
+    def with_evidence(self, known: Mapping[str, float]) -> "Selection":
+        """Return the selection with more evidence of each call."""
+        return self._changed(calls=tuple(one._changed(evidence=one.evidence | known) for one in self.calls))
+
+    def with_calls(self, calls: Sequence[WantedCall]) -> "Selection":
+        """Return the selection with these of its calls; with none, where it had any, it is one of no tool."""
+        if not calls and self.action == "call":
+            return self._changed(action="none", calls=(), complete=None)
+        return self._changed(calls=tuple(calls))
 
     def without_text(self) -> "Selection":
         """Return the selection without an answer: another model gives it."""

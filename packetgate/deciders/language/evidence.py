@@ -11,7 +11,7 @@ from packetgate.deciders.reflex.calls_judged import call_signals, judged
 from packetgate.deciders.reflex.fit import fits_of, needed
 from packetgate.deciders.reflex.following import step_of
 from packetgate.deciders.reflex.reading import parts_in
-from packetgate.deciders.reflex.review import against_of, told_of
+from packetgate.deciders.reflex.review import told_of
 from packetgate.deciders.reflex.serving import log_odds, logistic, sure
 from packetgate.models.calling import WrittenCall
 from packetgate.state.packet import CognitionPacket
@@ -23,6 +23,8 @@ from packetgate.tools.provenance.values import find, folded
 FITTED = Path(__file__).with_name("evidence.json")
 LEAST = 1e-3
 """Probability below which nothing gets worse."""
+MOST = 3.0
+"""Log odds beyond which a piece of evidence counts no more: none is as sure as it says."""
 
 
 class Evidence(NamedTuple):
@@ -35,8 +37,6 @@ class Evidence(NamedTuple):
     """Log odds that it is right, as they say of a call that they would make."""
     judged: float = 0.0
     """The same of any other call, as it is judged by how the request can be read."""
-    against: float = 0.0
-    """A rule speaks against it: it is not asked for, or not in the user's words."""
     written: float = 0.0
     """The model wrote it; what follows is 0 of a call that it did not."""
     name: float = 0.0
@@ -45,6 +45,15 @@ class Evidence(NamedTuple):
     """Log probability of all arguments as the model wrote them."""
     yes: float = 0.0
     """Log odds of a yes of the prime model."""
+    acts: float = 0.0
+    """Log odds that the model that was offered the tools calls any."""
+    passed_over: float = 0.0
+    """The model made another call, or none."""
+
+    @classmethod
+    def of(cls, known: Mapping[str, float]) -> "Evidence":
+        """Return what is weighed of all that is known of a call."""
+        return cls(**{name: max(-MOST, min(MOST, value)) for name, value in known.items() if name in cls._fields})
 
 
 def written_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
@@ -80,7 +89,6 @@ def read_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue,
         "same": float(same),
         "other": float(bool(names) and call.tool_name not in names),
         "nothing": float(own.action == "none"),
-        "against": float(bool(against_of(call, packet))),
     }
     signals = {name: value for name, value in seen._asdict().items() if name not in {"always", "words"} and value}
     return {name: round(value, DIGITS) for name, value in (signals | found).items()}
@@ -119,8 +127,7 @@ class Weights(NamedTuple):
 def right(evidence: Mapping[str, float]) -> float:
     """Return the probability that a call is right, rounded."""
     fitted = load_weights()
-    known = Evidence(**{name: value for name, value in evidence.items() if name in Evidence._fields})
-    return logistic(known, fitted.checked if "yes" in evidence else fitted.unchecked)
+    return logistic(Evidence.of(evidence), fitted.checked if "yes" in evidence else fitted.unchecked)
 
 
 def takes_call(acts: float, serves: float) -> float:
