@@ -1,7 +1,6 @@
 """Packetgate as a library: a router over functions, LangChain tools and MCP servers, for a program of yours."""
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-from pydantic import ValidationError
 
 from packetgate.connectors.asking import Reply, Say
 from packetgate.connectors.asking import Turn as Said
@@ -31,13 +29,13 @@ from packetgate.graph.building import build_graph
 from packetgate.graph.composition import Graph, deciders_for, sandbox_settings
 from packetgate.graph.journal.opening import journal_at
 from packetgate.graph.journal.table import DatabaseJournal
-from packetgate.graph.loops import LoopTools
+from packetgate.graph.loops import LoopThread, LoopTools
 from packetgate.graph.private import private_folder
 from packetgate.graph.serializer import PacketSerializer
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import TokenUsage
-from packetgate.state.context import RoutingContext
-from packetgate.state.errors import ConfigError, InputError, first_problem
+from packetgate.state.context import RoutingContext, context_of
+from packetgate.state.errors import ConfigError, InputError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ToolCall
@@ -135,8 +133,7 @@ class Router:
         self.context = context
         self._tools, self._journal = tools, journal
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Sessions] = WeakKeyDictionary()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._starting = threading.Lock()
+        self._loop = LoopThread()
 
     def invoke(self, text: str, *, thread: str = "") -> Turn:
         """Run a turn, up to its answer or a question.
@@ -148,7 +145,7 @@ class Router:
         Raises:
             PacketgateError: the request cannot be used, or the turn was stopped.
         """
-        return self._run(self.ainvoke(text, thread=thread))
+        return self._loop.run(self.ainvoke(text, thread=thread))
 
     async def ainvoke(self, text: str, *, thread: str = "") -> Turn:
         """Run a turn on the running event loop, as `invoke`."""
@@ -156,7 +153,7 @@ class Router:
 
     def reply(self, question: Question, value: Any) -> Turn:
         """Answer a question, as `areply`."""
-        return self._run(self.areply(question, value))
+        return self._loop.run(self.areply(question, value))
 
     async def areply(self, question: Question, value: Any) -> Turn:
         """Answer a question: `approve` or other words, a decision, or `{"decisions": [...]}`, one for each call.
@@ -186,7 +183,7 @@ class Router:
             finally:
                 told.put(end)
 
-        running = asyncio.run_coroutine_threadsafe(run(), self._own_loop())
+        running = self._loop.begin(run())
         try:
             while (event := told.get()) is not end:
                 yield event
@@ -200,11 +197,7 @@ class Router:
 
     def close(self) -> None:
         """End the servers and the thread that `invoke` and `stream` started."""
-        with self._starting:
-            loop, self._loop = self._loop, None
-        if loop is not None:
-            asyncio.run_coroutine_threadsafe(self.aclose(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
+        self._loop.close(self.aclose)
 
     def __enter__(self) -> Self:
         return self
@@ -236,23 +229,6 @@ class Router:
         if found is None:
             found = self._sessions[loop] = Sessions(self.graph, journal=self._journal)
         return found
-
-    def _run(self, turn: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(turn, self._own_loop()).result()
-
-    def _own_loop(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_run_until_stopped, args=[self._loop], name="packetgate", daemon=True).start()
-            return self._loop
-
-
-def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
 
 
 _REQUEST = TurnRequest(origin="library")
@@ -291,7 +267,7 @@ def create_router(
         InputError: a tool, a setting or a file cannot be used.
         ModelError: a name is no model's.
     """
-    context = _context(settings)
+    context = context_of(settings)
     folder = Path(root)
     preferences = load_preferences(Path(policy)) if policy else Preferences()
     config = _config([one for one in tools if isinstance(one, str | Path)], folder, alone=not tools)
@@ -320,15 +296,6 @@ def create_router(
         name="packetgate",
     )
     return Router(graph, opened, context, written)
-
-
-def _context(settings: RoutingContext | Mapping[str, Any] | None) -> RoutingContext:
-    if isinstance(settings, RoutingContext):
-        return settings
-    try:
-        return RoutingContext(**(settings or {}))
-    except ValidationError as error:
-        raise ConfigError(f"settings: {first_problem(error)}") from error
 
 
 def _journal(given: str | Path | None, checkpointer: BaseCheckpointSaver[Any] | None) -> DatabaseJournal | None:

@@ -121,7 +121,7 @@ class Selection(Decision):
 
     def with_evidence(self, known: Mapping[str, float]) -> "Selection":
         """Return the selection with more evidence of each call."""
-        return self._changed(calls=tuple(one._changed(evidence=one.evidence | known) for one in self.calls))
+        return self._changed(calls=tuple(one._changed(evidence={**one.evidence, **known}) for one in self.calls))
 
     def with_calls(self, calls: Sequence[WantedCall]) -> "Selection":
         """Return the selection with these of its calls; with none, where it had any, it is one of no tool."""

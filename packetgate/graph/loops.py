@@ -1,14 +1,55 @@
-"""Tools for a graph that runs on whatever event loop calls it."""
+"""Tools for a graph that runs on whatever event loop calls it, and a loop for callers that have none."""
 
 import asyncio
+import os
+import threading
 import weakref
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.servers.hub import McpHub
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop on a thread of its own, begun when it is first used: synchronous code runs coroutines on it."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0
+        self._starting = threading.Lock()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what comes of a coroutine."""
+        return self.begin(work).result()
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin to run a coroutine."""
+        with self._starting:
+            if self._loop is None or self._process != os.getpid():  # a fork takes no threads along
+                self._loop, self._process = asyncio.new_event_loop(), os.getpid()
+                threading.Thread(target=_run_until_stopped, args=[self._loop], name="packetgate", daemon=True).start()
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """End the thread, where there is one; `last` runs on it before."""
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is not None and self._process == os.getpid():
+            asyncio.run_coroutine_threadsafe(last(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+
+
+def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
 
 
 class LoopTools:

@@ -434,6 +434,10 @@ class Question(Section):
         """Return the question as a new one, which wants an answer of its own."""
         return Question(expires_at=self.expires_at, calls=self.calls, problem=problem)
 
+    def named(self, question_id: str) -> "Question":
+        """Return the question under an id that it has whenever it is put: an answer to it counts once."""
+        return self._changed(question_id=question_id)
+
 
 class Approval(Section):
     """The user's word on exactly one call: these arguments, this definition of the tool, this server."""

@@ -13,10 +13,10 @@ from fastmcp.exceptions import ToolError
 from fastmcp.tools.base import ToolResult
 
 from packetgate.connectors.proxy.asking import ANSWER, asking_result, elicited, is_modern, reply_in, waits, way_to_ask
-from packetgate.connectors.proxy.chain import Wanted
 from packetgate.connectors.proxy.gateway import PATIENCE_S, Gateway, refusal
 from packetgate.connectors.proxy.results import MOST_EVENT_BYTES, by_meta_tool, direct
 from packetgate.connectors.proxy.sessions import ProxySession
+from packetgate.graph.pipeline import Wanted
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
 from packetgate.state.packet import CognitionPacket
 from packetgate.tools.execution.journal import Entry
@@ -112,7 +112,7 @@ class Calling:
             return await self.gateway.chain.answered(packet, reply)
         if way == "nobody":
             return await self._answered_elsewhere(ctx, wanted, session)
-        packet = await self.gateway.chain.proposed(wanted, session)
+        packet = await self.gateway.chain.wanted(wanted, session)
         if packet.governance.question is None:
             return packet
         if way == "input_required":
@@ -133,7 +133,7 @@ class Calling:
         packet = self.gateway.pending.parked(key)
         question = packet.governance.question if packet else None
         if packet is None or (question is not None and question.has_lapsed):
-            packet = await self.gateway.chain.proposed(wanted, session, apart=True)
+            packet = await self.gateway.chain.wanted(wanted, session, apart=True)
             if packet.governance.question is None:
                 return packet
             await self.gateway.recorder.parked(packet)

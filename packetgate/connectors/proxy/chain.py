@@ -1,87 +1,41 @@
-"""The one way of every call through the proxy: the stages of a turn, without a graph around them.
+"""The pipeline of the proxy's calls, over the servers behind it."""
 
-A call is a packet of its own. What the client said in `set_context` is all that the user said; the outputs of the
-session's earlier calls are where other values may come from.
-"""
-
-import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any
 
-from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.store.base import BaseStore
-from pydantic import JsonValue
 
-from packetgate.connectors.proxy.listing import entry_of
 from packetgate.connectors.proxy.sessions import CHANNEL, ProxySession
 from packetgate.connectors.proxy.storage import LateJournal, Storage
 from packetgate.connectors.proxy.upstream import LiveTools, OfferedTools
-from packetgate.deciders.protocols import CallReview, Review
-from packetgate.graph.records.trail import REVIEWED, trail
-from packetgate.nodes.execute_tool import execute_tool
-from packetgate.nodes.review_selection import reviewed
-from packetgate.state.base import ConfidenceSource
+from packetgate.graph.pipeline import Pipeline, Wanted
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError
-from packetgate.state.packet import CognitionPacket, PacketUpdate
-from packetgate.state.routing import Risk, ToolCall, ToolRouting
-from packetgate.state.sections import PacketState, Status
-from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.answering import CHANGED, TAKEN, decision_of, taken
-from packetgate.tools.approval.decisions import expired
-from packetgate.tools.approval.waiting import asking_about
-from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.state.packet import CognitionPacket
 from packetgate.tools.catalogue.toolbox import AllowedTools
-from packetgate.tools.checks.checking import CheckedCall, objected, repair
 from packetgate.tools.checks.wrappers import meant_tool
-from packetgate.tools.execution.call_log import MARKED
-from packetgate.tools.execution.journal import ENDED, STARTED, Entry, HeldJournal, Journal
-from packetgate.tools.execution.permission import call_digest
-from packetgate.tools.provenance.evidence import evidence_of
-from packetgate.tools.provenance.judging import origins_of
-from packetgate.tools.risk.call import rated
-from packetgate.tools.risk.vouching import way_to_vouch
+from packetgate.tools.execution.journal import Journal
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.listed_names import SEPARATOR, may_be_of
-from packetgate.tools.spec.tool_spec import digest_of
-
-CHOSEN = "chosen by the client, whose reasons are not known here"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A call as a client wants it."""
-
-    name: str
-    params: Mapping[str, Any]
-    only_reads: bool = False
-    """Whether it came as one that changes nothing."""
-
-
-@dataclass(frozen=True)
-class Chain:
-    """What calls go through."""
+class Chain(Pipeline):
+    """What a client's calls go through: each waits for its server, and is shown what that lists now."""
 
     hub: McpHub
-    journal: Journal
-    late: LateJournal
-    """For calls that only read."""
     storage: Storage
-    _proposed: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
-    """By packet, what is still to be written down of calls that are about to run."""
-    _running: set[str] = field(default_factory=set)
-    """Packets whose calls run in this process."""
+    late: LateJournal
+
+    @classmethod
+    def of(cls, hub: McpHub, journal: Journal, late: LateJournal, storage: Storage) -> "Chain":
+        """Return the pipeline of these servers."""
+        return cls(LiveTools(hub), journal, late, CHANNEL, hub=hub, storage=storage)
 
     @property
     def store(self) -> BaseStore | None:
         """Where uses are recorded; None while nothing can be."""
         return None if self.late.is_locked else self.storage.store
-
-    def toolbox(self, settings: RoutingContext) -> AllowedTools:
-        """Return the tools as a client may use them: of no other does it hear, and no other is called."""
-        return AllowedTools(LiveTools(self.hub), settings, CHANNEL)
 
     def offered(self, settings: RoutingContext) -> AllowedTools:
         """Return the tools as they are shown to a client."""
@@ -95,95 +49,23 @@ class Chain:
         for server in servers:
             await self.hub.settled(server)
 
-    async def proposed(self, wanted: Wanted, session: ProxySession, *, apart: bool = False) -> CognitionPacket:
-        """Return the packet of a call that is checked and judged, and written down as such: it may wait for an answer.
-
-        `apart`: nobody can be asked in the middle of the request, so that it waits in a thread of its own.
+    async def wanted(self, wanted: Wanted, session: ProxySession, *, apart: bool = False) -> CognitionPacket:
+        """Return the packet of a call, as `proposed`, once its server is there.
 
         Raises:
-            CallRefusedError: there is no such tool, its arguments are not valid, or it does not only read.
+            CallRefusedError: there is no such tool, its server is not there, its arguments are not valid, or it does
+                not only read.
         """
         await self.settled(wanted.name, session.settings)
-        toolbox = self.toolbox(session.settings)
-        catalogue = await toolbox.catalogue()
-        if wanted.name not in catalogue and (down := self.down(wanted.name, session.settings)):
+        known = await self.toolbox(session.settings).catalogue()
+        if wanted.name not in known and (down := self.down(wanted.name, session.settings)):
             raise CallRefusedError(down)
-        packet, proposal = await asyncio.to_thread(_proposal, wanted, session, catalogue, apart)
-        runtime = self._runtime(packet, can_ask=True)
-        review = Review(
-            reviews=tuple(map(_as_chosen, packet.routing.calls)),
-            decided_by="reflex",
-            confidence_source=ConfidenceSource.UNJUDGED,
-        )
-        judged = await reviewed(packet, runtime, review, toolbox=toolbox, journal=self.journal)
-        told = (*trail("open_packet", CognitionPacket(), proposal), *trail("review_selection", packet, judged))
-        entries = tuple(entry for entry in told if entry.event != REVIEWED)  # it was not
-        packet = packet.merged(judged)
-        call = packet.routing.calls[0]
-        if call.status is ToolExecutionStatus.APPROVED and (began := await self._cut_off(call, packet, catalogue)):
-            doubted = call.in_doubt(began)
-            packet = packet.merged({"tool_routing": packet.routing.with_calls((doubted,))})
-            packet = packet.merged(await asking_about((doubted,), packet, catalogue, toolbox, self.journal))
-        if packet.routing.calls[0].status is ToolExecutionStatus.APPROVED:
-            self._proposed[packet.header.packet_id] = entries  # they are written with its start, which follows
-        else:
-            await self.journal.record(*entries)
-        return packet
+        return await self.proposed(wanted, session, session.settings, apart=apart)
 
     async def answered(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
-        """Return the packet with the user's word on its call, which counts once.
-
-        Raises:
-            RequestError: the reply cannot be read.
-            CallRefusedError: the call is not what they were asked about, or was answered before.
-        """
-        question = packet.governance.question
-        if question is None:
-            return packet
-        if question.has_lapsed:
-            update = expired(packet)
-        else:
-            await self.settled(packet.routing.calls[0].tool_name, packet.governance.settings)
-            catalogue = await self.toolbox(packet.governance.settings).catalogue()
-            decision = await decision_of(reply, question, packet, catalogue)
-            if decision.changed:
-                raise CallRefusedError(f"{', '.join(decision.changed)}: {CHANGED}; call it again to be asked anew")
-            if not await taken(decision, question, packet, self.journal):
-                raise CallRefusedError(TAKEN)
-            update = decision.update
-        governance = (update.get("governance") or packet.governance).asking(None)
-        update = {**update, "governance": governance}
-        await self.journal.record(*trail("ask_user", packet, update))
-        return packet.merged(update)
-
-    async def executed(self, packet: CognitionPacket) -> tuple[CognitionPacket, tuple[Entry, ...]]:
-        """Return the packet with its call run, if it may run, and what is to be written down of that beside its end."""
-        toolbox = self.toolbox(packet.governance.settings)
-        runtime = self._runtime(packet, can_ask=False)
-        only_reads = not packet.governance.approvals and all(one.risk is Risk.READ for one in packet.routing.calls)
-        held = self._proposed.pop(packet.header.packet_id, ())
-        marked = _marked(packet, await toolbox.catalogue())
-        journal = HeldJournal(self.late if only_reads else self.journal, *held, *marked)
-        self._running.add(packet.header.packet_id)
-        try:
-            update = await execute_tool(packet, runtime, toolbox=toolbox, journal=journal)
-        finally:
-            self._running.discard(packet.header.packet_id)
-        await journal.flush()
-        ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
-        return ended, tuple(trail("execute_tool", packet, update))
-
-    async def _cut_off(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
-        """Return when the same change for the same client was started by a process that never told its end."""
-        if call.risk is Risk.READ:
-            return None
-        marks = await self.journal.of_call("", _mark(call, packet, catalogue))
-        run = marks[-1].entry.detail if marks else {}
-        if not run or run["packet"] in self._running:
-            return None
-        rows = await self.journal.of_call(str(run["packet"]), str(run["call"]))
-        started = [row.at for row in rows if row.entry.event == STARTED]
-        return started[-1] if started and not any(row.entry.event == ENDED for row in rows) else None
+        """Return the packet with the user's word on its call, once its server is there."""
+        await self.settled(packet.routing.calls[0].tool_name, packet.governance.settings)
+        return await super().answered(packet, reply)
 
     def down(self, name: str, settings: RoutingContext) -> str:
         """Return why the server of a tool is not there; empty where it is, or is none that its client may use."""
@@ -193,72 +75,3 @@ class Chain:
             if may_be_of(one.name, name) and one.state != "ready" and allowed:
                 return f"server {one.name!r} is not there: {one.problem or 'it is still starting'}"
         return ""
-
-    def _runtime(self, packet: CognitionPacket, *, can_ask: bool) -> Runtime[RoutingContext]:
-        thread = packet.header.session_id if can_ask else None
-        asking = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=thread)
-        return Runtime(context=packet.governance.settings, store=self.store, execution_info=asking)
-
-
-def _mark(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> str:
-    """Return under what a change is found again: a digest of the client, the tool's definition and the arguments."""
-    return digest_of([CHANNEL, packet.header.person, call_digest(call, catalogue[call.tool_name])])
-
-
-def _marked(packet: CognitionPacket, catalogue: Catalogue) -> tuple[Entry, ...]:
-    """Return what leads from a change that is about to run to its run."""
-    call, header = packet.routing.calls[0], packet.header
-    runs = call.status is ToolExecutionStatus.APPROVED and packet.governance.settings.allows(call.risk)
-    if call.risk is Risk.READ or not runs or call.tool_name not in catalogue:
-        return ()
-    run: dict[str, JsonValue] = {"packet": header.packet_id, "call": call.call_id}
-    return (Entry(MARKED, header.session_id, call_id=_mark(call, packet, catalogue), detail=run),)
-
-
-def _proposal(
-    wanted: Wanted, session: ProxySession, catalogue: Catalogue, apart: bool
-) -> tuple[CognitionPacket, PacketUpdate]:
-    """Return a packet with the call on it, and what of that is new. Blocking."""
-    checked = repair(wanted.name, wanted.params, catalogue)
-    if checked.tool_name not in catalogue:
-        raise CallRefusedError(_no_such_tool(wanted.name, catalogue))
-    checked = objected(checked, frozenset({checked.tool_name}), catalogue)
-    if checked.problems:
-        raise CallRefusedError(" ".join(problem.message for problem in checked.problems))
-    call = _traced(checked, session, catalogue)
-    if wanted.only_reads and call.risk is not Risk.READ:
-        why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
-        vouch = f" {way_to_vouch(call)}" if call.unvouched else ""
-        raise CallRefusedError(f"{call.tool_name} may {call.risk}{why}. Call it by call_changing_tool.{vouch}")
-    may_ask = call.risk is not Risk.READ or call.is_loud or bool(catalogue[call.tool_name].rules)
-    packet = session.opened(entry_of(catalogue[call.tool_name], "ranked"), apart=apart and may_ask)
-    routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)
-    proposal: PacketUpdate = {"header": packet.header, "content": packet.content, "tool_routing": routing}
-    return packet.merged(proposal), proposal
-
-
-def _traced(checked: CheckedCall, session: ProxySession, catalogue: Catalogue) -> ToolCall:
-    spec = catalogue[checked.tool_name]
-    known = CognitionPacket(tool_routing=ToolRouting(past_calls=session.sources))
-    evidence = evidence_of(
-        known.merged({"content": known.content.model_copy(update={"original_prompt": session.query})})
-    )
-    call = ToolCall(
-        tool_name=checked.tool_name,
-        params=checked.params,
-        provenance=origins_of(checked.params, spec, evidence),
-        selection_reasoning=CHOSEN,
-    )
-    return rated(call, spec)
-
-
-def _as_chosen(call: ToolCall) -> CallReview:
-    unjudged = ConfidenceSource.UNJUDGED
-    return CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=unjudged, reasoning=CHOSEN)
-
-
-def _no_such_tool(name: str, catalogue: Catalogue) -> str:
-    nearest = ", ".join(catalogue[one].listed_name for one in catalogue.nearest(name))
-    otherwise = "none has a name like it" if catalogue else "no tool is there at all"
-    hint = f"the nearest are {nearest}" if nearest else otherwise
-    return f"there is no tool {name!r} here: {hint}; search_tools finds more"

@@ -53,7 +53,7 @@ async def gateway_to(
         Announcer(hub) as announcer,
     ):
         yield Gateway(
-            chain=Chain(hub, journal, late, storage),
+            chain=Chain.of(hub, journal, late, storage),
             config=config,
             started=started,
             recorder=recorder,

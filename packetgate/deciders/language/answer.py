@@ -23,6 +23,11 @@ from packetgate.tools.text.kept import KeptResults
 
 TEMPERATURE, OF_RESULTS = 0.7, 0.2
 """Of an answer, and of one that says what tools returned."""
+NO_TOOL = (
+    "(Nothing was done or looked up for this, and no tool can be called now. "
+    "Say what you know, or that you cannot do it.)"
+)
+"""Said to the model in the user's place, where no tool was called and one may have been needed."""
 SHOWN_CHARS = 1_500
 """Longest result that is shown below the words of a model in this process."""
 
@@ -102,13 +107,18 @@ def _below(packet: CognitionPacket, words: str) -> str:
 
 
 def _outcome(packet: CognitionPacket) -> str:
-    """Say in so many words what did not happen, so that no result is made up."""
+    """Say in so many words what did not happen, so that no result is made up.
+
+    Without a call there is nothing to list: small models repeat a list, and do what they are told.
+    """
     routing = packet.tool_routing
     if routing is None:
         return ""
+    if not routing.all_calls:
+        return f"\n\n{NO_TOOL}" if routing.note else ""
     notes = [*dict.fromkeys(note for call in routing.all_calls if (note := outcome_of(call, packet)))]
     if routing.note and (notes or routing.note != REPEATED):  # what was done anyway is not missing
-        notes.append(f"{routing.note}." if routing.all_calls else f"No tool was called: {routing.note}.")
+        notes.append(f"{routing.note}.")
     return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""
 
 

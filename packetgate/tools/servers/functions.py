@@ -16,6 +16,7 @@ from packetgate.state.routing import ToolResult
 from packetgate.tools.servers.results import Keep, json_of, to_result_aside
 from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.specs import spec_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """What a tool's `metadata` may say of it, by MCP's names."""
@@ -34,7 +35,7 @@ class FunctionServer(Server):
         self._keep = keep
         self._tools: dict[str, BaseTool] = {}
         for one in given:
-            made = _as_tool(one)
+            made = as_tool(one)
             if made.name in self._tools:
                 raise InputError(f"two tools are called {made.name!r}: give one of them another name")
             self._tools[made.name] = made
@@ -42,7 +43,7 @@ class FunctionServer(Server):
     async def connect(self, instead_of: int) -> None:
         """Describe the tools."""
         self.session = instead_of + 1
-        self.listed(spec_of(self.name, _described(one), trusted=True) for one in self._tools.values())
+        self.listed(spec_of_tool(self.name, one) for one in self._tools.values())
         self.state = "ready"
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
@@ -61,12 +62,17 @@ class FunctionServer(Server):
 
 def reads(given: Callable[..., Any]) -> BaseTool:
     """Return a function as a tool that only reads, as its author vouches; other functions count as writes."""
-    made = copy(_as_tool(given))
+    made = copy(as_tool(given))
     made.metadata = {**(made.metadata or {}), "readOnlyHint": True}
     return made
 
 
-def _as_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
+def as_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
+    """Return a function as a LangChain tool, and a tool as it is.
+
+    Raises:
+        InputError: it is neither, or lacks what describes it.
+    """
     if isinstance(given, BaseTool):
         return given
     if not callable(given):
@@ -75,6 +81,11 @@ def _as_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
         return tool(given)
     except (ValueError, ValidationError) as error:
         raise InputError(f"{getattr(given, '__name__', given)!r} cannot be a tool: {error}") from error
+
+
+def spec_of_tool(server: str, one: BaseTool) -> ToolSpec:
+    """Return a LangChain tool as a tool of a server; what its metadata hints is believed."""
+    return spec_of(server, _described(one), trusted=True)
 
 
 def _described(one: BaseTool) -> Tool:
