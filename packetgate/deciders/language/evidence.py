@@ -10,6 +10,7 @@ from packetgate.deciders.protocols import Selection
 from packetgate.deciders.reflex.calls_judged import call_signals, judged
 from packetgate.deciders.reflex.fit import fits_of, needed
 from packetgate.deciders.reflex.following import step_of
+from packetgate.deciders.reflex.practice import is_practised
 from packetgate.deciders.reflex.reading import parts_in
 from packetgate.deciders.reflex.review import told_of
 from packetgate.deciders.reflex.serving import log_odds, logistic, sure
@@ -49,6 +50,8 @@ class Evidence(NamedTuple):
     """Log odds that the model that was offered the tools calls any."""
     passed_over: float = 0.0
     """The model made another call, or none."""
+    practised: float = 0.0
+    """The reflexes would make it, of a tool whose requests they have practised."""
 
     @classmethod
     def of(cls, known: Mapping[str, float]) -> "Evidence":
@@ -84,7 +87,9 @@ def read_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue,
     same = made or any(_agree(call.params, params, packet.content.user_words) for params in wanted)
     sure_of = log_odds(sure(told_of(call, packet, catalogue)[0])) if made else judged(seen)
     names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
+    practised = made and is_practised(catalogue[call.tool_name])
     found = {
+        "practised": float(practised),
         "read" if made else "judged": sure_of,
         "same": float(same),
         "other": float(bool(names) and call.tool_name not in names),
