@@ -37,6 +37,7 @@ from langgraph.store.memory import InMemoryStore
 from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
 from benchmarks.ready import ReadyChat, ReadyModel, grown, office_tools, reading_tool
 from benchmarks.stand_ins import Shelf
+from packetgate import PacketgateMiddleware
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
@@ -169,20 +170,17 @@ class Place:
     async def theirs(self, tools: int, output: str = OUTPUT) -> Agent:
         """Return LangChain's agent for the same."""
 
-        async def read(**arguments: Any) -> str:
-            return output
+        asked: dict[str, Any] = {one.name: True for one in _tools(tools).values() if one.risk is not Risk.READ}
+        more = [LLMToolSelectorMiddleware(), HumanInTheLoopMiddleware(asked)]
+        return await self._agent(_structured(tools, output), more)
 
-        specs = _tools(tools).values()
-        known = [
-            StructuredTool(name=one.name, description=one.full, args_schema=one.input_schema, coroutine=read)
-            for one in specs
-        ]
-        middleware: list[Any] = [
-            LLMToolSelectorMiddleware(),
-            HumanInTheLoopMiddleware({one.name: True for one in specs if one.risk is not Risk.READ}),
-            ToolCallLimitMiddleware(run_limit=3),
-        ]
-        graph = create_agent(_chat(), known, middleware=middleware, checkpointer=await self.saver())
+    async def gated(self, tools: int) -> Agent:
+        """Return LangChain's agent with our middleware in place of those that select and ask."""
+        return await self._agent([], [PacketgateMiddleware(_structured(tools, OUTPUT))])
+
+    async def _agent(self, tools: list[StructuredTool], more: list[Any]) -> Agent:
+        middleware = [*more, ToolCallLimitMiddleware(run_limit=3)]
+        graph = create_agent(_chat(), tools, middleware=middleware, checkpointer=await self.saver())
         return Agent(graph, lambda words: {"messages": [HumanMessage(words)]}, ANSWER)
 
     async def empty(self, nodes: int) -> Agent:
@@ -248,12 +246,24 @@ async def reflexes(place: Place, runs: int, name: str, request: str) -> AsyncIte
     yield Ratio(name, took["packetgate"], took["floor"], REFLEX_GOAL, "empty nodes", ours.notes)
 
 
+async def gates(place: Place, runs: int, name: str, tools: int) -> AsyncIterator[Ratio]:
+    """Yield a turn of LangChain's agent with our middleware beside one with theirs."""
+    ours, theirs = await place.gated(tools), await place.theirs(tools)
+    took = await interleaved({"ours": ours.turn, "theirs": theirs.turn}, runs, WARM_UP, PATIENCE_S)
+    yield Ratio(name, took["ours"], took["theirs"], GOALS["create_agent"], "create_agent")
+
+
 Row = Callable[[Place, int, str], AsyncIterator[Ratio]]
 ROWS: dict[str, tuple[Where, Row]] = {
     **{
         f"{where}, {tools:,} tools": (where, partial(beside_peers, tools=tools))
         for where in WHERE
         for tools in (FEWEST, 100, 1_000, MOST)
+    },
+    **{
+        f"{where}, middleware, {tools} tools": (where, partial(gates, tools=tools))
+        for where in WHERE
+        for tools in (10, 100)
     },
     **{f"{where}, from {FEWEST} to {MOST:,} tools": (where, growth) for where in WHERE},
     **{
@@ -282,6 +292,24 @@ async def _row(runs: int, name: str) -> list[Ratio]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "notes.txt").write_text(f"{OUTPUT}\n")
         return [ratio async for ratio in row(Place(where, folder, stack), runs, name)]
+
+
+def _structured(number: int, output: str) -> list[StructuredTool]:
+    """Return LangChain tools that answer at once; those that only read say so."""
+
+    async def read(**arguments: Any) -> str:
+        return output
+
+    return [
+        StructuredTool(
+            name=one.name,
+            description=one.full,
+            args_schema=one.input_schema,
+            coroutine=read,
+            metadata={"readOnlyHint": one.risk is Risk.READ},
+        )
+        for one in _tools(number).values()
+    ]
 
 
 @cache
