@@ -48,6 +48,7 @@ from packetgate.tools.palette.candidates import PaletteRequest
 from packetgate.tools.palette.choice import choose_palette
 from packetgate.tools.servers.functions import as_tool, spec_of_tool
 from packetgate.tools.servers.results import to_result_aside
+from packetgate.tools.spec.listed_names import SEPARATOR
 from packetgate.tools.spec.tool_spec import digest_of
 
 Handled = ToolMessage | Command[Any]
@@ -243,7 +244,8 @@ class _Step:
             try:
                 self._packets[str(call["id"])] = await self._pipeline.proposed(wanted, caller, self._settings)
             except CallRefusedError as error:
-                self._refused[str(call["id"])] = _refused(call, str(error))
+                told = str(error).replace(f"{SERVER}{SEPARATOR}", "").replace(f"{SERVER}.", "")
+                self._refused[str(call["id"])] = _refused(call, told)
 
     @property
     def waits(self) -> bool:

@@ -161,8 +161,9 @@ def test_what_an_approval_let_run_is_not_run_again_by_another_process(tmp_path: 
 
 def test_what_is_no_call_of_these_tools_is_told_to_the_model() -> None:
     office = Office()
-    state = say(agent_of(office, [("find_order", {"number": "many"}), ("find_ordr", {"count": 1})]))
+    state = say(agent_of(office, [("find_order", {"number": "many"}), ("find_invoice", {"count": 1})]))
     assert [one.status for one in state["messages"] if isinstance(one, ToolMessage)] == ["error", "error"]
+    assert told(state)[1] == "there is no tool 'find_invoice' here: the nearest are find_order, send_mail"
 
 
 async def test_async_is_the_same() -> None:

@@ -80,6 +80,8 @@ class Pipeline:
     late: Journal
     """For calls that only read; it may be the same."""
     channel: str
+    way_on: str = ""
+    """What is told of a tool that is not there, beside the nearest."""
     _proposed: dict[str, tuple[Entry, ...]] = field(default_factory=dict, kw_only=True)
     """By packet, what is still to be written down of calls that are about to run."""
     _running: set[str] = field(default_factory=set, kw_only=True)
@@ -107,7 +109,7 @@ class Pipeline:
         """
         toolbox = self.toolbox(settings)
         catalogue = await toolbox.catalogue()
-        packet, proposal = await asyncio.to_thread(_proposal, wanted, caller, catalogue, apart)
+        packet, proposal = await asyncio.to_thread(_proposal, wanted, caller, catalogue, self.way_on, apart=apart)
         runtime = self._runtime(packet, can_ask=True)
         review = Review(
             reviews=tuple(map(_as_chosen, packet.routing.calls)),
@@ -208,12 +210,12 @@ def _marked(packet: CognitionPacket, catalogue: Catalogue) -> tuple[Entry, ...]:
 
 
 def _proposal(
-    wanted: Wanted, caller: Caller, catalogue: Catalogue, apart: bool
+    wanted: Wanted, caller: Caller, catalogue: Catalogue, way_on: str, *, apart: bool
 ) -> tuple[CognitionPacket, PacketUpdate]:
     """Return a packet with the call on it, and what of that is new. Blocking."""
     checked = repair(wanted.name, wanted.params, catalogue)
     if checked.tool_name not in catalogue:
-        raise CallRefusedError(_no_such_tool(wanted.name, catalogue))
+        raise CallRefusedError(_no_such_tool(wanted.name, catalogue) + way_on)
     checked = objected(checked, frozenset({checked.tool_name}), catalogue)
     if checked.problems:
         raise CallRefusedError(" ".join(problem.message for problem in checked.problems))
@@ -256,4 +258,4 @@ def _no_such_tool(name: str, catalogue: Catalogue) -> str:
     nearest = ", ".join(catalogue[one].listed_name for one in catalogue.nearest(name))
     otherwise = "none has a name like it" if catalogue else "no tool is there at all"
     hint = f"the nearest are {nearest}" if nearest else otherwise
-    return f"there is no tool {name!r} here: {hint}; search_tools finds more"
+    return f"there is no tool {name!r} here: {hint}"

@@ -1,6 +1,6 @@
 """The pipeline of the proxy's calls, over the servers behind it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langgraph.store.base import BaseStore
@@ -23,14 +23,14 @@ from packetgate.tools.spec.listed_names import SEPARATOR, may_be_of
 class Chain(Pipeline):
     """What a client's calls go through: each waits for its server, and is shown what that lists now."""
 
-    hub: McpHub
-    storage: Storage
+    hub: McpHub = field(kw_only=True)
+    storage: Storage = field(kw_only=True)
     late: LateJournal
 
     @classmethod
     def of(cls, hub: McpHub, journal: Journal, late: LateJournal, storage: Storage) -> "Chain":
         """Return the pipeline of these servers."""
-        return cls(LiveTools(hub), journal, late, CHANNEL, hub=hub, storage=storage)
+        return cls(LiveTools(hub), journal, late, CHANNEL, "; search_tools finds more", hub=hub, storage=storage)
 
     @property
     def store(self) -> BaseStore | None:
