@@ -13,6 +13,7 @@ CHECKOUT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 PACKAGE = CHECKOUT / "packetgate"
 EXTRAS = {
+    "middleware.py": "agent",
     "models/llama/": "local",
     "connectors/discord/": "discord",
     "connectors/studio.py": "studio",

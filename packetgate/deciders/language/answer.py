@@ -24,7 +24,7 @@ from packetgate.tools.text.kept import KeptResults
 TEMPERATURE, OF_RESULTS = 0.7, 0.2
 """Of an answer, and of one that says what tools returned."""
 NO_TOOL = (
-    "(Nothing was done or looked up for this, and no tool can be called now. "
+    "(Nothing was done or looked up for this{why}, and no tool can be called now. "
     "Say what you know, or that you cannot do it.)"
 )
 """Said to the model in the user's place, where no tool was called and one may have been needed."""
@@ -53,7 +53,7 @@ async def respond_by_model(
         *await attached_pictures(packet, kept),
         *await returned_pictures(packet, kept, sees=model.sees),
     ]
-    most, outcome = context.answer_max_tokens, _outcome(packet)
+    most, outcome = context.answer_max_tokens, _outcome(packet, told_why=not model.local_info)
     called = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()
     if model.local_info and not called:
@@ -106,16 +106,17 @@ def _below(packet: CognitionPacket, words: str) -> str:
     return "".join(f"\n\n{fenced(one)}" for one in left)
 
 
-def _outcome(packet: CognitionPacket) -> str:
+def _outcome(packet: CognitionPacket, *, told_why: bool) -> str:
     """Say in so many words what did not happen, so that no result is made up.
 
-    Without a call there is nothing to list: small models repeat a list, and do what they are told.
+    Without a call there is nothing to list: small models repeat a list, and reasons, and do what they are told.
     """
     routing = packet.tool_routing
     if routing is None:
         return ""
     if not routing.all_calls:
-        return f"\n\n{NO_TOOL}" if routing.note else ""
+        why = f" ({routing.note})" if told_why else ""
+        return f"\n\n{NO_TOOL.format(why=why)}" if routing.note else ""
     notes = [*dict.fromkeys(note for call in routing.all_calls if (note := outcome_of(call, packet)))]
     if routing.note and (notes or routing.note != REPEATED):  # what was done anyway is not missing
         notes.append(f"{routing.note}.")
