@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langchain_core.messages import ToolCall as AgentCall
 from langchain_core.tools import BaseTool
 from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
@@ -24,7 +25,7 @@ from packetgate.graph.journal.opening import journal_at
 from packetgate.graph.loops import LoopThread
 from packetgate.graph.pipeline import Pipeline, Wanted
 from packetgate.state.base import ms_since
-from packetgate.state.context import RoutingContext, context_of
+from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import CallRefusedError, ConfigError, RequestError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult
@@ -45,7 +46,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.execution.journal import MemoryJournal
 from packetgate.tools.palette.candidates import PaletteRequest
-from packetgate.tools.palette.choice import choose_palette
+from packetgate.tools.palette.choice import choose_palette, with_recent
 from packetgate.tools.servers.functions import as_tool, spec_of_tool
 from packetgate.tools.servers.results import to_result_aside
 from packetgate.tools.spec.listed_names import SEPARATOR
@@ -104,11 +105,9 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         super().__init__()
         self.tools = [as_tool(one) for one in tools]
         self.max_tools, self.unguarded = max_tools, frozenset(unguarded)
-        self.settings = (
-            settings
-            if isinstance(settings, RoutingContext)
-            else context_of({"allow_write_tools": True, "allow_execute_tools": True, **(settings or {})})
-        )
+        changing = {"allow_write_tools": True, "allow_execute_tools": True}
+        given = settings if isinstance(settings, RoutingContext) else {**changing, **(settings or {})}
+        self.settings = routing_context(given)
         written = journal_at(journal) if journal is not None else MemoryJournal()
         preferences = load_preferences(Path(policy)) if policy else Preferences()
         self._toolbox = _AgentTools(self.tools, preferences)
@@ -185,7 +184,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             access=access_of(words),
             size=self.max_tools,
             token_budget=LARGE,
-            recent=[f"{SERVER}.{one['name']}" for one, _ in _earlier(request.messages)][-self.max_tools // 2 :],
+            recent=with_recent((), reversed([f"{SERVER}.{one['name']}" for one, _ in _earlier(request.messages)])),
         )
         palette = choose_palette(wanted, self._toolbox.known)
         shown = {entry.tool_name.removeprefix(f"{SERVER}.") for entry in palette.entries}
@@ -199,7 +198,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         done = {one.tool_call_id for one in messages[at or 0 :] if isinstance(one, ToolMessage)}
         calls = last.tool_calls if isinstance(last, AIMessage) else []
         mine = [one for one in calls if one["id"] not in done and one["name"] not in self.unguarded]
-        return _Step(self._pipeline, self.settings, messages[:at], mine)
+        return _Step(self._pipeline, self.settings, messages[:at], mine, str(last.id) if last else "")
 
     async def _executed(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Handled]]
@@ -209,13 +208,15 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         if known is None:
             return _refused(call, "it was not judged: list PacketgateMiddleware after middleware that adds calls")
         packet = CognitionPacket.model_validate_json(known)
-        with self._toolbox.running(request, handler) as handled:
+        with self._toolbox.running(request, handler) as running:
             packet, entries = await self._pipeline.executed(packet)
         if entries:
             await self._pipeline.journal.record(*entries)
+        if running.interrupted:
+            raise running.interrupted
         (done,) = packet.routing.calls
-        if done.status is ToolExecutionStatus.EXECUTED and handled:
-            return handled[-1]
+        if done.status is ToolExecutionStatus.EXECUTED and running.handled is not None:
+            return running.handled
         said = done.result.output or done.result.error if done.result else done.doubt or f"{done.status}"
         if done.status is ToolExecutionStatus.EXECUTED:  # by an earlier run, as the journal knows
             return ToolMessage(said or "", name=call["name"], tool_call_id=str(call["id"]))
@@ -226,11 +227,23 @@ class _Step:
     """The calls of one answer of the model, on their way to be run."""
 
     def __init__(
-        self, pipeline: Pipeline, settings: RoutingContext, before: Sequence[AnyMessage], calls: Sequence[AgentCall]
+        self,
+        pipeline: Pipeline,
+        settings: RoutingContext,
+        before: Sequence[AnyMessage],
+        calls: Sequence[AgentCall],
+        answer: str,
     ) -> None:
+        """Take the calls of the answer with this id: some servers number the calls of each answer from 0."""
         self.calls = list(calls)
         self._pipeline, self._settings = pipeline, settings
-        self._before, self._thread = before, _thread()
+        self._before, self._thread, self._answer = before, _thread(), answer
+        self.is_answered_again = False
+        """Whether the last reply answered a question that had its answer.
+
+        When a thread resumes from an earlier checkpoint, LangGraph returns the first reply again, and then the new one.
+        The new one was not given to the question that is put now, so it does not count.
+        """
         self._packets: dict[str, CognitionPacket] = {}
         self._refused: dict[str, ToolMessage] = {}
         self._problem = ""
@@ -238,7 +251,7 @@ class _Step:
     async def propose(self) -> None:
         """Have each call checked and judged."""
         for call in self.calls:
-            known = digest_of([self._thread, str(call["id"])])[:ID_CHARS]
+            known = digest_of([self._thread, self._answer, str(call["id"])])[:ID_CHARS]
             caller = _Conversation(self._before, self._settings, self._thread, known)
             wanted = Wanted(f"{SERVER}.{call['name']}", call["args"], call_id=known)
             try:
@@ -256,18 +269,9 @@ class _Step:
     def _waiting(self) -> list[str]:
         return [name for name, packet in self._packets.items() if packet.governance.question is not None]
 
-    @property
-    def is_answered_again(self) -> bool:
-        """Whether the last answer was one to a question that had its answer.
-
-        Where a thread is gone back to, LangGraph hands that one back first, and then the new one, which nobody gave to
-        the question that is put now: it counts for nothing.
-        """
-        return self._problem == TAKEN
-
     def question(self) -> dict[str, Any]:
         """Return what is put to the user: all calls that wait."""
-        asked = [payload(one, one.governance.question) for one in self._questioned() if one.governance.question]
+        asked = [payload(one, one.governance.question) for one in self._packets.values() if one.governance.question]
         requests = [{**one, "name": _own_name(one["name"])} for each in asked for one in each["action_requests"]]
         configs = [
             {**one, "action_name": _own_name(one["action_name"])} for each in asked for one in each["review_configs"]
@@ -275,24 +279,23 @@ class _Step:
         problem = {"problem": self._problem} if self._problem else {}
         return {"action_requests": requests, "review_configs": configs, **problem}
 
-    def _questioned(self) -> Iterator[CognitionPacket]:
-        yield from (self._packets[name] for name in self._waiting)
-
     async def take(self, reply: Any) -> None:
         """Take the user's word: a decision for each call that waits, or one word for all."""
         waiting = self._waiting
         decisions = reply.get("decisions") if isinstance(reply, Mapping) else reply
         each = decisions if isinstance(decisions, list) else [reply] * len(waiting)
         if len(each) != len(waiting):
+            self.is_answered_again = False
             self._problem = f"{len(each)} decisions for {len(waiting)} calls: send one for each, in their order"
             return
-        self._problem = ""
+        self._problem, self.is_answered_again = "", False
         for name, decision in zip(waiting, each, strict=True):
             packet = self._packets[name]
             try:
                 packet = await self._pipeline.answered(packet, _canonical(decision))
             except (RequestError, CallRefusedError) as error:
                 self._problem = str(error)
+                self.is_answered_again |= self._problem == TAKEN
                 question = packet.governance.question
                 packet = packet.merged(
                     {"governance": packet.governance.asking(question.again(self._problem) if question else None)}
@@ -337,7 +340,7 @@ class _Conversation:
             context=Context(palette=(entry,)),
             content=Content(original_prompt=_last_words(self.messages)),
             governance=Governance(
-                dry_run=not (self.settings.allow_write_tools or self.settings.allow_execute_tools),
+                dry_run=self.settings.is_dry_run,
                 settings=self.settings,
             ),
             status=Status(state=PacketState.PROCESSING),
@@ -379,11 +382,14 @@ class _Running:
         handler: Callable[[ToolCallRequest], Awaitable[Handled]],
     ) -> None:
         self._current, self._request, self._handler = current, request, handler
-        self._handled: list[Handled] = []
+        self.handled: Handled | None = None
+        """What the agent made of the call; None: it was not called, as the journal knows how it ended."""
+        self.interrupted: GraphBubbleUp | None = None
+        """The tool's own interrupt, which goes on to LangGraph."""
 
-    def __enter__(self) -> list[Handled]:
+    def __enter__(self) -> "_Running":
         self._token = self._current.set(self)
-        return self._handled
+        return self
 
     def __exit__(self, *error: object) -> None:
         self._current.reset(self._token)
@@ -392,8 +398,11 @@ class _Running:
         """Make it with these arguments."""
         started = time.perf_counter()
         call = AgentCall(**{**self._request.tool_call, "args": params})
-        handled = await self._handler(self._request.override(tool_call=call))
-        self._handled.append(handled)
+        try:
+            self.handled = handled = await self._handler(self._request.override(tool_call=call))
+        except GraphBubbleUp as interrupted:
+            self.interrupted = interrupted
+            raise
         failed = isinstance(handled, ToolMessage) and handled.status == "error"
         text = handled.text if isinstance(handled, ToolMessage) else ""
         return await to_result_aside(text, None, ms_since(started), is_error=failed, complete=True)

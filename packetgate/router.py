@@ -34,7 +34,7 @@ from packetgate.graph.private import private_folder
 from packetgate.graph.serializer import PacketSerializer
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import TokenUsage
-from packetgate.state.context import RoutingContext, context_of
+from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import ConfigError, InputError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
@@ -267,7 +267,7 @@ def create_router(
         InputError: a tool, a setting or a file cannot be used.
         ModelError: a name is no model's.
     """
-    context = context_of(settings)
+    context = routing_context(settings)
     folder = Path(root)
     preferences = load_preferences(Path(policy)) if policy else Preferences()
     config = _config([one for one in tools if isinstance(one, str | Path)], folder, alone=not tools)

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from packetgate import PacketgateMiddleware, reads
 from packetgate.state.errors import ConfigError
@@ -157,6 +157,39 @@ def test_what_an_approval_let_run_is_not_run_again_by_another_process(tmp_path: 
         other = create_agent(Scripted(steps=[[mail("mia@example.org")]]), middleware=[gate], checkpointer=saver)
         assert told(other.invoke(None, before)) == ["sent to mia@example.org"]
     assert office.sent == ["mia@example.org"]
+
+
+def test_calls_that_a_server_numbers_alike_are_each_made() -> None:
+    class Numbering(Scripted):
+        def _generate(self, *given: Any, **more: Any) -> ChatResult:
+            made = super()._generate(*given, **more)
+            message = made.generations[0].message
+            assert isinstance(message, AIMessage)
+            message.tool_calls = [{**call, "id": "0"} for call in message.tool_calls]
+            return made
+
+    office = Office()
+    gate = PacketgateMiddleware(office.tools)
+    model = Numbering(steps=[[mail("mia@example.org")], [], [mail("mia@example.org")]])
+    agent = create_agent(model, middleware=[gate], checkpointer=InMemorySaver())
+    for _ in range(2):
+        say(agent)
+        reply(agent, "approve")
+    assert office.sent == ["mia@example.org"] * 2
+
+
+def test_a_read_that_asks_something_itself_is_answered() -> None:
+    @reads
+    def choose_room(city: str) -> str:
+        """Finds a room in a city."""
+        return f"{city}: {interrupt('quiet or central?')}"
+
+    gate = PacketgateMiddleware([choose_room])
+    model = Scripted(steps=[[("choose_room", {"city": "Ghent"})]])
+    agent = create_agent(model, middleware=[gate], checkpointer=InMemorySaver())
+    (asked,) = say(agent, words="Find a room in Ghent")["__interrupt__"]
+    assert asked.value == "quiet or central?"
+    assert told(reply(agent, "quiet")) == ["Ghent: quiet"]
 
 
 def test_what_is_no_call_of_these_tools_is_told_to_the_model() -> None:

@@ -79,7 +79,7 @@ async def open_packet(
         "reasoning": Reasoning().noted(Reflection(step=STAGE, summary=f"{len(prompt):,} characters{waits}")),
         "response": Response(),
         "governance": Governance(
-            dry_run=not (context.allow_write_tools or context.allow_execute_tools),
+            dry_run=context.is_dry_run,
             settings=context,
             audit=() if waits else (*_dropped(packet), *await _cut_off(packet, journal)),
         ),

@@ -1,6 +1,6 @@
 """The settings of one run, shown by Studio as a form."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
@@ -71,6 +71,11 @@ class RoutingContext(BaseModel):
     palette_token_budget: int = Field(
         default=2_000, ge=100, le=100_000, description="Tokens the palette's tool texts may take."
     )
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether no tool that changes something or runs commands may run."""
+        return not (self.allow_write_tools or self.allow_execute_tools)
 
     def allows(self, risk: Risk) -> bool:
         """Whether the switches let a call of this risk really run."""
@@ -148,17 +153,3 @@ def routing_context(given: Any, settings: "RoutingContext | None" = None) -> Rou
     except ValidationError as error:
         problem = first_problem(error, within="context")
         raise ConfigError(f"{problem}; the settings of a run are {', '.join(RoutingContext.model_fields)}") from error
-
-
-def context_of(settings: RoutingContext | Mapping[str, Any] | None) -> RoutingContext:
-    """Return settings that a program gave.
-
-    Raises:
-        ConfigError: one of them is not known, or its value is not allowed.
-    """
-    if isinstance(settings, RoutingContext):
-        return settings
-    try:
-        return RoutingContext(**(settings or {}))
-    except ValidationError as error:
-        raise ConfigError(f"settings: {first_problem(error)}") from error

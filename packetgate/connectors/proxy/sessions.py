@@ -88,7 +88,7 @@ class ProxySession:
             context=Context(palette=(entry,), recent_tools=self.recent),
             content=Content(original_prompt=self.query),
             governance=Governance(
-                dry_run=not (self.settings.allow_write_tools or self.settings.allow_execute_tools),
+                dry_run=self.settings.is_dry_run,
                 settings=self.settings,
             ),
             status=Status(state=PacketState.PROCESSING),
