@@ -312,7 +312,7 @@ class _Step:
                 continue
             (judged,) = packet.routing.calls
             if judged.status is ToolExecutionStatus.APPROVED:
-                gated[str(call["id"])] = packet.model_dump_json(exclude={"messages"})
+                gated[str(call["id"])] = packet.model_dump_json(exclude={"messages"}, exclude_computed_fields=True)
             else:
                 comment = next((one.comment for one in packet.governance.approvals if one.comment), "")
                 told.append(_refused(call, comment or f"the user did not approve of it: it is {judged.status}"))

@@ -1,4 +1,4 @@
-"""How packets are written into checkpoints: as LangGraph writes them, byte for byte, but no part of them twice."""
+"""How packets are written into checkpoints: as LangGraph writes them, but without computed fields, no part twice."""
 
 import weakref
 from typing import Any
@@ -52,7 +52,7 @@ class PacketSerializer(JsonPlusSerializer):
             parts = (
                 kind.__module__,
                 kind.__name__,
-                value.model_dump() if says is None else says,
+                value.model_dump(exclude_computed_fields=True) if says is None else says,
                 "model_validate_json",
             )
             gone = weakref.ref(value, lambda _: self._encoded.pop(key, None))

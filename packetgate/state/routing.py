@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, computed_field, field_validator, model_validator
 
 from packetgate.state.attachments import MAX_ATTACHMENTS, ResultAttachment
 from packetgate.state.base import Confidence, ConfidenceSource, Section, new_id
@@ -298,6 +298,14 @@ class ToolRouting(Section):
     reinjection_count: int = Field(default=0, ge=0)
     max_reinjections: int = Field(default=3, ge=0)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_computed(cls, given: Any) -> Any:
+        """Drop what is computed from the calls, and written for those who read the JSON."""
+        if not isinstance(given, dict) or given.keys().isdisjoint(cls.model_computed_fields):
+            return given
+        return {name: value for name, value in given.items() if name not in cls.model_computed_fields}
+
     @property
     def all_calls(self) -> tuple[ToolCall, ...]:
         """Every call of the turn, oldest first."""
@@ -315,20 +323,29 @@ class ToolRouting(Section):
         calls = self.calls or (self.past_calls if answered else ())
         return calls[0] if calls else None
 
+    @computed_field(repr=False)  # type: ignore[prop-decorator]
     @property
     def selected_tool(self) -> str | None:
         """The first call's tool."""
         return self.first_call.tool_name if self.first_call else None
 
+    @computed_field(repr=False)  # type: ignore[prop-decorator]
     @property
     def execution_status(self) -> ToolExecutionStatus:
         """The first call's status; of a pass without calls, how the pass ended."""
         return self.first_call.status if self.first_call else self.pass_status
 
+    @computed_field(repr=False)  # type: ignore[prop-decorator]
     @property
     def execution_result(self) -> ToolResult | None:
         """The first call's result."""
         return self.first_call.result if self.first_call else None
+
+    @computed_field(repr=False)  # type: ignore[prop-decorator]
+    @property
+    def review_confidence(self) -> Confidence:
+        """The first call's review confidence; 0 where no call was reviewed."""
+        return self.first_call.review_confidence if self.first_call else 0.0
 
     @property
     def capped(self) -> bool:

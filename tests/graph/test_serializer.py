@@ -1,4 +1,4 @@
-"""Sections and messages are encoded once, to the very bytes that LangGraph's own serializer gives."""
+"""Sections and messages are encoded once, to the bytes of LangGraph's own serializer but for computed fields."""
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -6,7 +6,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from packetgate.graph.serializer import PacketSerializer
 from packetgate.state.packet import checkpoint_types
-from packetgate.state.routing import ToolCall, ToolRouting
+from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Header, Intent, Reasoning, Reflection
 
 PLAIN = JsonPlusSerializer(allowed_msgpack_modules=checkpoint_types())
@@ -18,20 +18,28 @@ MESSAGES = [HumanMessage("hi", id="1"), AIMessage("there", id="2", tool_calls=[{
 
 @pytest.mark.parametrize(
     "value",
-    [Header(), ROUTING, REASONING, [HumanMessage("hi"), AIMessage("a", id="1")], [], "text", None, b"bytes", {"a": 1}],
+    [Header(), REASONING, [HumanMessage("hi"), AIMessage("a", id="1")], [], "text", None, b"bytes", {"a": 1}],
 )
 def test_a_value_is_encoded_as_langgraph_does(value: object) -> None:
     assert PacketSerializer().dumps_typed(value) == PLAIN.dumps_typed(value)
 
 
 def test_a_checkpoint_is_encoded_as_langgraph_does() -> None:
-    checkpoint = {"v": 4, "channel_values": {"header": Header(), "tool_routing": ROUTING, "messages": MESSAGES}}
+    checkpoint = {"v": 4, "channel_values": {"header": Header(), "reasoning": REASONING, "messages": MESSAGES}}
     ours = PacketSerializer()
     for _ in range(2):
         encoded = ours.dumps_typed(checkpoint)
         assert encoded == PLAIN.dumps_typed(checkpoint)
     assert ours.loads_typed(encoded) == checkpoint
     assert isinstance(checkpoint["channel_values"]["header"], Header)  # type: ignore[index]
+
+
+def test_a_result_is_kept_once() -> None:
+    (call,) = ROUTING.calls
+    done = ROUTING.with_calls((call.model_copy(update={"result": ToolResult(success=True, output="x" * 5_000)}),))
+    ours, plain = PacketSerializer().dumps_typed(done), PLAIN.dumps_typed(done)
+    assert len(ours[1]) < 7_000 < 10_000 < len(plain[1])
+    assert PacketSerializer().loads_typed(ours) == PacketSerializer().loads_typed(plain) == done
 
 
 def test_a_message_that_is_changed_is_kept_as_it_is_now() -> None:

@@ -73,7 +73,7 @@ def test_what_0_1_0_kept_is_restored():
     """Its types stood in a package of their own, `state`."""
     kept = json.loads(Path(__file__).with_name("kept_by_0_1_0.json").read_text())
     back = PacketSerializer().loads_typed((kept["kind"], base64.b64decode(kept["bytes"])))
-    assert {name: value.model_dump(mode="json") for name, value in back.items()} == kept["values"]
+    assert back == {name: type(value).model_validate(kept["values"][name]) for name, value in back.items()}
 
 
 def test_messages_are_restored():

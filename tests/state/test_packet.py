@@ -34,6 +34,21 @@ def test_a_packet_survives_json(packet: CognitionPacket):
     assert [type(message) for message in read_packet(text).messages] == [type(one) for one in packet.messages]
 
 
+def test_the_first_call_stands_in_the_json_by_itself():
+    """What is computed of it is written, never read back: the calls say what happened."""
+    written = full_packet().model_dump(mode="json")
+    routing, call = written["tool_routing"], written["tool_routing"]["calls"][0]
+    computed = {name: routing[name] for name in ("selected_tool", "execution_status", "review_confidence")}
+    assert computed == {
+        "selected_tool": call["tool_name"],
+        "execution_status": call["status"],
+        "review_confidence": call["review_confidence"],
+    }
+    assert routing["execution_result"] == call["result"]
+    forged = {**written, "tool_routing": {**routing, "execution_status": "executed", "execution_result": None}}
+    assert read_packet(json.dumps(forged)) == full_packet()
+
+
 def test_a_packet_from_before_confidences_could_be_missing_still_loads():
     packet = full_packet().model_dump(mode="json")
     packet["header"]["version"] = 1
