@@ -110,7 +110,9 @@ class Selection(Decision):
 
     def in_stead_of(self, chosen: "Selection") -> "Selection":
         """Return the selection as one that is likelier to be right than what a model chose."""
-        others = tuple(Alternative(tool_name=one.tool_name, reason="the model chose it") for one in chosen.calls)
+        others = tuple(
+            Alternative(tool_name=one.tool_name, params=one.params, reason="the model chose it") for one in chosen.calls
+        )
         return self._changed(
             alternatives=(*others, *self.alternatives)[:5],
             corrections=chosen.corrections,

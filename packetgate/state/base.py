@@ -29,6 +29,23 @@ class ConfidenceSource(StrEnum):
     """Nobody judged: the number lets a decision pass that was made elsewhere, and is not shown."""
 
 
+class ErrorType(StrEnum):
+    """Why a tool call has no good result."""
+
+    REFUSED = "refused"
+    """It may not run: by its name, its arguments, a rule, or for lack of an approval."""
+    UNAVAILABLE = "unavailable"
+    """Its server is not there, or refused the call. It did not run."""
+    TIMEOUT = "timeout"
+    """It was sent, and no answer came in time. It may have run."""
+    NO_ANSWER = "no_answer"
+    """It was sent, and no usable answer came. It may have run."""
+    TOOL_ERROR = "tool_error"
+    """The tool, or its server, answered with an error."""
+    INTERNAL = "internal"
+    """Packetgate itself failed."""
+
+
 def shown_confidence(value: Confidence | None, source: ConfidenceSource | None) -> str:
     """Return a confidence as people read it; empty where nobody was sure of anything, or judged.
 

@@ -17,11 +17,12 @@ PacketgateError
     └── ServerError          the server behind the tool is not there, or refused the call: it did not run
         ├── SessionRefusedError  the server does not know the session: the call can be sent again in a new one
         └── LostCallError    the call was sent, and no answer came: it may or may not have run
+            └── TimedOutCallError    no answer came in time
 """
 
 from pydantic import ValidationError
 
-from packetgate.state.base import TokenUsage
+from packetgate.state.base import ErrorType, TokenUsage
 
 
 class PacketgateError(Exception):
@@ -80,6 +81,8 @@ class NotAskedError(DecisionError):
 class ToolCallError(PacketgateError):
     """A tool call did not succeed."""
 
+    error_type = ErrorType.TOOL_ERROR
+
     def __init__(self, message: str, said: str = "") -> None:
         super().__init__(message)
         self.said = said
@@ -89,9 +92,13 @@ class ToolCallError(PacketgateError):
 class CallRefusedError(ToolCallError):
     """A call may not run."""
 
+    error_type = ErrorType.REFUSED
+
 
 class ServerError(ToolCallError):
     """The server behind a tool is not there, or refused the call: it did not run."""
+
+    error_type = ErrorType.UNAVAILABLE
 
     def __init__(self, message: str, said: str = "", *, again_in_s: float | None = None) -> None:
         super().__init__(message, said)
@@ -105,6 +112,14 @@ class SessionRefusedError(ServerError):
 
 class LostCallError(ServerError):
     """The call was sent, and no answer came: it may or may not have run."""
+
+    error_type = ErrorType.NO_ANSWER
+
+
+class TimedOutCallError(LostCallError):
+    """The call was sent, and no answer came in time: it may or may not have run."""
+
+    error_type = ErrorType.TIMEOUT
 
 
 def first_problem(error: ValidationError, within: str = "") -> str:

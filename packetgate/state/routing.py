@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field, JsonValue, computed_field, field_validator, model_validator
 
 from packetgate.state.attachments import MAX_ATTACHMENTS, ResultAttachment
-from packetgate.state.base import Confidence, ConfidenceSource, Section, new_id
+from packetgate.state.base import Confidence, ConfidenceSource, ErrorType, Section, new_id
 from packetgate.state.errors import PacketError
 from packetgate.state.origins import Origin, OriginKind, Role, origins_of_version_2
 from packetgate.state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
@@ -47,6 +47,8 @@ class ToolResult(Section):
     meta: dict[str, JsonValue] | None = None
     """The `_meta` of the answer, as its server sent it."""
     error: str | None = None
+    error_type: ErrorType | None = None
+    """What kind of failure it is; None where the call succeeded, and in packets of a version before 12."""
     execution_time_ms: float = 0.0
     dry_run: bool = False
     """True when the tool only told what it would do."""
@@ -234,7 +236,14 @@ class Alternative(Section):
     """A tool that could also have served."""
 
     tool_name: str
+    params: dict[str, JsonValue] = {}
+    """As the selection would call it, unchecked; empty where it thought of no arguments."""
     reason: str = ""
+
+    @property
+    def line(self) -> str:
+        """The call and the reason, for people."""
+        return f"{_written(self) if self.params else self.tool_name}: {self.reason}"
 
 
 class Correction(Section):
@@ -461,5 +470,5 @@ def _once(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _written(call: ToolCall) -> str:
+def _written(call: ToolCall | Alternative) -> str:
     return f"{call.tool_name}({', '.join(f'{name}={value}' for name, value in call.params.items())})"[:200]

@@ -16,7 +16,7 @@ from packetgate.state.printing import byte_size
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import Risk
 
-PACKET_VERSION = 11
+PACKET_VERSION = 12
 """Raised with every change that an older Packetgate could not read."""
 
 DecidedBy = Literal["model", "reflex"]

@@ -11,6 +11,7 @@ from support.scripted_deciders import ScriptedReviewer, approving, call, scripte
 
 from packetgate.connectors.sessions import SessionState
 from packetgate.connectors.turn import Reply, Say
+from packetgate.state.base import ErrorType
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.transitions import ToolExecutionStatus
 
@@ -96,6 +97,7 @@ async def test_reached(status: ToolExecutionStatus, notebook: Notebook, tmp_path
 
 async def test_unknown_is_told(notebook: Notebook, tmp_path: Path):
     packet = await unknown(notebook, tmp_path)
+    assert packet.routing.all_calls[0].result.error_type is ErrorType.NO_ANSWER  # type: ignore[union-attr]
     assert "whether it finished is not known" in packet.response.candidate
     assert packet.context.result_ledger[-1].status == "unknown"
     assert [entry.event for entry in packet.governance.audit] == ["call_approved", "call_unknown"]
@@ -115,6 +117,7 @@ async def test_no_answer_in_time_is_failed_for_a_read(notebook: Notebook):
     hanging = scripted(call("notebook.fetch_slowly", name="a"))
     packet = await run_once(hanging, "Fetch a", notebook.connection(timeout_s=0.3))
     assert packet.routing.execution_status is ToolExecutionStatus.FAILED
+    assert packet.routing.execution_result.error_type is ErrorType.TIMEOUT  # type: ignore[union-attr]
     assert "no answer within 0.3 s" in packet.response.candidate
 
 

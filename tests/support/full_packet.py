@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from packetgate.state import sections as s
 from packetgate.state.attachments import ResultAttachment
-from packetgate.state.base import ConfidenceSource, TokenUsage
+from packetgate.state.base import ConfidenceSource, ErrorType, TokenUsage
 from packetgate.state.channels import WayOut
 from packetgate.state.context import RoutingContext
 from packetgate.state.origins import Origin, OriginKind, Role
@@ -36,6 +36,7 @@ RESULT = ToolResult(
     meta={"a": 1},
     structured=PARAMS,
     error="but",
+    error_type=ErrorType.TIMEOUT,
     execution_time_ms=12.345,
     dry_run=True,
     truncated=True,
@@ -203,7 +204,7 @@ ROUTING = ToolRouting(
     complete=True,
     step=1,
     step_start=1,
-    alternative_tools=(Alternative(tool_name="files.append", reason="also writes"),),
+    alternative_tools=(Alternative(tool_name="files.append", params=PARAMS, reason="also writes"),),
     corrections=(
         Correction(
             tool_name="files.wrote",

@@ -69,7 +69,7 @@ def _misses(routing: ToolRouting | None) -> list[tuple[str, tuple[str, ...]]]:
     return [
         ("Selected, but not on the palette", routing.missed_tools),
         ("Near to what was wanted", routing.suggestions),
-        ("Could also have served", tuple(f"{one.tool_name}: {one.reason}" for one in routing.alternative_tools)),
+        ("Could also have served", tuple(one.line for one in routing.alternative_tools)),
         ("Corrected", tuple(f"{one.tool_name}: {one.message}" for one in routing.corrections)),
     ]
 

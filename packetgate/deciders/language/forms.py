@@ -40,9 +40,11 @@ def selection_form(
         "clarify": _way("clarify", question={**text(QUESTION_CHARS), "minLength": 1}, **why),
     }
     if names:
-        named = {"enum": names}
-        calls = [obj(tool={"const": name}, params={"$ref": f"#/$defs/{_part(at)}"}) for at, name in enumerate(names)]
-        others = _list(obj(tool=named, reason=text(REASON_CHARS)), 0, MAX_ALTERNATIVES)
+        wanted = [
+            {"tool": {"const": name}, "params": {"$ref": f"#/$defs/{_part(at)}"}} for at, name in enumerate(names)
+        ]
+        calls = [obj(**one) for one in wanted]
+        others = _list({"anyOf": [obj(**one, reason=text(REASON_CHARS)) for one in wanted]}, 0, MAX_ALTERNATIVES)
         more = {**why, "alternatives": others} if explain else {}
         call = _way("call", calls=_list({"anyOf": calls}, 1, max_calls), complete={"type": "boolean"}, **more)
         ways = {

@@ -39,7 +39,7 @@ FORMS: tuple[dict[str, Any], ...] = (
 )
 """What a selection may be, by example."""
 WHY = {"reasoning": "it is what the request asks for", "confidence": 0.9}
-OTHERS = {"alternatives": [{"tool": "server.other_tool", "reason": "it could also serve"}]}
+OTHERS = {"alternatives": [{"tool": "server.other_tool", "params": {}, "reason": "it could also serve"}]}
 """What is written beside a choice where reasons are asked for."""
 UNSTATED_CONFIDENCE = 0.5
 """Stands where none was measured or written; it is not shown."""
@@ -67,7 +67,13 @@ class AlternativeAnswer(BaseModel):
     """A tool that could also have served."""
 
     tool: str
+    params: dict[str, JsonValue] = {}
     reason: str = ""
+
+    @field_validator("params", mode="before")
+    @classmethod
+    def _object(cls, written: Any) -> Any:
+        return written if isinstance(written, dict) else {}  # no reason to refuse the selection
 
 
 class SelectionAnswer(BaseModel):
@@ -206,7 +212,9 @@ def _selection(
         calls=calls,
         tool_names=tuple(value.tools) if value.action == "describe" else (),
         question=value.question.strip() if value.action == "clarify" else "",
-        alternatives=tuple(Alternative(tool_name=one.tool, reason=one.reason) for one in value.alternatives[:5]),
+        alternatives=tuple(
+            Alternative(tool_name=one.tool, params=one.params, reason=one.reason) for one in value.alternatives[:5]
+        ),
         corrections=tuple(corrections),
         only_validated=only_validated,
         confidence=sure,

@@ -119,10 +119,10 @@ def took_ms(call: ToolCall, event: StageFinished) -> float:
 
 
 def error_type(call: ToolCall) -> str | None:
-    """Return the class of a call's failure; None when it did not fail."""
+    """Return the type of a call's failure, and else how it ended; None when it did not fail."""
     if call.status not in {ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN}:
         return None
-    return "tool_error" if answered(call) else call.status.value  # a server said so, or nobody did
+    return call.result.error_type.value if call.result and call.result.error_type else call.status.value
 
 
 def captures_content() -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from traceback import format_exception
 from typing import Any
 
+from packetgate.state.base import ErrorType
 from packetgate.state.errors import ConfigError, LostCallError, ToolCallError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.redaction import redacted
@@ -124,9 +125,9 @@ async def _sent(
     except LostCallError as error:
         certain = dry_run or call.risk is Risk.READ
         status = ToolExecutionStatus.FAILED if certain else ToolExecutionStatus.UNKNOWN
-        return _ended(call, status, _unsent(str(error), error.said))
+        return _ended(call, status, _unsent(str(error), error.said, error.error_type))
     except ToolCallError as error:
-        return _ended(call, ToolExecutionStatus.FAILED, _unsent(str(error), error.said))
+        return _ended(call, ToolExecutionStatus.FAILED, _unsent(str(error), error.said, error.error_type))
     if not result.success:
         return _ended(call, ToolExecutionStatus.FAILED, result)
     if dry_run:
@@ -181,7 +182,7 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     logger.error("call %s of %s broke: %s", call.call_id, call.tool_name, broke)
     status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
     why = redacted(f"the call broke: {type(error).__name__}: {error}")
-    return _ended(call, status, ToolResult(success=False, error=why))
+    return _ended(call, status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL))
 
 
 def _unvouched(call: ToolCall) -> str:
@@ -192,9 +193,9 @@ def _unvouched(call: ToolCall) -> str:
     return f"{why}{'; '.join(call.risk_why)}. {way_to_vouch(call)}".rstrip()
 
 
-def _unsent(why: str, said: str = "") -> ToolResult:
+def _unsent(why: str, said: str = "", error_type: ErrorType = ErrorType.REFUSED) -> ToolResult:
     """Return the result of a call to which no tool has answered, in our own words but for what is `said`."""
-    return ToolResult(success=False, error=why, said=said)
+    return ToolResult(success=False, error=why, error_type=error_type, said=said)
 
 
 def _ended(call: ToolCall, status: ToolExecutionStatus, result: ToolResult) -> ToolCall:

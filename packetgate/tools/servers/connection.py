@@ -25,8 +25,14 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from packetgate.state.base import ms_since
-from packetgate.state.errors import ConfigError, LostCallError, ServerError, SessionRefusedError
+from packetgate.state.base import ErrorType, ms_since
+from packetgate.state.errors import (
+    ConfigError,
+    LostCallError,
+    ServerError,
+    SessionRefusedError,
+    TimedOutCallError,
+)
 from packetgate.state.printing import printable
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
@@ -196,7 +202,7 @@ class Connection(Server):
                 answer = await client.call_tool_mcp(tool, params, self._progress(relay), meta=meta)
         except CallTimeoutError as error:
             self._suspected = True
-            raise LostCallError(f"server {self.name!r} gave no answer within {error}") from error
+            raise TimedOutCallError(f"server {self.name!r} gave no answer within {error}") from error
         except MCPError as error:
             if await forgot_session(client, error, self._timeout_s):
                 raise SessionRefusedError(
@@ -207,7 +213,8 @@ class Connection(Server):
             said = self._concealed(error.error.message)
             return await to_result_aside(said, None, ms_since(started), is_error=True)
         except ToolError as error:
-            return ToolResult(success=False, error=redacted(str(error)), execution_time_ms=ms_since(started))
+            said, took = redacted(str(error)), ms_since(started)
+            return ToolResult(success=False, error=said, error_type=ErrorType.TOOL_ERROR, execution_time_ms=took)
         except LOST as error:
             raise self._went_away(client, error) from error
         except ValidationError as error:

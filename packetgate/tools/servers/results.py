@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from packetgate.state.attachments import ResultAttachment
-from packetgate.state.base import is_storable
+from packetgate.state.base import ErrorType, is_storable
 from packetgate.state.redaction import redacted, redacted_data
 from packetgate.state.routing import ToolResult
 from packetgate.tools.text.kept import MAX_KEPT_CHARS, SHOWN_CHARS
@@ -56,6 +56,7 @@ def to_result(
         success=not is_error,
         output="" if is_error else text,
         error=own or "the tool reported an error without saying which" if is_error else None,
+        error_type=ErrorType.TOOL_ERROR if is_error else None,
         said=foreign,
         handle=handle,
         lasts_s=None if is_error else lasts_s,

@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from itertools import pairwise
 from statistics import fmean
-from typing import Literal
 
 from pydantic import ConfigDict
 
-from packetgate.state.base import Confidence, ConfidenceSource, Section, storable
+from packetgate.state.base import Confidence, ConfidenceSource, ErrorType, Section, storable
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import Access, ApprovalOutcome, DecidedBy
@@ -64,8 +63,8 @@ class CallRecord(_Record):
     dry_run: bool = False
     cached: bool = False
     """Whether it came from the cache, so that nothing was run."""
-    error: Literal["tool_error", "no_answer"] | None = None
-    """Whether a failure was the tool's own; the words of an error may hold what nobody wants kept."""
+    error: ErrorType | None = None
+    """The kind of failure alone: the words of an error may hold what nobody wants kept."""
     execution_ms: float | None = None
 
 
@@ -132,7 +131,7 @@ def _call_record(call: ToolCall, packet: CognitionPacket, decided_by: DecidedBy 
         status=call.status,
         dry_run=call.result is not None and call.result.dry_run,
         cached=call.is_cached,
-        error=("tool_error" if answered else "no_answer") if failed else None,
+        error=((call.result and call.result.error_type) or ErrorType.NO_ANSWER) if failed else None,
         execution_ms=call.result.execution_time_ms if call.result and answered else None,
     )
 

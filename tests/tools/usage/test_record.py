@@ -6,7 +6,7 @@ import pytest
 from support.full_packet import CALL, full_packet
 from support.packets import asking, done, packet, with_error, with_output
 
-from packetgate.state.base import ConfidenceSource
+from packetgate.state.base import ConfidenceSource, ErrorType
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolExecutionStatus as Status
 from packetgate.state.routing import ToolResult
@@ -40,7 +40,7 @@ def test_the_record_of_a_full_packet() -> None:
     assert (call.selection_confidence, call.selection_confidence_source) == (0.1 + 0.2, ConfidenceSource.MEASURED)
     assert (call.review_confidence, call.review_confidence_source) == (0.7, ConfidenceSource.STATED)
     assert (call.approval, call.status) == (None, Status.UNKNOWN)  # a rule stood for the user's word
-    assert (call.execution_ms, call.dry_run, call.error) == (12.345, True, "tool_error")
+    assert (call.execution_ms, call.dry_run, call.error) == (12.345, True, "timeout")
     assert (earlier.review_confidence, earlier.approval) == (None, None)  # only the other was judged, and asked about
 
 
@@ -60,7 +60,7 @@ def test_no_value_and_no_words_of_a_result_are_recorded() -> None:
 def test_an_error_without_an_answer() -> None:
     lost = with_error(done("files.write_file", Status.UNKNOWN), "the server died")
     told = done("files.read_file", Status.FAILED).model_copy(
-        update={"result": ToolResult(success=False, error="no such file", execution_time_ms=2.0)}
+        update={"result": ToolResult(success=False, error="no such file", error_type=ErrorType.TOOL_ERROR)}
     )
     fine = with_output(done("files.read_file"), "text")
     errors = [call.error for call in record_of(packet("Go on", lost, told, fine)).calls]

@@ -1,0 +1,71 @@
+"""A call without a good result says of what kind its failure is."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from support.tool_specs import files_catalogue
+
+from packetgate.state import errors
+from packetgate.state.base import ErrorType
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Risk, ToolCall, ToolResult
+from packetgate.state.sections import Context, PaletteEntry, ServerHealth
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.execution.journal import MemoryJournal
+from packetgate.tools.execution.running import execute_all
+from packetgate.tools.servers.results import to_result
+
+FILES = files_catalogue()
+READ = ToolCall(
+    tool_name="files.read_file", params={"path": "a.txt"}, risk=Risk.READ, status=ToolExecutionStatus.APPROVED
+)
+
+
+@dataclass
+class Failing:
+    """Tools of which every call comes to the same."""
+
+    end: Exception | ToolResult
+    known: Catalogue = field(default_factory=files_catalogue)
+
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+        return self.known
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        return ()
+
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        if isinstance(self.end, Exception):
+            raise self.end
+        return self.end
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        (errors.CallRefusedError("there is no such tool"), ErrorType.REFUSED),
+        (errors.ServerError("it is not there"), ErrorType.UNAVAILABLE),
+        (errors.SessionRefusedError("it forgot the session"), ErrorType.UNAVAILABLE),
+        (errors.LostCallError("it went away"), ErrorType.NO_ANSWER),
+        (errors.TimedOutCallError("it took too long"), ErrorType.TIMEOUT),
+        (to_result("no such file", None, 1.0, is_error=True), ErrorType.TOOL_ERROR),
+        (ZeroDivisionError("a mistake of ours"), ErrorType.INTERNAL),
+        (to_result("the text", None, 1.0), None),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+async def test_of_what_kind_a_failure_is(end: Exception | ToolResult, expected: ErrorType | None):
+    palette = (PaletteEntry(tool_name=READ.tool_name, shown="full", reason="ranked", risk=Risk.READ),)
+    packet = CognitionPacket(context=Context(palette=palette))
+    (ended,) = await execute_all([READ], packet, FILES, Failing(end), MemoryJournal())
+    assert ended.result
+    assert ended.result.error_type is expected
+    assert ended.status is (ToolExecutionStatus.FAILED if expected else ToolExecutionStatus.EXECUTED)
+
+
+async def test_a_call_off_the_palette_is_refused():
+    (ended,) = await execute_all([READ], CognitionPacket(), FILES, Failing(ZeroDivisionError()), MemoryJournal())
+    assert ended.result
+    assert ended.result.error_type is ErrorType.REFUSED
