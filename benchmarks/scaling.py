@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from packetgate.connectors.asking import Say
 from packetgate.connectors.opening import open_sessions
-from packetgate.connectors.turn import Finished, run_turn
+from packetgate.connectors.turn import Finished, Say, run_turn
 from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.settings import Settings
 from packetgate.state.base import new_id

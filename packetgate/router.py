@@ -19,10 +19,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from packetgate.connectors.asking import Reply, Say
-from packetgate.connectors.asking import Turn as Said
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, TurnEvent, run_turn
+from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
+from packetgate.connectors.turn import Turn as Said
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph

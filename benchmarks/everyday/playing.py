@@ -7,9 +7,8 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.everyday.asked import Asked as Request
-from packetgate.connectors.asking import Reply, Say, Turn
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.connectors.turn import Asked, Finished, Reply, Say, Turn, run_turn
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError

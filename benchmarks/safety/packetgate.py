@@ -7,9 +7,8 @@ from pathlib import Path
 
 from benchmarks.safety.dojo import READS, Dojo
 from benchmarks.safety.playing import GO_ON, MOST_READS, MOST_TURNS, Person, Script
-from packetgate.connectors.asking import Reply, Say, Turn
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, run_turn
+from packetgate.connectors.turn import Asked, Reply, Say, Turn, run_turn
 from packetgate.deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import make_hub

@@ -2,13 +2,13 @@
 
 import os
 
-from packetgate.connectors import garbage
-from packetgate.connectors.interrupts import heed_signals
+from packetgate.connectors import process
+from packetgate.connectors.process import heed_signals
 
 
 def main() -> None:
     """Run the command line. Ctrl-C is heeded before anything else is imported, because that takes seconds."""
-    garbage.hardly()
+    process.raise_gc_threshold()
     heed_signals()
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
     from packetgate.connectors.commands import app

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from packetgate.connectors import garbage
-from packetgate.connectors.interrupts import stopped_by_ctrl_c
+from packetgate.connectors import process
+from packetgate.connectors.process import stopped_by_ctrl_c
 from packetgate.connectors.sessions import Sessions
 from packetgate.graph.settings import Settings
 from packetgate.models.pool import ModelPool
@@ -40,8 +40,7 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
 
 @contextmanager
 def _running() -> Iterator[None]:
-    """Look for garbage again, as all is loaded, and let Ctrl-C cancel the task that has the sessions open."""
-    garbage.seldom()
+    process.restore_gc()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     with stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(task.cancel) if task else None):
         yield

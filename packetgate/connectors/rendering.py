@@ -112,7 +112,6 @@ def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
 
 
 def _warn(shown: Text, warning: dict[str, str], width: int) -> None:
-    """Append a warning: which argument, why, and the passage that it stands in, with the part highlighted."""
     shown.append("Look at this:\n", style="bold red")
     what = f"{warning['argument']}: " if warning.get("argument") else ""
     _quote(shown, f"{what}{warning.get('why', '')}", width, lambda _: "red")
@@ -124,7 +123,6 @@ def _warn(shown: Text, warning: dict[str, str], width: int) -> None:
 
 
 def _highlight(shown: Text, marked: str, start: int) -> None:
-    """Highlight a text wherever it stands after `start`, also where it is folded over two rows."""
     rows = f"\n{re.escape(_FOLDED)}"
     pattern = f"(?:{rows})?".join(re.escape(char) for char in marked)
     for found in re.finditer(pattern, shown.plain[start:]):
@@ -132,7 +130,6 @@ def _highlight(shown: Text, marked: str, start: int) -> None:
 
 
 def _quote(shown: Text, text: str, width: int, style: Callable[[str], str] = lambda _: "") -> None:
-    """Append a text behind bars; `style` is that of a line."""
     bar = _BEGINS
     for line in escaped(text).expandtabs(4).split("\n") if text else []:
         for piece in folded(line, max(width - cell_len(bar), 1)):
@@ -193,8 +190,6 @@ class _Console(Console):
 
 
 class _Unfilled(io.TextIOBase):
-    """Writes to a stream without the blanks with which a table fills its lines up."""
-
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 

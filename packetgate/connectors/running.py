@@ -16,7 +16,7 @@ from typing import Any
 
 import typer
 
-from packetgate.connectors import interrupts
+from packetgate.connectors import process
 from packetgate.state.errors import InputError, PacketgateError
 
 UNREAD = 141
@@ -35,7 +35,7 @@ def run(command: Callable[[], Awaitable[int]]) -> None:
     except PacketgateError as error:
         raise _ended(error, str(error), 2 if isinstance(error, InputError) else 1) from error
     except (KeyboardInterrupt, InterruptedReadError) as error:
-        raise typer.Exit(interrupts.STATUS) from error
+        raise typer.Exit(process.STATUS) from error
     except BrokenPipeError as error:
         _close_quietly()
         raise typer.Exit(UNREAD) from error
@@ -53,7 +53,7 @@ class _Loop(asyncio.SelectorEventLoop):
     async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
         """Start a program."""
         started = await super().subprocess_exec(*args, **options)
-        interrupts.started(started[0].get_pid())
+        process.started(started[0].get_pid())
         return started
 
 

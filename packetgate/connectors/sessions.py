@@ -214,7 +214,6 @@ class Sessions:
                     yield AnswerPiece(message.text)
 
     async def _taken(self, given: TurnInput, session: str) -> TurnInput:
-        """Return what starts a turn in words alone, what is attached to them kept."""
         messages, files = await asyncio.to_thread(take_files, given.messages, self._kept, session)
         return TurnInput(messages=messages, request=given.request.with_files(files)) if files else given
 
@@ -256,10 +255,6 @@ def _event(data: object) -> StageEvent | None:
 
 
 def _message(message: Any, metadata: dict[str, Any]) -> BaseMessage | None:
-    """Return a piece of the answer out of LangGraph's stream; None for another stage's, or the whole at once.
-
-    A model's selection is the answer where it says something and calls nothing.
-    """
     if metadata.get("langgraph_node") not in {SELECTING, LAST}:
         return None
     if isinstance(message, BaseMessage):

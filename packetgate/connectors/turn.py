@@ -1,15 +1,14 @@
-"""Running one turn: the one function behind every connector."""
+"""Run one turn: what a user can say to a session, and the one function behind every connector."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.errors import UnknownInterruptError
 from langgraph.types import Command
 
-from packetgate.connectors.asking import Continue, Reply, Say, Turn
 from packetgate.connectors.sessions import AnswerPiece, Given, Sessions, SessionState
 from packetgate.graph.building import LAST
 from packetgate.state.context import RoutingContext
@@ -19,7 +18,41 @@ from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.request import TurnRequest, check_reply, check_request
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.questions import decides
-from packetgate.tools.attached.parts import SEE_ATTACHED
+from packetgate.tools.attached.parts import SEE_ATTACHED, Part
+
+
+@dataclass(frozen=True)
+class Say:
+    """Something new from the user."""
+
+    text: str
+    request: TurnRequest = field(default_factory=TurnRequest)
+    question_id: str | None = None
+    """The question that was last shown to whoever says it, in case that it only says yes or no; as in `Reply`."""
+    history: tuple[BaseMessage, ...] = ()
+    """What was said before elsewhere, for a session that has just been opened."""
+    follows: str = ""
+    """The packet that it follows on; where the session has another one by now, nothing is done."""
+    files: tuple[Part, ...] = ()
+    """What is attached, as parts of a message."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The user's reply to a pending question: words, a decision, or `{"decisions": [...]}`."""
+
+    value: Any
+    question_id: str | None = None
+    """The question that it is meant for, or the beginning of its id; None: whichever waits; empty: none was shown."""
+
+
+@dataclass(frozen=True)
+class Continue:
+    """Go on with a turn whose process ended in the middle."""
+
+
+Turn = Say | Reply | Continue
+
 
 NOT_SHOWN = "this is not the question that was answered, or it was not shown before: this one waits now"
 
@@ -139,7 +172,6 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
 
 
 def _as_reply(turn: Turn, state: SessionState) -> Turn:
-    """Return a message as a reply that says yes, no or skip to a question that its speaker was shown."""
     if not isinstance(turn, Say) or state.question is None or turn.question_id is None:
         return turn
     if turn.files or turn.request.attachments:
@@ -159,13 +191,11 @@ def _as_request(turn: Turn, state: SessionState) -> Turn:
 
 
 def _is_meant(reply: Reply, question: dict[str, Any]) -> bool:
-    """Whether the question that waits is the one that is answered."""
     meant, asked = reply.question_id, str(question.get("question_id", ""))
     return meant is None or (bool(meant) and asked.startswith(meant))
 
 
 async def _kept(sessions: Sessions, session: str, packet_id: str) -> CognitionPacket | None:
-    """Return a packet as its turn left it."""
     async with aclosing(sessions.history(session)) as states:
         async for state in states:
             found = SessionState.of(state).packet

@@ -14,8 +14,7 @@ from support.scripted_replies import HttpError, Raw, Reply, Thinks
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
-from packetgate.connectors.terminal.findings import exit_status
-from packetgate.connectors.terminal.probing import probed
+from packetgate.connectors.terminal.doctor import exit_status, probed
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.catalogue import Catalogue

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.turn_places import Place
 
-from packetgate.connectors import garbage
+from packetgate.connectors import process
 from packetgate.connectors.opening import open_sessions
 from packetgate.graph.settings import Settings
 
@@ -22,10 +22,10 @@ def as_it_was() -> Iterator[None]:
 
 
 async def test_it_is_looked_for_again_when_sessions_are_open(place: Place) -> None:
-    garbage.hardly()
-    assert gc.get_threshold()[0] == garbage.STARTING
+    process.raise_gc_threshold()
+    assert gc.get_threshold()[0] == process.STARTING
     async with open_sessions(place.settings):
-        assert gc.get_threshold()[0] == garbage.STARTED
+        assert gc.get_threshold()[0] == process.STARTED
 
 
 async def test_a_program_that_opens_sessions_keeps_its_own_figure(tmp_path: Path) -> None:

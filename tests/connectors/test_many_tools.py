@@ -2,7 +2,7 @@
 
 import pytest
 
-from packetgate.connectors.discord.slash import tools_text
+from packetgate.connectors.discord.interactions import tools_text
 from packetgate.connectors.terminal.slash import _about_palette
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

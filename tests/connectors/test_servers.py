@@ -13,10 +13,9 @@ import pytest
 from support.command_line import CommandLine
 from support.programs import descendants, require
 
-from packetgate.connectors.asking import Say
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.connectors.turn import Asked, Finished, Say, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

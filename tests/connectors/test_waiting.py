@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from packetgate.connectors.asking import Reply, Say
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, Waiting, run_turn
+from packetgate.connectors.turn import Asked, Finished, Reply, Say, Waiting, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import SessionError

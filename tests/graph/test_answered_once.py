@@ -14,10 +14,9 @@ from support.notebook import Notebook
 from support.racing import FINISHED, REFUSED, ask, events, race
 from support.scripted_deciders import call, clarify, none, scripted
 
-from packetgate.connectors.asking import Reply
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished
+from packetgate.connectors.turn import Asked, Finished, Reply
 from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.settings import Settings
 from packetgate.state.base import now

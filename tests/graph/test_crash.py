@@ -7,10 +7,9 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Command
 from support.killed_turn import KilledTurn, dies
 
-from packetgate.connectors.asking import Continue, Reply
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.connectors.turn import Asked, Continue, Finished, Reply, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, TurnInput

@@ -20,7 +20,7 @@ from support.graphs import Session, stages
 from support.prompts import BROKEN, call, first_call, review, selection
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.connectors.asking import Say
+from packetgate.connectors.turn import Say
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph

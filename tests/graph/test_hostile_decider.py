@@ -19,9 +19,8 @@ from support.hostile_decider import MARKER, SECRET, HostileDecider, Place, forge
 from support.palettes import NIGHTLY
 from support.programs import require
 
-from packetgate.connectors.asking import Continue, Reply, Say
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Say, run_turn
 from packetgate.state.base import now
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from support.pictures import png
 
-from packetgate.connectors.asking import Say
 from packetgate.connectors.opening import open_sessions
-from packetgate.connectors.turn import Finished, run_turn
+from packetgate.connectors.turn import Finished, Say, run_turn
 from packetgate.graph.kept import kept_in
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext

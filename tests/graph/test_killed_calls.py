@@ -12,8 +12,7 @@ from support.counting import Hotel, asked, events, finished, killed, killed_in_c
 from support.mcp_servers import until
 from support.palettes import NIGHTLY
 
-from packetgate.connectors.asking import Continue, Reply, Say
-from packetgate.connectors.turn import Asked, Finished, GoingOn
+from packetgate.connectors.turn import Asked, Continue, Finished, GoingOn, Reply, Say
 from packetgate.graph.journal.chain import Chain
 from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.settings import Settings

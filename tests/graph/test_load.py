@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from support.palettes import NIGHTLY
 
-from packetgate.connectors.asking import Reply, Say
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.connectors.turn import Asked, Finished, Reply, Say, run_turn
 from packetgate.graph.journal.chain import Chain
 from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.settings import Settings

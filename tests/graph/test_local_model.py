@@ -9,7 +9,7 @@ from support.gguf_model import write_tiny_gguf
 from support.graphs import session
 from support.notebook import Notebook
 
-from packetgate.connectors.asking import Say
+from packetgate.connectors.turn import Say
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.models.llama.model import LlamaCppModel

@@ -11,7 +11,7 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.palettes import palettes
 
-from packetgate.connectors.asking import Say
+from packetgate.connectors.turn import Say
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.turn import arguments_of
 from packetgate.deciders.protocols import Deciders

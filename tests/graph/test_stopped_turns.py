@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from packetgate.connectors.asking import Continue, Say, Turn
 from packetgate.connectors.opening import open_sessions
-from packetgate.connectors.turn import Finished, run_turn
+from packetgate.connectors.turn import Continue, Finished, Say, Turn, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 

@@ -10,7 +10,7 @@ from support.graphs import Session, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, clarify, none, scripted, wanted
 
-from packetgate.connectors.asking import Reply, Say
+from packetgate.connectors.turn import Reply, Say
 from packetgate.state.packet import CognitionPacket
 
 WRITE = call("notebook.write_note", name="a", text="avocado")

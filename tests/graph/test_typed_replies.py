@@ -5,8 +5,7 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, clarify, none, scripted, wanted
 
-from packetgate.connectors.asking import Reply, Say
-from packetgate.connectors.turn import Answering, Aside, Asked, Finished
+from packetgate.connectors.turn import Answering, Aside, Asked, Finished, Reply, Say
 from packetgate.state.context import RoutingContext
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import Attachment

@@ -15,9 +15,8 @@ from support import plain_server
 from support.killed_turn import forking
 from support.mcp_servers import alive, until
 
-from packetgate.connectors.asking import Continue, Reply, Say, Turn
 from packetgate.connectors.opening import open_sessions
-from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Say, Turn, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import SessionError

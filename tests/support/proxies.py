@@ -21,8 +21,7 @@ from support.vouching import worded
 from packetgate.connectors.http import bound
 from packetgate.connectors.proxy.config import ProxyConfig
 from packetgate.connectors.proxy.gateway import Gateway
-from packetgate.connectors.proxy.opening import gateway_to
-from packetgate.connectors.proxy.serving import http_app
+from packetgate.connectors.proxy.serving import gateway_to, http_app
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.preferences import Preferences

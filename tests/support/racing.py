@@ -6,9 +6,8 @@ from typing import Any
 
 from support.killed_turn import forking
 
-from packetgate.connectors.asking import Reply, Say
 from packetgate.connectors.opening import open_sessions
-from packetgate.connectors.turn import Asked, Finished, run_turn
+from packetgate.connectors.turn import Asked, Finished, Reply, Say, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import SessionError

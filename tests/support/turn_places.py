@@ -10,10 +10,9 @@ from support.clock_server import Clock
 from support.prompts import call, review
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.connectors.asking import Turn
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, TurnEvent, run_turn
+from packetgate.connectors.turn import Asked, Finished, Turn, TurnEvent, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

@@ -13,13 +13,10 @@ from discord import app_commands
 from discord.ext import commands
 
 from packetgate.connectors.discord.config import NOBODY, DiscordConfig
-from packetgate.connectors.discord.conversing import Conversations
-from packetgate.connectors.discord.deciding import Decisions, person_of
-from packetgate.connectors.discord.errors import UNSENT
-from packetgate.connectors.discord.incoming import is_addressed
+from packetgate.connectors.discord.conversing import Conversations, OpenQuestion, OpenQuestions
+from packetgate.connectors.discord.interactions import Decisions, add_commands, person_of
+from packetgate.connectors.discord.messages import UNSENT, is_addressed
 from packetgate.connectors.discord.presenting import Press
-from packetgate.connectors.discord.questions import OpenQuestion, OpenQuestions
-from packetgate.connectors.discord.slash import add_commands
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.graph.kept import kept_in

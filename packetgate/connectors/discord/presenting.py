@@ -1,9 +1,9 @@
-"""What a question looks like: embeds, buttons and forms. Everything shown is data: no markdown is read from it."""
+"""What a question and a long answer look like on Discord. Everything shown is data: no markdown is read from it."""
 
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -11,8 +11,80 @@ from typing import Any, Literal
 import discord
 from discord.utils import escape_markdown, format_dt
 
-from packetgate.connectors.discord.splitting import code_block, harmless
 from packetgate.state.printing import escaped
+
+LIMIT = 2_000
+"""The most characters of a message."""
+LONGEST_OPENING = 40
+"""Characters of a fence with its language; a longer one is opened again without it."""
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*(.*)")
+
+
+def split(text: str, limit: int = LIMIT) -> list[str]:
+    """Return the text in pieces of at most `limit` characters, none of them blank.
+
+    It is cut between lines where that can be. A code block that goes on in the next piece is closed at the end of one
+    and opened again, with its language, at the beginning of the next.
+    """
+    pieces: list[str] = []
+    lines: list[str] = []
+    opening, is_new = "", False
+    for line, goes_on in _short_lines(text, limit - 2 * (LONGEST_OPENING + 1)):
+        after = opening if goes_on else _after(opening, line)
+        closing = f"\n{_mark(after)}" if after else ""
+        if lines and (goes_on or len("\n".join([*lines, line])) + len(closing) > limit):
+            pieces.append(_closed(lines, opening, is_new=is_new))
+            lines = [opening] if opening else []
+        lines.append(line)
+        opening, is_new = after, bool(after) and not opening
+    pieces.append(_closed(lines, opening))
+    return [piece for piece in pieces if piece.strip()]
+
+
+def harmless(text: str) -> str:
+    """Return text that closes no code block; made so twice, it is the same."""
+    return re.sub("`{3,}", lambda marks: "\u200b".join(marks[0]), text)
+
+
+def code_block(text: str, language: str = "") -> str:
+    """Return text as a code block that nothing in it can close."""
+    return f"```{language}\n{harmless(text)}\n```"
+
+
+def _closed(lines: list[str], opening: str, *, is_new: bool = False) -> str:
+    if is_new:
+        return "\n".join(lines[:-1])
+    return "\n".join([*lines, _mark(opening)] if opening else lines)
+
+
+def _short_lines(text: str, longest: int) -> Iterator[tuple[str, bool]]:
+    for whole in text.split("\n"):
+        line, goes_on = whole, False
+        while len(line) > longest:
+            space = line.rfind(" ", longest // 2, longest)
+            end = space + 1 if space > 0 else longest
+            yield line[:end], goes_on
+            line, goes_on = line[end:], True
+        yield line, goes_on
+
+
+def _after(opening: str, line: str) -> str:
+    found = _FENCE.fullmatch(line)
+    if found is None:
+        return opening
+    mark, language = found.groups()
+    if opening:
+        closes = mark[0] == _mark(opening)[0] and len(mark) >= len(_mark(opening)) and not language
+        return "" if closes else opening
+    if "`" in language:
+        return ""
+    return next((one for one in (mark + language, mark) if len(one) <= LONGEST_OPENING), mark[:3])
+
+
+def _mark(opening: str) -> str:
+    return opening[: len(opening) - len(opening.lstrip(opening[0]))]
+
 
 Action = Literal["approve", "edit", "reject", "answer", "session", "always", "never", "edited", "answered"]
 """What a button asks for; of the last two, what a form brings."""
@@ -159,7 +231,6 @@ def _fits_a_form(requests: list[dict[str, Any]]) -> bool:
 
 
 def _embed(request: Mapping[str, Any], room: int) -> tuple[discord.Embed, bool]:
-    """Return a call's embed, and whether it holds the call whole."""
     told = {"about": request.get("description"), **request}
     name, about, preview = (escaped(str(told.get(part) or "")) for part in ("name", "about", "preview"))
     about = "\n".join([*map(_warning, request.get("warnings") or ()), escape_markdown(about)])

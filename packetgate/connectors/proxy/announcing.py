@@ -25,8 +25,6 @@ LOOK_S = 5.0
 
 @dataclass(frozen=True)
 class _Shown:
-    """What is shown, as digests."""
-
     tools: str
     rest: str
     """Of the servers that have prompts and resources, and of how often they said that these changed."""

@@ -149,7 +149,6 @@ class PendingCalls:
 
 
 def _bounded(packets: OrderedDict[str, T]) -> OrderedDict[str, T]:
-    """Return them with room for one more."""
     while len(packets) >= MOST_PENDING:
         packets.popitem(last=False)
     return packets

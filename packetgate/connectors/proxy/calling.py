@@ -66,7 +66,6 @@ class Calling:
         return await self._call(ctx, Wanted(name, params, only_reads=only_reads), session, by_meta_tool)
 
     def _how(self, name: str, session: ProxySession, on_list: Collection[str]) -> How:
-        """Return how a client came to a tool: a modern client's context lists what it was told of."""
         if name in on_list or name in {entry.tool_name for entry in session.palette}:
             return "listed"
         return "searched" if name in session.searched else "named"
@@ -79,7 +78,6 @@ class Calling:
         told: Callable[..., ToolResult],
         on_list: Collection[str] = (),
     ) -> ToolResult:
-        """Have a call made by the one way of all calls; it ends as `told` says, or in a question to the client."""
         try:
             decided = await self._decided(ctx, wanted, session)
             if isinstance(decided, ToolResult):
@@ -103,7 +101,6 @@ class Calling:
         return await asyncio.to_thread(told, packet, self.gateway.file_of, most)
 
     async def _decided(self, ctx: Context, wanted: Wanted, session: ProxySession) -> CognitionPacket | ToolResult:
-        """Return the packet of a call with its person's word on it, where it needs one."""
         way = way_to_ask(ctx)
         waiting = self.gateway.pending.take(ctx.request_state)
         if waiting is not None:

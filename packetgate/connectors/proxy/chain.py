@@ -1,4 +1,4 @@
-"""The pipeline of the proxy's calls, over the servers behind it."""
+"""The pipeline of the proxy's calls, over the servers behind it: no request waits for a server that it is not about."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,16 +7,51 @@ from langgraph.store.base import BaseStore
 
 from packetgate.connectors.proxy.sessions import CHANNEL, ProxySession
 from packetgate.connectors.proxy.storage import LateJournal, Storage
-from packetgate.connectors.proxy.upstream import LiveTools, OfferedTools
 from packetgate.graph.pipeline import Pipeline, Wanted
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolResult
+from packetgate.state.sections import ServerHealth
+from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.checks.wrappers import meant_tool
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.listed_names import SEPARATOR, may_be_of
+
+
+@dataclass(frozen=True)
+class LiveTools:
+    """A toolbox of the servers that are there now: what is checked, approved and run goes by it."""
+
+    hub: McpHub
+
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+        """Return the tools that are there now."""
+        return await self.hub.live()
+
+    @property
+    def known(self) -> Catalogue:
+        """The tools as last seen."""
+        return self.hub.known
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        """Return how every server is doing."""
+        return self.hub.health()
+
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Call a tool by its canonical name."""
+        return await self.hub.call(tool_name, params, idempotency_key)
+
+
+class OfferedTools(LiveTools):
+    """The same with the tools that an earlier process stored of servers that are still starting: for lists."""
+
+    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+        """Return the tools to show."""
+        self.hub.tend()
+        return await self.hub.offered()
 
 
 @dataclass(frozen=True)

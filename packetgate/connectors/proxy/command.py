@@ -61,8 +61,7 @@ def proxy(
             return await _preflight(settings, pins, pin=pin, as_json=as_json)
         context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
         from packetgate.connectors.http import bound
-        from packetgate.connectors.proxy.opening import open_gateway
-        from packetgate.connectors.proxy.serving import TOKEN, serve_http, serve_stdio
+        from packetgate.connectors.proxy.serving import TOKEN, open_gateway, serve_http, serve_stdio
 
         tokens = config.tokens(TOKEN) if http else {}
         async with open_gateway(settings, config, context, client) as gateway:
@@ -78,8 +77,7 @@ def proxy(
 
 
 def _settle(settings: "Settings", install: str | None, uninstall: str | None, *, print_entry: bool) -> int:
-    from packetgate.connectors.client_files import SettingsFile
-    from packetgate.connectors.client_places import ENTRY, place_of
+    from packetgate.connectors.client_settings import ENTRY, SettingsFile, place_of
     from packetgate.connectors.proxy import installing
 
     if uninstall is not None:

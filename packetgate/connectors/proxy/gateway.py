@@ -15,9 +15,9 @@ from packetgate.connectors.proxy.asking import PendingCalls, is_modern
 from packetgate.connectors.proxy.chain import Chain
 from packetgate.connectors.proxy.config import ProxyConfig
 from packetgate.connectors.proxy.listing import is_small, permanent, wanted_by, whole
-from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.results import FileOf
 from packetgate.connectors.proxy.sessions import CHANNEL, ProxySession, SessionBook
+from packetgate.connectors.proxy.storage import Recorder
 from packetgate.graph.records.recording import learned_by
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -167,7 +167,6 @@ class Gateway:
         return chosen or permanent(catalogue)
 
     async def _fixed_list(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
-        """Return the list of a context that its client's address names: once chosen, it is the same for all."""
         key = (session.client, session.query)
         if key not in self._fixed:
             self._fixed[key] = await self.palette_for(session.query, session, catalogue)
@@ -188,12 +187,10 @@ class Gateway:
 
 
 def _app_of(ctx: Context) -> str:
-    """Return how the client's program names itself; empty where it does not."""
     params = ctx.session.client_params
     return params.client_info.name if params else ""
 
 
 def _context_of_url(ctx: Context) -> str:
-    """Return the name of the context in a request's address; empty where there is none."""
     request = ctx.request_context.request if ctx.request_context else None
     return str(request.path_params.get("name", "")) if request is not None else ""

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from packetgate.connectors.client_files import SettingsFile, write
-from packetgate.connectors.client_places import ENTRY, Place, is_ours, is_same
+from packetgate.connectors.client_settings import ENTRY, Place, SettingsFile, is_ours, is_same, write
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.tools.servers.config import entries_in
@@ -116,7 +115,6 @@ def uninstall(client: str, place: Place) -> list[str]:
 
 
 def _servers(client: str, file: SettingsFile, key: str) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-    """Return the servers that the proxy takes over, the entries that stay, and a line for each of these."""
     taken: dict[str, Any] = {}
     staying: dict[str, Any] = {}
     lines: list[str] = []
@@ -146,7 +144,6 @@ def _config(settings: Settings) -> Path:
 
 
 def _put_back(file: SettingsFile) -> None:
-    """Write a file as it was read, where it is not so now."""
     if file.data is None:
         file.path.unlink(missing_ok=True)
     elif file.path.read_bytes() != file.data:

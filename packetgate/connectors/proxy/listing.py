@@ -133,7 +133,6 @@ def _description(spec: ToolSpec, shown: Shown) -> str:
 
 
 def _schema(spec: ToolSpec, shown: Shown) -> dict[str, Any]:
-    """Return the schema of the arguments; of a tool that is not shown in full, no more than it takes to fill it in."""
     if shown == "full":
         return spec.input_schema
     if shown == "brief":

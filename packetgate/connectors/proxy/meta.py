@@ -232,7 +232,6 @@ def _described(spec: ToolSpec) -> Description:
 
 
 def _unknown_words(words: str, catalogue: Catalogue) -> dict[str, list[str]]:
-    """Return the words that no tool knows, with the nearest tools. Blocking."""
     unknown = catalogue.ranking.unknown_words(words)[:MOST_NAMED]
     return {word: _nearest(word, catalogue) for word in unknown}
 
@@ -242,7 +241,6 @@ def _nearest(name: str, catalogue: Catalogue) -> list[str]:
 
 
 def _meant(names: Iterable[str], session: ProxySession, catalogue: Catalogue) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the tools that are meant, and the names that nothing has, with the nearest. Blocking."""
     found: dict[str, None] = {}
     unknown: dict[str, list[str]] = {}
     for name in names:

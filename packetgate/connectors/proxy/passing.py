@@ -15,8 +15,8 @@ from fastmcp.server.providers.proxy import ProxyProvider, ProxyResource
 from fastmcp.tools.base import Tool
 from fastmcp.utilities.versions import VersionSpec
 
-from packetgate.connectors.proxy.addresses import ResourceNamespace
 from packetgate.connectors.proxy.gateway import Gateway, refusal
+from packetgate.connectors.proxy.results import ResourceNamespace
 from packetgate.state.printing import fenced
 from packetgate.state.redaction import redacted
 from packetgate.tools.spec.listed_names import listed_name, may_be_of
@@ -55,7 +55,6 @@ class Behind(ProxyProvider):
         return await super()._list_resources() if self._offers("resources") else []
 
     async def _get_resource(self, uri: str, version: VersionSpec | None = None) -> Resource | None:
-        """Return a resource, also one that is not listed: an answer may link to it."""
         if not self._offers("resources"):
             return None
         listed = await super()._get_resource(uri, version)
@@ -82,7 +81,6 @@ class Behind(ProxyProvider):
         return own[known].model_copy(update={"name": name}) if known else None
 
     def _offers(self, what: str) -> bool:
-        """Whether the server says that it has some, and the client may use the server."""
         if not self._is_open():
             return False
         offered = self._client().session.server_capabilities
@@ -120,7 +118,6 @@ def completing(gateway: Gateway) -> Callable[..., Awaitable[mcp_types.Completion
 
 
 async def _own(ref: Any, server: str, client: Any) -> Any:
-    """Return a reference as its server knows it; None where it is another server's."""
     if isinstance(ref, mcp_types.PromptReference):
         own = [prompt.name for prompt in await client.list_prompts()] if may_be_of(server, ref.name) else []
         name = _own_name(server, ref.name, own)
@@ -130,7 +127,6 @@ async def _own(ref: Any, server: str, client: Any) -> Any:
 
 
 def _own_name(server: str, name: str, own: Iterable[str]) -> str | None:
-    """Return which of a server's own names is meant by a listed or a canonical name."""
     return next((one for one in own if name in {listed_name(server, one), f"{server}.{one}"}), None)
 
 
@@ -180,7 +176,6 @@ class Passing(Middleware):
         return await call_next(context)
 
     async def _settle(self, is_meant: Callable[[str], bool]) -> None:
-        """Wait for the servers that a request may be about."""
         hub = self._gateway.chain.hub
         hub.tend()
         await hub.settled(*filter(is_meant, hub.names))

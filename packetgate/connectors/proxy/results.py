@@ -1,16 +1,17 @@
-"""What a call came to, as its client reads it."""
+"""What a call came to, as its client reads it, and the addresses of resources through the proxy."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import mcp_types
+from fastmcp.server.transforms.namespace import Namespace
 from fastmcp.tools.base import ToolResult
 from pydantic import AnyUrl, BaseModel, TypeAdapter, ValidationError
 
-from packetgate.connectors.proxy.addresses import address_through
 from packetgate.state.attachments import ResultAttachment
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
@@ -18,6 +19,35 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.checks.validation import result_flaw
 from packetgate.tools.execution.telling import result_text
 from packetgate.tools.servers.results import json_of, reading_on
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)(?!//)(.*)", re.DOTALL)
+
+
+class ResourceNamespace(Namespace):
+    """Resources as `scheme://server/path`, or `scheme:server/path`; names stay as they are."""
+
+    def _transform_uri(self, uri: str) -> str:
+        short = _SCHEME.fullmatch(uri)
+        return f"{short[1]}{self._prefix}/{short[2]}" if short else super()._transform_uri(uri)
+
+    def _reverse_uri(self, uri: str) -> str | None:
+        short = _SCHEME.fullmatch(uri)
+        if short is None:
+            return super()._reverse_uri(uri)
+        own = short[2].removeprefix(f"{self._prefix}/")
+        return f"{short[1]}{own}" if own != short[2] else None
+
+    def _transform_name(self, name: str) -> str:
+        return name
+
+    def _reverse_name(self, name: str) -> str:
+        return name
+
+
+def address_through(server: str, uri: str) -> str:
+    """Return the address by which a client reads a server's resource; one on the web it reads there."""
+    return uri if uri.startswith(("http://", "https://")) else ResourceNamespace(server)._transform_uri(uri)
+
 
 FileOf = Callable[[str, str], Path | None]
 """Returns the file of what a session keeps under a handle."""
@@ -83,7 +113,6 @@ def _rest_of(call: ToolCall) -> str:
 
 
 def _with_own_reader(text: str, call: ToolCall) -> str:
-    """Return a text whose note on what was cut off names the proxy's own tool."""
     handle = call.result.handle if call.result else ""
     return text.replace(reading_on(handle), _rest_of(call)) if handle else text
 
@@ -133,7 +162,6 @@ def by_meta_tool(packet: CognitionPacket, file_of: FileOf, most: int | None) -> 
 
 
 def _structured(call: ToolCall, text: str) -> dict[str, Any] | None:
-    """Return the structured content of a tool's own answer; `text` is what a client is told."""
     if call.result is None or not call.result.wrapped_as:
         if call.result is None:
             return None
@@ -142,15 +170,12 @@ def _structured(call: ToolCall, text: str) -> dict[str, Any] | None:
 
 
 def _meta(told: CallOutcome, call: ToolCall) -> dict[str, Any] | None:
-    """Return the `_meta` of the tool's own answer, and how old it is."""
     said = call.result.meta or {} if call.result else {}
     own = {key: value for key, value in said.items() if not key.startswith(_OURS)}
     return (own | ({AGE: told.age_s} if told.age_s is not None else {})) or None
 
 
 class _Files:
-    """The files of a session, as far as there is room for them in an answer."""
-
     def __init__(self, session_id: str, file_of: FileOf, room: int | None) -> None:
         self._session_id = session_id
         self._file_of = file_of

@@ -113,7 +113,6 @@ class ProxySession:
 
 
 def _within_bounds(calls: Sequence[ToolCall]) -> Iterator[ToolCall]:
-    """Yield the newest calls, as many as may be remembered, newest first."""
     room = MAX_OUTPUT_CHARS
     for call in list(reversed(calls))[:MAX_CALLS]:
         room -= len(call.result.output) if call.result else 0

@@ -123,7 +123,6 @@ def translated_errors(url: str) -> Iterator[None]:
 
 
 def _as_raised(error: RemoteException) -> PacketgateError:
-    """Return the error that a run on the server ended with, as its own class where it is one of ours."""
     data = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
     name, message = str(data.get("error", "Exception")), str(data.get("message", error))
     known = getattr(errors, name, None)
@@ -133,7 +132,6 @@ def _as_raised(error: RemoteException) -> PacketgateError:
 
 
 def _refusal(error: APIStatusError) -> str:
-    """Return status and reason in one line: a body may be JSON of any shape, a web page, or nothing."""
     reason = " ".join(error.message.split())
     status = str(error.status_code)
     return reason[:300] if reason.startswith(status) else f"{status} {reason}"[:300]

@@ -132,7 +132,6 @@ class RemoteSessions(Sessions):
                     yield one
 
     async def _taken(self, given: TurnInput, session: str) -> TurnInput:
-        """Return it as it is, once it can be used: the server keeps what is attached."""
         await asyncio.to_thread(check_files, given.messages)
         return given
 

@@ -105,7 +105,6 @@ class Endpoint:
         )
 
     async def _background(self, prompt: Background, asked: ModelRequest) -> AsyncGenerator[Piece]:
-        """Answer a client's own prompt: no turn, no tool and no question."""
         text, usage = await answer_background(prompt, asked.said, self._model)
         yield text
         yield Over(usage)
@@ -127,7 +126,6 @@ class Endpoint:
         return self._conversations.hear(Heard(scope, said[:-1], said[-1], last.words, last.files, rights))
 
     def _note_tools(self, client: str, number: int) -> None:
-        """Log once for each client that its tools are ignored."""
         if number and client not in self._noted:
             self._noted.add(client)
             log.warning(
@@ -245,7 +243,6 @@ async def _whole(frame: Completion | ResponseFrame, pieces: AsyncGenerator[Piece
 async def _events(
     frame: Completion | ResponseFrame, first: Piece, pieces: AsyncGenerator[Piece]
 ) -> AsyncGenerator[str]:
-    """Yield the answer as server-sent events; where nothing is there to show yet, comments keep the line open."""
     usage = TokenUsage()
 
     def shown(piece: Piece) -> str:

@@ -108,10 +108,6 @@ def background_prompt(asked: ModelRequest) -> Background | None:
 
 
 def _is_for_tasks(system: str, *, quotes_all: bool) -> bool:
-    """Whether a system prompt begins by saying that writing about a conversation is all that it is for.
-
-    With `quotes_all` the user's message is a conversation and nothing else.
-    """
     sentences = [one for one in SENTENCE_END.split(_without_blocks(system)[:HEAD_CHARS]) if one.strip()][
         :HEAD_SENTENCES
     ]
@@ -123,13 +119,11 @@ def _is_for_tasks(system: str, *, quotes_all: bool) -> bool:
 
 
 def _is_formal(words: str) -> bool:
-    """Whether words say how to answer, as a person who asks in a sentence does not: by rules, at length, or a label."""
     words = words.strip()
     return bool(STRICT.search(words) or SENTENCE_END.search(words) or words.endswith(":"))
 
 
 def _template(words: str) -> Background | None:
-    """Return a text that ends where its answer begins, at a label, as a prompt: what is under its labels is quoted."""
     if not OPEN_END.search(words) or not (label := SECTION.search(words)):
         return None
     instruction = FIELD.sub("", QUOTATION.sub("", words[: label.start()]))
@@ -138,7 +132,6 @@ def _template(words: str) -> Background | None:
 
 
 def _parts(words: str) -> Iterator[tuple[str, str]]:
-    """Yield the places where an instruction may end or begin that no mark sets apart: (the instruction, the rest)."""
     for divider in ("\n\n", ":"):
         first, _, rest = words.partition(divider)
         yield first, rest
@@ -149,13 +142,11 @@ def _parts(words: str) -> Iterator[tuple[str, str]]:
 
 
 def _last_turn(spoken: Sequence[WireMessage]) -> Sequence[WireMessage]:
-    """Return the messages after the assistant's last."""
     answered = [at for at, one in enumerate(spoken) if one.role == "assistant"]
     return spoken[answered[-1] + 1 :] if answered else spoken
 
 
 def _says_so(metadata: Mapping[str, Any] | None) -> bool:
-    """Whether a client names a task that is no turn: Open WebUI and Codex have a field for it."""
     for name, value in (metadata or {}).items():
         if name in {"task", "request_kind"} and isinstance(value, str) and value not in {"", "turn", "chat", "user"}:
             return True
@@ -170,19 +161,16 @@ def _says_so(metadata: Mapping[str, Any] | None) -> bool:
 
 
 def _is_task(outside: str) -> bool:
-    """Whether words say what to write about a conversation and in which form, and nothing else to do."""
     has_task = TASK.search(EXAMPLE.sub(" ", outside)) is not None and FORM.search(outside) is not None
     return (has_task or JSON.search(outside) is not None) and not _is_order(outside)
 
 
 def _is_order(words: str) -> bool:
-    """Whether words name a place outside the conversation, or something to do there."""
     plain = EXAMPLE.sub(" ", words)
     return PLACE.search(plain) is not None or ORDER.search(plain) is not None
 
 
 def _quoted(words: str) -> tuple[str, str] | None:
-    """Return (the words around a quoted conversation, the conversation); None where none is quoted."""
     if OPEN_LABEL.search(words):
         words = FIELD.sub("", words)
     sides = {
@@ -207,7 +195,6 @@ def _quoted(words: str) -> tuple[str, str] | None:
 
 
 def _is_conversation(text: str) -> bool:
-    """Whether two speak in it, as messages in JSON or lines after the name of a role."""
     roles = {found[1].lower() for found in JSON_ROLE.finditer(text)}
     if roles:
         return True
@@ -216,7 +203,6 @@ def _is_conversation(text: str) -> bool:
 
 
 def _around(words: str) -> tuple[str, str]:
-    """Return (the words before and after a conversation, the conversation)."""
     marks = [*LABEL.finditer(words)] or [*JSON_ROLE.finditer(words)]
     start, last = marks[0].start(), marks[-1].end()
     rest = words[last:]

@@ -73,7 +73,6 @@ def _value(asked: Background, name: str, *, is_list: bool) -> Any:
 
 
 def _title(quoted: str) -> str:
-    """Return the beginning of what the user said first."""
     lines = [LABEL.sub("", line).strip(" \"'*`") for line in _plain(quoted).splitlines()]
     first = next((line for line in lines if re.search(r"\w", line) and not line.endswith(":")), "")
     return shorten(" ".join(first.split()[:TITLE_WORDS]), TITLE_CHARS).rstrip(" .,:;?!") or "Chat"
@@ -89,7 +88,6 @@ def _words(text: str) -> list[str]:
 
 
 def _plain(quoted: str) -> str:
-    """Return the words of a quote; of messages in JSON, what they say."""
     try:
         given = json.loads(quoted)
     except (ValueError, RecursionError):
@@ -98,7 +96,6 @@ def _plain(quoted: str) -> str:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of messages in JSON, whatever a client calls the fields that hold them."""
     match value:
         case str():
             yield value

@@ -1,17 +1,19 @@
-"""A request as a turn of its session, and the turn as pieces of text."""
+"""A request as a turn of its session, the turn as pieces of text, and its question as a message."""
 
+import json
+import re
 from collections.abc import AsyncGenerator, Container, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from packetgate.connectors.asking import Continue, Reply, Say, Turn
+from packetgate.connectors import rendering
 from packetgate.connectors.serve.protocol import Said
-from packetgate.connectors.serve.questions import is_question, reply_in, written
 from packetgate.connectors.serve.threads import Point, Scope, Threads, settled
 from packetgate.connectors.sessions import AnswerPiece, Sessions, SessionState
-from packetgate.connectors.turn import Aside, Asked, Finished, Waiting, run_turn
+from packetgate.connectors.turn import Aside, Asked, Continue, Finished, Reply, Say, Turn, Waiting, run_turn
 from packetgate.models.markup.stripping import strip_markup
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.channels import WayOut
@@ -19,10 +21,64 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.events import StageFinished, StageStarted, StageStopped
 from packetgate.state.packet import TOLD, CognitionPacket
+from packetgate.state.printing import fenced
 from packetgate.state.request import MAX_REQUEST_CHARS, TurnRequest
 from packetgate.state.routing import Risk
 from packetgate.tools.approval.questions import is_reply
 from packetgate.tools.attached.parts import Part
+
+SHOWN = 16
+"""Digits of a question's id that its message ends with: nobody guesses them."""
+
+_MARK = re.compile(rf"\(question [0-9a-f]{{{SHOWN}}}\)\s*$")
+_EDIT = re.compile(r"\s*edit\s*:?\s*(?=[\[{])", re.IGNORECASE)
+
+
+def written(question: dict[str, Any]) -> str:
+    """Return a question as a message: all that will run, as a terminal shows it, in a block that nothing in it ends."""
+    body = fenced(rendering.question(question).plain.rstrip("\n"), "text")
+    mark = f"(question {str(question.get('question_id', ''))[:SHOWN]})"
+    if question.get("kind") == "question":
+        return f"{body}\n\nAnswer in your own words. {mark}"
+    requests = question["action_requests"]
+    more = [word for word in requests[0].get("remember", ()) if all(word in one["remember"] for one in requests)]
+    words = ", ".join(f"`{word}`" for word in ("yes", "no", "skip", *more))
+    edit = "`edit {...}` with other arguments" if len(requests) == 1 else "`edit [{...}, ...]` with arguments for each"
+    every = "" if len(requests) == 1 else f" for all {len(requests)}"
+    return (
+        f"{body}\n\nThis waits for you, and has not run. Answer {words}{every}, {edit}, or what to do instead. {mark}"
+    )
+
+
+def is_question(text: str) -> bool:
+    """Whether a message ends as a question's does."""
+    return _MARK.search(text) is not None
+
+
+def reply_in(words: str, question: dict[str, Any]) -> Any:
+    """Return the reply that a message is: the user's words, or an edit.
+
+    Raises:
+        RequestError: the edit cannot be read.
+    """
+    begins = _EDIT.match(words)
+    if begins is None or question.get("kind") == "question":
+        return words
+    requests = question["action_requests"]
+    try:
+        given = json.loads(words[begins.end() :])
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"the arguments are not JSON: {error}; nothing was run, the question still waits") from error
+    edited = given if isinstance(given, list) else [given]
+    if len(edited) != len(requests) or not all(isinstance(one, dict) for one in edited):
+        raise RequestError(
+            f"an edit of {len(requests)} calls takes as many objects of arguments; nothing was run, the question waits"
+        )
+    pairs = zip(requests, edited, strict=True)
+    return {
+        "decisions": [{"type": "edit", "edited_action": {"name": one["name"], "args": args}} for one, args in pairs]
+    }
+
 
 CHANNEL = "serve"
 WAY_OUT = WayOut(
@@ -96,7 +152,6 @@ class Conversations:
             await self._threads.replied(heard.scope, heard.history, point, heard.words, counted=True)
 
     async def _turn(self, heard: Heard, point: Point | None, state: SessionState | None) -> tuple[str, Turn]:
-        """Return the session that a request goes to, and what it is there."""
         request = TurnRequest(origin=CHANNEL, person=heard.scope.person, way_out=WAY_OUT)
         answered = settled(heard.history)
         if point and state and point.question_id:
@@ -131,7 +186,6 @@ class Conversations:
         return session, Say(heard.words, request, history=told, files=heard.files)
 
     async def _is_stopped_in_a_change(self, session: str) -> bool:
-        """Whether a session's first turn ended before it could tell of what it may have changed."""
         if await self._is_busy(session):
             return False
         state = await self.sessions.state(session)
@@ -169,14 +223,12 @@ class Conversations:
 
 
 def _rest(shown: str, whole: str) -> str:
-    """Return what is to follow what was shown already, so that the whole stands there."""
     if whole.startswith(shown):
         return whole.removeprefix(shown)
     return "" if shown.strip() == whole.strip() else WITHDRAWN + whole
 
 
 def _answer(packet: CognitionPacket) -> str:
-    """Return a turn's answer, with what a model's does not say: how tools of a risk are switched on."""
     answer = packet.messages[-1].text.strip() or "(no answer)"
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     risks = sorted({call.risk for call in calls if call.result and call.result.dry_run})
@@ -186,18 +238,15 @@ def _answer(packet: CognitionPacket) -> str:
 
 
 def _is_decided(point: Point, state: SessionState) -> bool:
-    """Whether a question was answered, and its turn has come to its end."""
     ended = state.question is None and not state.is_unfinished
     return bool(point.question_id) and ended and state.packet.header.packet_id == point.packet_id
 
 
 def _stopped_in(point: Point, state: SessionState) -> bool:
-    """Whether the turn of that point was stopped before its end."""
     return state.is_unfinished and state.packet.header.packet_id == point.packet_id
 
 
 def _stopped_after(point: Point, state: SessionState) -> bool:
-    """Whether the turn that follows on that point was."""
     return state.is_unfinished and state.packet.header.parent_packet_id == point.packet_id
 
 

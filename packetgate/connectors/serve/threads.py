@@ -122,7 +122,6 @@ def settled(history: Sequence[Said]) -> Sequence[Said]:
 
 
 def _digest(scope: Scope, history: Sequence[Said]) -> str:
-    """Return a history's name."""
     return _digests(scope, history)[-1]
 
 

@@ -1,26 +1,29 @@
-"""`packetgate chat`: turn after turn on one session."""
+"""`packetgate chat`: turn after turn on one session, by hand or a line at a time with `--json`."""
 
 import asyncio
+import json
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from rich.text import Text
 
 from packetgate.connectors import rendering
-from packetgate.connectors.asking import Say
-from packetgate.connectors.interrupts import on_ctrl_c
 from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.running import InterruptedReadError
-from packetgate.connectors.terminal.conversation import Conversation
-from packetgate.connectors.terminal.reading import at_a_terminal, composer, reader
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.terminal.reading import at_a_terminal, composer, read_pipe, reader
 from packetgate.connectors.terminal.shown import Shown
-from packetgate.connectors.terminal.slash import completions, is_command, obey
+from packetgate.connectors.terminal.slash import Conversation, completions, is_command, obey
 from packetgate.connectors.terminal.turns import WAITING, Terminal
+from packetgate.connectors.turn import Aside, Asked, Finished, Reply, Say, Turn, run_turn
 from packetgate.graph.kept import kept_in
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import PacketgateError
+from packetgate.state.errors import InputError, PacketgateError, RequestError
 from packetgate.state.printing import printable
 from packetgate.state.request import TurnRequest
 
@@ -61,7 +64,6 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
 
 
 async def _say(talk: Conversation, words: str, request: TurnRequest) -> None:
-    """Let words go to the question that was put, or begin a turn; what is attached goes with a new request alone."""
     terminal = talk.terminal
     if terminal.pending is None or talk.attached:
         said = Say(words, request, terminal.shown.of(terminal.session), files=tuple(talk.attached))
@@ -73,7 +75,6 @@ async def _say(talk: Conversation, words: str, request: TurnRequest) -> None:
 
 
 async def _guarded(turn: Coroutine[Any, Any, object]) -> None:
-    """Run a turn that Ctrl-C may stop and bad input may end, without ending the session."""
     running, loop = asyncio.ensure_future(turn), asyncio.get_running_loop()
     out = rendering.console()
     with on_ctrl_c(lambda: loop.call_soon_threadsafe(running.cancel)):
@@ -87,3 +88,65 @@ async def _guarded(turn: Coroutine[Any, Any, object]) -> None:
             out.print(STOPPED, style="dim")
         except (InterruptedReadError, EOFError):
             out.print(LEFT_OPEN, style="dim")
+
+
+REFUSED = 2
+
+
+async def chat_lines(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
+    """Run a turn for each line, and print what it came to: a packet, a question, or an error.
+
+    A line is words, or JSON: a text, or a decision such as `{"type": "approve"}`. Where a question waits, it is the
+    reply. The exit status is the last line's.
+    """
+    status, shown = 0, Shown(settings)
+    async with open_sessions(settings) as sessions:
+        while True:
+            try:
+                line = (await read_pipe("")).strip()
+            except EOFError:
+                return status
+            if line:
+                status, told = await _answered(
+                    sessions, partial(_turn, line, shown.of(session), request), session, context
+                )
+                if told["type"] == "question":
+                    shown.remember(session, told["question"]["question_id"])
+                sys.stdout.write(json.dumps({"session": session, **told}, ensure_ascii=False) + "\n")
+                sys.stdout.flush()
+
+
+async def _answered(
+    sessions: Sessions, read: Callable[[bool], Turn], session: str, context: RoutingContext
+) -> tuple[int, dict[str, Any]]:
+    try:
+        turn = read((await sessions.state(session)).question is not None)
+        said: dict[str, Any] = {}
+        async with aclosing(run_turn(sessions, turn, session, context)) as events:
+            async for event in events:
+                if isinstance(event, Aside):
+                    said = {"packet": event.packet.model_dump(mode="json")}
+                if isinstance(event, Finished):
+                    return event.status, {"type": "packet", "packet": event.packet.model_dump(mode="json")}
+                if isinstance(event, Asked):
+                    return WAITING, {"type": "question", "question": event.question, **said}
+    except InputError as error:
+        return REFUSED, {"type": "error", "error": str(error)}
+    return 1, {"type": "error", "error": "the turn ended without an answer"}
+
+
+def _turn(line: str, shown: str, request: TurnRequest, asks: bool) -> Turn:
+    said = _read(line)
+    if asks:
+        return Reply(said, shown)
+    return Say(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False), request)
+
+
+def _read(line: str) -> Any:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):  # no JSON, or thousands of brackets
+        if is_command(line):
+            raise RequestError(f"{line[:80]}: there are no slash commands with --json: put words in quotes") from None
+        return line
+    return value if isinstance(value, str | dict | list) else line

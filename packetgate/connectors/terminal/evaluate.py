@@ -97,12 +97,6 @@ def chosen(kinds: Sequence[str], most: int | None) -> list[Case]:
 async def _played(
     cases: Sequence[Case], pool: ModelPool, context: RoutingContext, store: BaseStore, known_as: str
 ) -> AsyncIterator[Played]:
-    """Yield what came of each case, with word of how far it is; it is kept, unless the model could not be asked.
-
-    Raises:
-        ModelError: its endpoint has gone.
-        DecisionError: it could not be asked twice in a row.
-    """
     out, deciders, kept = rendering.console(stderr=True), deciders_for(pool), await read_played(store, known_as)
     left = [case for case in cases if case.name not in kept]
     if len(left) < len(cases):

@@ -1,13 +1,18 @@
-"""Reading what somebody says: with editing and history at a terminal, line by line from a pipe."""
+"""Read what somebody says: with editing and history at a terminal, from a pipe, from files and options."""
 
 import asyncio
+import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packetgate.connectors.running import InterruptedReadError
+from packetgate.connectors.turn import Continue, Reply
 from packetgate.graph.private import private_file
+from packetgate.state.errors import RequestError
+from packetgate.tools.attached.parts import Part, part_of
+from packetgate.tools.attached.pictures import MAX_BYTES
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -125,7 +130,6 @@ def _completer(completions: Completions) -> "Completer":
 
 
 def _history(path: Path) -> "History":
-    """Return the history that the file keeps, for its owner alone; where it cannot, one that ends with the process."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     try:
@@ -134,3 +138,42 @@ def _history(path: Path) -> "History":
             return FileHistory(str(path))
     except OSError:
         return InMemoryHistory()
+
+
+def file_part(path: Path) -> Part:
+    """Return a file as a part of a message. Blocking.
+
+    Raises:
+        RequestError: it cannot be read, or is neither text nor a picture, or too large.
+    """
+    where = path.expanduser()
+    try:
+        with where.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise RequestError(f"{path} cannot be attached: {error.strerror or error}") from error
+    return part_of(path.name, data)
+
+
+def reply_or_continue(reply: str | None, edit: str | None, question_id: str) -> Reply | Continue:
+    """Return the reply given, the edit given, or, with neither, the wish to go on; a reply is meant for the question.
+
+    An edit of several calls is a list: new arguments for a call, or a word such as "yes" or "no".
+
+    Raises:
+        RequestError: the edit is neither a JSON object nor such a list.
+    """
+    if edit is None:
+        return Continue() if reply is None else Reply(reply, question_id)
+    try:
+        given = json.loads(edit)
+    except json.JSONDecodeError as error:
+        raise RequestError(f"--edit is not JSON: {error.msg} at column {error.colno}") from error
+    each = given if isinstance(given, list) else [given]
+    if not each or not all(isinstance(one, dict) or (isinstance(one, str) and isinstance(given, list)) for one in each):
+        raise RequestError(
+            "--edit must be a JSON object of arguments, or a list with one, or a word such as "
+            f'"yes", for each call, not {type(given).__name__}'
+        )
+    decisions = [{"type": "edit", "args": {"args": one}} if isinstance(one, dict) else one for one in each]
+    return Reply({"decisions": decisions}, question_id)

@@ -1,9 +1,10 @@
-"""`packetgate init`: what is found, what of it is chosen, and the files that say so."""
+"""`packetgate init`: models and MCP servers of this machine, the choice among them, and the files it writes."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from packetgate.connectors import rendering
-from packetgate.connectors.client_files import SettingsFile, write
-from packetgate.connectors.terminal.other_clients import (
-    ClientServers,
-    find_servers,
-    holding_secrets,
-    new_entries,
-    with_entries,
-)
+from packetgate.connectors.client_settings import ENTRY, NAMES, SettingsFile, is_ours, is_same, place_of, write
 from packetgate.connectors.terminal.reading import Reader
 from packetgate.graph.pool import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
@@ -30,6 +24,88 @@ from packetgate.models.spec import REFLEX, parse_model
 from packetgate.models.speed import measured
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
 from packetgate.state.printing import counted, printable
+from packetgate.state.redaction import is_secret_name
+from packetgate.tools.servers.config import entries_in, switched_off
+from packetgate.tools.servers.entries import UnusableEntryError, read_entry
+
+KEY = "mcpServers"
+
+
+@dataclass(frozen=True)
+class ClientServers:
+    """What one client has."""
+
+    client: str
+    file: Path
+    entries: Mapping[str, Any]
+    """The servers that are switched on and can be used here, as they are written there."""
+    notes: tuple[str, ...] = ()
+    """Why others are left out."""
+
+
+def find_servers(folder: Path) -> list[ClientServers]:
+    """Return the servers of every client that has settings here; `folder` is the workspace. Blocking."""
+    found = [_of_client(client, place_of(client).file, folder) for client in NAMES]
+    return [one for one in found if one.entries or one.notes]
+
+
+def _of_client(client: str, file: Path, folder: Path) -> ClientServers:
+    try:
+        document = SettingsFile.read(file).document
+    except ConfigError as error:
+        return ClientServers(client, file, {}, (str(error),))
+    off, entries, notes = switched_off(document), dict[str, Any](), list[str]()
+    for name, entry in entries_in(document, folder):
+        try:
+            if name not in off and read_entry(entry).enabled and name != ENTRY and not is_ours(entry):
+                entries[name] = json.loads(json.dumps(entry, default=str))
+        except UnusableEntryError as error:
+            notes.append(f"{file}: {name!r} is left out: {error}")
+    return ClientServers(client, file, entries, tuple(notes))
+
+
+def new_entries(found: Iterable[ClientServers], ours: SettingsFile, folder: Path) -> dict[str, Any]:
+    """Return the entries that a file does not have yet, each server once; a name that another has gets its client's."""
+    known: dict[str, Any] = dict(entries_in(ours.document, folder))
+    new: dict[str, Any] = {}
+    for one in found:
+        for name, entry in one.entries.items():
+            if any(is_same(entry, other) for other in known.values()):
+                continue
+            others = (f"{name}-{one.client}{at or ''}" for at in count())
+            free = next(other for other in chain([name], others) if other not in known)
+            known[free] = new[free] = entry
+    return new
+
+
+def with_entries(ours: SettingsFile, new: Mapping[str, Any]) -> bytes:
+    """Return a file's content with more servers; a new one keeps the built-in tools that there were without it.
+
+    Raises:
+        ConfigError: it cannot be changed without changing something else.
+    """
+    if ours.data is None:
+        return f"{json.dumps({'builtin': True, KEY: new}, indent=2, ensure_ascii=False)}\n".encode()
+    has = ours.document.get(KEY) or {}
+    if not isinstance(has, dict):
+        raise ConfigError(f"{ours.path}: {KEY}: it must be an object of servers by name: nothing was changed")
+    return ours.changed(KEY, {**has, **new})
+
+
+def holding_secrets(entries: Mapping[str, Any]) -> list[str]:
+    """Return the names of the entries in which a key is written out."""
+    return [name for name, entry in entries.items() if _has_secret(entry)]
+
+
+def _has_secret(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_has_secret, value))
+    pairs = value.items() if isinstance(value, dict) else ()
+    return any(
+        (isinstance(one, str) and is_secret_name(str(key)) and one != "" and "${" not in one) or _has_secret(one)
+        for key, one in pairs
+    )
+
 
 BACK_UP = ".before-init"
 NO_MODEL = {"none", "no", "n", "0", "reflex"}
@@ -99,7 +175,6 @@ class SetUp:
         return model
 
     async def _chosen(self, found: Discovery) -> str | None:
-        """Return the given model, or the first one that can be used."""
         if self._wishes.model is not None:
             return await self._tried(self._wishes.model)
         if self._read is not None:
@@ -129,7 +204,6 @@ class SetUp:
                 return model
 
     async def _tried(self, model: str) -> str | None:
-        """Load a model and measure it; nothing is sent to a provider here."""
         spec = parse_model(model)
         if spec == REFLEX:
             return None
@@ -145,13 +219,11 @@ class SetUp:
         return model
 
     async def _agrees(self, question: str) -> bool:
-        """Whether the user agrees to a question, now or by `--yes`."""
         if self._read is None:
             return self._wishes.yes
         return (await self._read(f"{question} [Y/n] ")).strip().casefold() in {"", "y", "yes"}
 
     async def _save(self, file: SettingsFile, content: Callable[[], bytes], what: str) -> bool:
-        """Write a file and keep a copy of the previous one beside it; return whether the user agreed."""
         is_there = file.data is not None
         if is_there and not await self._agrees(f"{file.path} already exists. Change it and keep a copy?"):
             _say(f"{file.path}: not changed")
@@ -175,18 +247,12 @@ def _no_servers(_: Path) -> list[ClientServers]:
 
 
 def _named(file: SettingsFile) -> str | None:
-    """Return the model that a file names for both roles."""
     models = file.document.get("models")
     lite = models.get("lite") if isinstance(models, dict) and not _names_prime(models) else None
     return lite.get(MODEL) if isinstance(lite, dict) else None
 
 
 def _check_is_new(file: SettingsFile, model: str | None) -> None:
-    """Make sure that a file can be written without a question.
-
-    Raises:
-        ConfigError: it is there already.
-    """
     if file.data is not None and model != "reflex" and _named(file) != model:
         raise ConfigError(f"{file.path} already exists: --yes changes it and keeps a copy")
 
@@ -197,13 +263,11 @@ def _names_prime(models: Mapping[str, Any]) -> bool:
 
 
 def _free(path: Path) -> Path:
-    """Return an unused name for the copy of a file."""
     names = (path.with_name(f"{path.name}{BACK_UP}{f'-{at}' if at else ''}") for at in count())
     return next(one for one in names if not one.exists())
 
 
 def _show(found: Discovery, clients: list[ClientServers]) -> None:
-    """Print what was found."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="cyan", no_wrap=True, justify="right")
     table.add_column(overflow="fold")

@@ -1,9 +1,9 @@
-"""The slash commands of `packetgate chat`."""
+"""What `packetgate chat` keeps between two turns, and its slash commands."""
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -11,15 +11,67 @@ from rich.table import Table
 from rich.text import Text
 
 from packetgate.connectors import rendering
-from packetgate.connectors.terminal.attaching import file_part
-from packetgate.connectors.terminal.conversation import Conversation
-from packetgate.connectors.terminal.paging import show_text
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.terminal.reading import file_part
+from packetgate.connectors.terminal.turns import Terminal, show_text
+from packetgate.connectors.turn import Continue
 from packetgate.graph.settings import Settings
 from packetgate.models.options import ROLES
-from packetgate.state.errors import RequestError
+from packetgate.state.errors import RequestError, SessionError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import counted, printable
 from packetgate.state.routing import ToolCall, ToolResult
+from packetgate.tools.attached.parts import Part
+
+
+@dataclass
+class Conversation:
+    """A conversation at a terminal."""
+
+    terminal: Terminal
+    settings: Settings
+    is_over: bool = False
+    attached: list[Part] = field(default_factory=list)
+    """What goes with the next words."""
+
+    @property
+    def sessions(self) -> Sessions:
+        """Where conversations are kept."""
+        return self.terminal.sessions
+
+    async def packet(self) -> CognitionPacket:
+        """Return the last turn's packet.
+
+        Raises:
+            SessionError: there has been no turn.
+        """
+        packet = (await self.sessions.state(self.terminal.session)).packet
+        if not packet.content.original_prompt:
+            raise SessionError(f"nothing has been asked in session {self.terminal.session!r} yet")
+        return packet
+
+    async def resume(self) -> bool:
+        """Put the pending question again, or go on with a turn that was stopped; return whether there was any."""
+        state = await self.sessions.state(self.terminal.session)
+        if state.question is not None:
+            await self.terminal.put(state.question)
+        elif state.is_unfinished:
+            await self.terminal.step(Continue())
+        return state.question is not None or state.is_unfinished
+
+    async def greet(self) -> None:
+        """Say where one is, and put the question that waits there."""
+        state = await self.sessions.state(self.terminal.session)
+        self.say(f"session {self.terminal.session}; /help for help")
+        if state.question is not None:
+            await self.terminal.put(state.question)
+        elif state.is_unfinished:
+            self.say("its last turn was stopped before its end: /continue goes on with it")
+
+    def say(self, text: str) -> None:
+        """Print something that is no answer."""
+        rendering.console().print(Text(printable(text), style="dim"))
+
 
 REASONS = {
     "permanent": "always there, by packetgate.toml",
@@ -44,18 +96,15 @@ class Command:
 
 
 async def _why(chat: Conversation, _: str) -> None:
-    """Show the last packet's journey."""
     rendering.console().print(rendering.journey(await chat.packet()))
 
 
 async def _journey(chat: Conversation, _: str) -> None:
-    """Show the journey after each answer, or no longer."""
     chat.terminal.show_journey = not chat.terminal.show_journey
     chat.say(f"the journey is {'shown after each answer' if chat.terminal.show_journey else 'no longer shown'}")
 
 
 async def _tools(chat: Conversation, words: str) -> None:
-    """Show the last palette, as far as the words fit, and what else they find."""
     packet = await chat.packet()
     wanted = words.casefold().split()
     entries = [
@@ -78,7 +127,6 @@ async def _tools(chat: Conversation, words: str) -> None:
 
 
 async def _model(chat: Conversation, words: str) -> None:
-    """Switch to a model if one is named, for one role or for both; say which models are in use."""
     made = chat.settings
     if words:
         made = await _with_model(chat, words)
@@ -93,7 +141,6 @@ async def _model(chat: Conversation, words: str) -> None:
 
 
 async def _with_model(chat: Conversation, words: str) -> Settings:
-    """Load a model; return the settings that name it, which hold from now on."""
     from packetgate.graph.pool import model_pool
 
     role, _, name = words.partition(" ")
@@ -109,29 +156,24 @@ async def _with_model(chat: Conversation, words: str) -> Settings:
 
 
 async def _writes(chat: Conversation, choice: str) -> None:
-    """Let writes run, or no longer."""
     _switch(chat, "allow_write_tools", "tools that change things", choice)
 
 
 async def _commands(chat: Conversation, choice: str) -> None:
-    """Let commands run, or no longer."""
     _switch(chat, "allow_execute_tools", "tools that run commands", choice)
 
 
 async def _go_on(chat: Conversation, _: str) -> None:
-    """Put the pending question again, or go on with the turn that was stopped."""
     if not await chat.resume():
         chat.say("nothing waits here")
 
 
 async def _attach(chat: Conversation, file: str) -> None:
-    """Have a file go with what is said next."""
     chat.attached.append(await asyncio.to_thread(file_part, Path(file)))
     chat.say(f"{file} goes with what you say next")
 
 
 async def _session(chat: Conversation, name: str) -> None:
-    """Say which session this is, or go to another."""
     if not name:
         chat.say(f"packetgate chat --session {chat.terminal.session}")
         return
@@ -140,7 +182,6 @@ async def _session(chat: Conversation, name: str) -> None:
 
 
 async def _rest(chat: Conversation, _: str) -> None:
-    """Show all that the tools of the last turn returned, in a pager where it is longer than the screen."""
     packet = await chat.packet()
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     parts = [await asyncio.to_thread(_whole, chat, call) for call in calls if call.result]
@@ -151,14 +192,12 @@ async def _rest(chat: Conversation, _: str) -> None:
 
 
 def _whole(chat: Conversation, call: ToolCall) -> str:
-    """Return all that a call returned. Blocking."""
     result = call.result or ToolResult(success=False)
     file = chat.terminal.kept.file(result.handle, chat.terminal.session) if result.handle else None
     return printable(f"{call.tool_name}:\n{file.read_text(errors='replace') if file else result.output}")
 
 
 async def _reset(chat: Conversation, _: str) -> None:
-    """Forget the session, if that is meant."""
     said = await chat.terminal.read(f"Forget all of session {chat.terminal.session}? [y/N] ")
     if said.strip().casefold() not in {"y", "yes"}:
         chat.say("nothing was forgotten")
@@ -169,7 +208,6 @@ async def _reset(chat: Conversation, _: str) -> None:
 
 
 async def _save(chat: Conversation, file: str) -> None:
-    """Keep the last packet as JSON, in a new file."""
     packet = await chat.packet()
     try:
         await asyncio.to_thread(_write, file, packet)
@@ -181,7 +219,6 @@ async def _save(chat: Conversation, file: str) -> None:
 
 
 async def _leave(chat: Conversation, _: str) -> None:
-    """End the conversation."""
     chat.is_over = True
 
 
@@ -197,7 +234,6 @@ def _switch(chat: Conversation, name: str, what: str, choice: str) -> None:
 
 
 def _about_palette(packet: CognitionPacket, wanted: list[str]) -> str:
-    """Say how large the palette was, and what the words find that was not on it."""
     context = packet.context
     if not context.palette and not wanted:
         return f"the last turn needed no tool; there are {context.available_count:,}"

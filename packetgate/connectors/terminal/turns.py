@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import pydoc
 import shlex
 import sys
 from contextlib import aclosing
@@ -12,14 +13,24 @@ from rich.status import Status
 from rich.text import Text
 
 from packetgate.connectors import rendering
-from packetgate.connectors.asking import Reply, Turn
+from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.sessions import AnswerPiece, Sessions
 from packetgate.connectors.terminal.answering import StreamedAnswer
-from packetgate.connectors.terminal.paging import show_whole
-from packetgate.connectors.terminal.reading import Reader, reader
+from packetgate.connectors.terminal.reading import Reader, at_a_terminal, reader
 from packetgate.connectors.terminal.shown import Shown
-from packetgate.connectors.turn import GONE_ON_FIRST, Answering, Aside, Asked, Finished, GoingOn, Waiting, run_turn
+from packetgate.connectors.turn import (
+    GONE_ON_FIRST,
+    Answering,
+    Aside,
+    Asked,
+    Finished,
+    GoingOn,
+    Reply,
+    Turn,
+    Waiting,
+    run_turn,
+)
 from packetgate.graph.building import LAST
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
@@ -28,6 +39,36 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import escaped
 from packetgate.state.sections import Reflection
 from packetgate.tools.text.kept import KeptResults
+
+KEPT_FREE = 8
+"""Rows of the screen that a question leaves to what else stands there."""
+
+
+async def show_whole(question: dict[str, Any]) -> bool:
+    """Show all of a question, and return whether the pager was needed: then only its beginning is left to be seen."""
+    out = rendering.console()
+    shown = rendering.question(question, out.width if at_a_terminal() else rendering.PLAIN_WIDTH)
+    rows = shown.split("\n")
+    room = max(out.height - KEPT_FREE, 1)
+    if not at_a_terminal() or len(rows) <= room:
+        out.print(shown, end="", soft_wrap=True)
+        return False
+    with on_ctrl_c(lambda: None):  # there it is the pager's
+        await asyncio.to_thread(pydoc.pager, shown.plain)
+    out.print(Text("\n").join(rows[:room]), soft_wrap=True)
+    out.print(f"… {len(rows) - room:,} more rows: v shows them again", style="yellow")
+    return True
+
+
+async def show_text(text: str) -> None:
+    """Show a text, in the reader's pager where it is longer than the screen."""
+    out = rendering.console()
+    if not at_a_terminal() or (text.count("\n") < out.height - KEPT_FREE and len(text) < out.width * out.height // 2):
+        out.print(Text(text))
+        return
+    with on_ctrl_c(lambda: None):
+        await asyncio.to_thread(pydoc.pager, text)
+
 
 WAITING = 3
 """Exit status of a turn that waits for an answer."""
@@ -144,7 +185,6 @@ class Terminal:
         raise RequestError("the turn ended without an answer")
 
     def _tell(self, entry: Reflection, status: Status) -> None:
-        """Say what a stage decided; the last one's decision is the answer itself."""
         if sys.stderr.isatty() and not self.as_json and entry.step != LAST:
             line = Text(f"  {entry.step}: ", style="dim").append_text(rendering.decision(entry))
             status.console.print(line, no_wrap=True, overflow="ellipsis")
@@ -195,7 +235,6 @@ class Terminal:
         return question_id
 
     async def _edit(self, question: dict[str, Any]) -> object:
-        """Ask for new arguments of each call, as JSON; an empty line keeps them."""
         decisions: list[dict[str, object]] = []
         for request in question["action_requests"]:
             while True:
@@ -222,14 +261,12 @@ class Terminal:
             out.print("(reflexes stood in for the model: /why tells where)", style="yellow")
 
     def _show_answer(self, packet: CognitionPacket, *, streams: bool) -> None:
-        """Show an answer that was not streamed, and what came with it."""
         out = rendering.console()
         if not self.as_json:
             out.print("" if streams else rendering.answer(packet), end="" if streams else "\n")
             out.print(rendering.attachments(packet, self.kept), end="")
 
     def _tell_answered(self, answering: Answering) -> None:
-        """Say which question is answered, unless it stands right above."""
         question_id = str(answering.question.get("question_id", ""))
         if self.as_json or question_id == self._asked:
             return
@@ -256,10 +293,8 @@ class Terminal:
             rendering.console(stderr=True).print(what.format(self._answer(*reply)), style="dim", soft_wrap=True)
 
     def _answer(self, *reply: str) -> str:
-        """Return the command that goes on with this session."""
         return " ".join(["packetgate answer", *reply, shlex.join(["--session", self.session, *self.options])])
 
 
 def _remembered(requests: list[dict[str, Any]]) -> list[str]:
-    """Return the answers that would be remembered, of those that all the calls asked about offer."""
     return [word for word in REMEMBERED if requests and all(word in one.get("remember", ()) for one in requests)]

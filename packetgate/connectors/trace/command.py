@@ -32,7 +32,7 @@ def trace(
 
     async def look() -> int:
         settings = settings_from(url=url, assistant=assistant)
-        from packetgate.connectors.trace.showing import show
+        from packetgate.connectors.trace.page import show
 
         return await show(settings, packet, session, html, force=force, as_json=as_json)
 

@@ -1,4 +1,4 @@
-"""Finding a past packet: by the record of turns, then in its conversation's checkpoints."""
+"""`packetgate trace`: find a past packet in the record of turns, and in the checkpoints of its session."""
 
 import re
 from collections.abc import AsyncIterator
@@ -94,7 +94,6 @@ async def find(archive: Archive, wanted: str, session: str | None) -> Past:
 
 
 async def _recorded(archive: Archive, wanted: str) -> SessionState:
-    """Return a packet of which only the id is known, or that it is the last."""
     if wanted == LAST:
         session = await archive.sessions.newest()
         if not session:
@@ -122,7 +121,6 @@ async def _last_of(archive: Archive, session: str) -> SessionState:
 
 
 async def _in_session(archive: Archive, wanted: str, session: str) -> SessionState:
-    """Return the newest state of the packet whose id begins so."""
     found: dict[str, StateSnapshot] = {}
     others: dict[str, None] = {}
     async for snapshot in archive.sessions.history(session):
@@ -156,6 +154,5 @@ def _nearest(records: tuple[UsageRecord, ...]) -> str:
 
 
 def _packet_id(snapshot: StateSnapshot) -> str:
-    """Return the id in a state's header, which comes over HTTP as JSON."""
     header = (snapshot.values or {}).get("header")
     return str(header.get("packet_id", "") if isinstance(header, dict) else getattr(header, "packet_id", ""))

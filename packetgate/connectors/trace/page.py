@@ -1,16 +1,115 @@
-"""A past packet as one page: each visit of a stage with its prompts, or why there are none to show."""
+"""Show a past packet: in the terminal, or as a page with a timeline of its stages and their prompts."""
 
+import asyncio
+import sys
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
 
-from jinja2 import ChoiceLoader, PackageLoader
+from rich.text import Text
 
-from packetgate.connectors.trace.finding import Past
-from packetgate.connectors.trace.timeline import Span, Visit, chart, visits
+from packetgate.connectors import rendering
+from packetgate.connectors.trace.finding import LAST, SHORTEST, Past, find, is_packet_id, open_archive
 from packetgate.graph.records.prompts import StagePrompts
+from packetgate.graph.settings import Settings
+from packetgate.state.errors import PacketError
 from packetgate.state.html.rendering import environment, facts
+from packetgate.state.packet import read_packet
+from packetgate.state.printing import printable
 from packetgate.state.routing import ToolRouting
-from packetgate.state.sections import AuditEntry
+from packetgate.state.sections import AuditEntry, Reflection
+
+LONG_MS = 500.0
+"""A pause of this length, and of half of what the stages took, is drawn as a break: it would dwarf them."""
+BREAK = 5.0
+"""Width of a break, in percent of the chart; all of them together take no more than `BREAKS`."""
+BREAKS = 30.0
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A stage at work, once."""
+
+    stage: str
+    entries: tuple[Reflection, ...]
+    began: datetime
+    took_ms: float
+    paused_ms: float
+    """How long nothing had run when it began."""
+
+    @property
+    def ended(self) -> datetime:
+        """When the next stage could begin."""
+        return self.began + timedelta(milliseconds=self.took_ms)
+
+    @property
+    def decider(self) -> str:
+        """Who decided: `model`, `reflex`, `fallback` where reflexes stood in, or `rule`."""
+        stood_in = any(entry.is_fallback for entry in self.entries)
+        return "fallback" if stood_in else self.entries[0].decided_by or "rule"
+
+    def ms_after(self, first: "Visit") -> float:
+        """Return how long after another it began."""
+        return (self.began - first.began) / timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place on the chart, in percent of its width."""
+
+    left: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Where everything is drawn, from left to right."""
+
+    bars: tuple[Span, ...]
+    """One for each visit."""
+    breaks: tuple[Span, ...]
+    """Pauses that are drawn shorter than they were."""
+    worked_ms: float
+    paused_ms: float
+
+
+def visits(log: tuple[Reflection, ...]) -> tuple[Visit, ...]:
+    """Return the stages in the order in which they ran.
+
+    A stage's first entry carries its time, and was written as it ended; what else it wrote follows without one.
+    """
+    groups: list[list[Reflection]] = []
+    for entry in log:
+        if groups and groups[-1][0].step == entry.step and not entry.latency_ms:
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    found: list[Visit] = []
+    for group in groups:
+        took, began = group[0].latency_ms, group[0].at - timedelta(milliseconds=group[0].latency_ms)
+        earliest = found[-1].ended if found else began
+        began = max(began, earliest)
+        paused = (began - earliest) / timedelta(milliseconds=1)
+        found.append(Visit(group[0].step, tuple(group), began, took, paused))
+    return tuple(found)
+
+
+def chart(stages: tuple[Visit, ...]) -> Chart:
+    """Return where each visit is drawn: to scale, but for long pauses."""
+    worked = sum(stage.took_ms for stage in stages)
+    long = [stage.paused_ms >= max(LONG_MS, worked / 2) for stage in stages]
+    gap = min(BREAK, BREAKS / max(1, sum(long)))
+    drawn = worked + sum(stage.paused_ms for stage, is_long in zip(stages, long, strict=True) if not is_long)
+    scale = (100 - gap * sum(long)) / (drawn or 1)
+    at, bars, breaks = 0.0, [], []
+    for stage, is_long in zip(stages, long, strict=True):
+        if is_long:
+            breaks.append(Span(at, gap))
+        at += gap if is_long else stage.paused_ms * scale
+        bars.append(Span(at, stage.took_ms * scale))
+        at += stage.took_ms * scale
+    return Chart(tuple(bars), tuple(breaks), worked, sum(stage.paused_ms for stage in stages))
+
 
 UNKNOWN = "The prompts were not looked up, as this page was made from a file: they are kept where the turn ran."
 GONE = "The prompts are not on record: they are kept for PACKETGATE_PROMPT_DAYS days, and not at all where that is 0."
@@ -37,6 +136,8 @@ class Row:
 
 def page(past: Past) -> str:
     """Return the page as HTML. Blocking."""
+    from jinja2 import ChoiceLoader, PackageLoader
+
     stages = visits(past.packet.reasoning.reflection_log)
     drawn, placed = chart(stages), by_visit(past.prompts or (), stages)
     rows = [
@@ -89,3 +190,60 @@ def why_without(stage: Visit, of_turn: tuple[StagePrompts, ...] | None) -> str:
     if "model" in deciders or any(entry.is_fallback for entry in stage.entries):
         return UNKNOWN if of_turn is None else SILENT if of_turn else GONE
     return REFLEX if "reflex" in deciders else ""
+
+
+async def show(
+    settings: Settings, wanted: str, session: str | None, html: Path | None, *, force: bool, as_json: bool
+) -> int:
+    """Print a packet's journey or its JSON, and save its page where one is wanted.
+
+    Raises:
+        PacketError, SessionError: there is no such packet.
+        ConfigError: where packets are kept cannot be opened, or the page cannot be written.
+    """
+    past = await _past(settings, wanted, session)
+    if html is not None:
+        await asyncio.to_thread(lambda: rendering.save(html, page(past), force=force))
+        rendering.console(stderr=True).print(Text(f"saved {html}", style="dim"))
+    if as_json:
+        sys.stdout.write(past.packet.model_dump_json(indent=2) + "\n")
+    else:
+        _print(past)
+    return 0
+
+
+async def _past(settings: Settings, wanted: str, session: str | None) -> Past:
+    if session is None and (wanted == "-" or await asyncio.to_thread(_is_readable, wanted)):
+        return Past(read_packet(await asyncio.to_thread(_read, wanted)))
+    if wanted != LAST and not is_packet_id(wanted):
+        raise PacketError(
+            f"{printable(wanted)[:200]}: neither a file nor a packet's id: give {SHORTEST} or more of its characters, "
+            "or `last`"
+        )
+    async with open_archive(settings) as archive:
+        return await find(archive, wanted, session)
+
+
+def _is_readable(file: str) -> bool:
+    try:
+        return Path(file).exists() and not Path(file).is_dir()
+    except OSError:  # such as a name longer than names may be
+        return False
+
+
+def _read(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise PacketError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _print(past: Past) -> None:
+    out = rendering.console()
+    out.print(Text(printable(past.packet.content.original_prompt), style="bold"))
+    if past.packet.response.candidate:
+        out.print(rendering.answer(past.packet))
+    if past.question is not None:
+        out.print(rendering.question(past.question))
+    out.print()
+    out.print(rendering.journey(past.packet))

@@ -13,7 +13,7 @@ from support.discord_server import DiscordStandIn
 from support.mcp_servers import until
 
 from packetgate.connectors.discord.conversing import NOT_YOURS, session_of
-from packetgate.connectors.discord.deciding import NOT_ANY_MORE
+from packetgate.connectors.discord.interactions import NOT_ANY_MORE
 
 ALLOWED = f"[discord.allowed]\nusers = [{ADA}]\n[discord.writes]\nusers = [{ADA}]\n"
 SESSION = session_of(ADAS)

@@ -10,7 +10,7 @@ from support.discord_rest import Arrived
 from support.discord_server import DiscordStandIn
 from support.media_server import PNG, entry
 
-from packetgate.connectors.discord.pictures import pictures_of
+from packetgate.connectors.discord.messages import pictures_of
 from packetgate.connectors.opening import open_sessions
 from packetgate.state.attachments import ResultAttachment
 from packetgate.tools.text.kept import KeptResults, of_session

@@ -8,7 +8,7 @@ from support.discord_bots import Workshop
 from support.discord_payloads import ADA, BEN, BOT, CHIEF_ROLE, EVE, LOBBY, Payload
 from support.discord_server import EPHEMERAL, FORM, NOTE, UPDATE, DiscordStandIn
 
-from packetgate.connectors.discord.deciding import NOT_ANY_MORE, NOT_THERE, NOT_YOURS
+from packetgate.connectors.discord.interactions import NOT_ANY_MORE, NOT_THERE, NOT_YOURS
 
 WRITING: dict[str, Any] = {
     "allowed": {"channels": [LOBBY]},

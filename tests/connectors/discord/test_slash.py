@@ -8,7 +8,7 @@ from support.discord_payloads import ADA, ADAS, BEN, BOT, LAB, LOBBY, THREAD
 from support.discord_server import EPHEMERAL, NOTE, DiscordStandIn
 
 from packetgate.connectors.discord.bot import INTENTS
-from packetgate.connectors.discord.slash import NOT_ALLOWED, model_text
+from packetgate.connectors.discord.interactions import NOT_ALLOWED, model_text
 from packetgate.connectors.opening import open_sessions
 from packetgate.graph.settings import Settings
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from packetgate.connectors.discord.splitting import LIMIT, code_block, split
+from packetgate.connectors.discord.presenting import LIMIT, code_block, split
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 

@@ -12,9 +12,8 @@ from support.mcp_servers import until
 from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
-from packetgate.connectors.discord.conversing import ANSWERED
-from packetgate.connectors.discord.deciding import NOT_ANY_MORE, NOT_THERE
-from packetgate.connectors.discord.questions import LAPSED
+from packetgate.connectors.discord.conversing import ANSWERED, LAPSED
+from packetgate.connectors.discord.interactions import NOT_ANY_MORE, NOT_THERE
 from packetgate.connectors.sessions import Sessions
 from packetgate.state.errors import ConfigError
 

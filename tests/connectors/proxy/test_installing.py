@@ -9,8 +9,7 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from support.command_line import CommandLine
 
-from packetgate.connectors.client_files import SettingsFile
-from packetgate.connectors.client_places import NAMES, place_of
+from packetgate.connectors.client_settings import NAMES, SettingsFile, place_of
 from packetgate.state.errors import ConfigError
 from packetgate.tools.servers.config import load_config
 

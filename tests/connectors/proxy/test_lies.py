@@ -18,7 +18,7 @@ from support.proxied_servers import HIDDEN, Noting, each_client, other, others_a
 from support.proxies import META, Era, Make, served, talking
 
 from packetgate.connectors.proxy.config import ProxyConfig
-from packetgate.connectors.proxy.opening import open_gateway
+from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.servers.config import ServerConfig

@@ -9,7 +9,7 @@ import pytest
 from support.mcp_servers import until
 from support.proxies import Era, gateway_over, ledger_server, served, talking
 
-from packetgate.connectors.proxy import opening, storage
+from packetgate.connectors.proxy import serving, storage
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def locked(home: Path, how: str) -> Iterator[None]:
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "AGAIN_S", 0.05)
     for name in ("LOCKED_S", "QUICK_S"):
-        monkeypatch.setattr(opening, name, 0.3)
+        monkeypatch.setattr(serving, name, 0.3)
 
 
 def events(home: Path) -> list[str]:

@@ -14,10 +14,9 @@ from support.mcp_servers import until
 from support.programs import descendants
 from support.scripted_openai import free_port
 
-from packetgate.connectors.asking import Say
 from packetgate.connectors.remote.sessions import open_remote
 from packetgate.connectors.sessions import SessionState
-from packetgate.connectors.turn import run_turn
+from packetgate.connectors.turn import Say, run_turn
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, InputError, PacketError, PacketgateError
 

@@ -12,9 +12,8 @@ from support.langgraph_server import GRAPH
 from support.mcp_servers import until
 from support.turn_places import Conversation, Place, answering, wanting
 
-from packetgate.connectors.asking import Say
 from packetgate.connectors.remote.sessions import open_remote, thread_id
-from packetgate.connectors.turn import Asked, Finished
+from packetgate.connectors.turn import Asked, Finished, Say
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, PacketgateError, RequestError, SessionError
 from packetgate.state.packet import TurnInput

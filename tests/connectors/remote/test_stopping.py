@@ -7,8 +7,7 @@ import pytest
 from support.mcp_servers import until
 from support.turn_places import Conversation, Place, answering, wanting
 
-from packetgate.connectors.asking import Continue, Reply, Say
-from packetgate.connectors.turn import Finished, run_turn
+from packetgate.connectors.turn import Continue, Finished, Reply, Say, run_turn
 from packetgate.state.events import StageStarted
 from packetgate.state.transitions import ToolExecutionStatus
 

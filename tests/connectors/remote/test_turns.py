@@ -10,9 +10,8 @@ from support.prompts import selection
 from support.scripted_replies import CutOff
 from support.turn_places import Conversation, Place, answering, wanting
 
-from packetgate.connectors.asking import Continue, Reply, Say, Turn
 from packetgate.connectors.sessions import AnswerPiece
-from packetgate.connectors.turn import Asked, Finished
+from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Say, Turn
 from packetgate.state.errors import InputError, RequestError, SessionError
 from packetgate.state.events import StageFinished, StageStarted
 from packetgate.state.request import TurnRequest

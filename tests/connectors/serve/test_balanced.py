@@ -15,7 +15,7 @@ from support.endpoints import Chat, Served, serving
 from support.mcp_servers import until
 from support.programs import require
 
-from packetgate.connectors.serve.questions import is_question
+from packetgate.connectors.serve.conversing import is_question
 
 CONFIG = Path(__file__).parents[3] / "deploy/nginx.conf"
 TOKEN, NAME = "a-token-of-the-tests", "packetgate.example"

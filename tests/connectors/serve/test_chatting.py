@@ -19,7 +19,7 @@ from support.scripted_openai import ScriptedOpenAI
 from support.terminals import chatting
 
 from packetgate.connectors.opening import open_sessions
-from packetgate.connectors.serve.questions import is_question
+from packetgate.connectors.serve.conversing import is_question
 from packetgate.graph.settings import Settings
 
 WRITE = 'Write "seven" to new.txt'

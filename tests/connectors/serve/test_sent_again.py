@@ -10,7 +10,7 @@ from support.counting import Hotel
 from support.endpoints import Chat, serving
 from support.mcp_servers import until
 
-from packetgate.connectors.serve.questions import is_question
+from packetgate.connectors.serve.conversing import is_question
 
 BOOK = 'Book the room "r1"'
 

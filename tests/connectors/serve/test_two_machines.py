@@ -14,7 +14,7 @@ from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.mcp_servers import until
 
-from packetgate.connectors.serve.questions import is_question
+from packetgate.connectors.serve.conversing import is_question
 from packetgate.graph.journal.chain import Chain
 from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.settings import Settings

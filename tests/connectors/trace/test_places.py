@@ -4,8 +4,8 @@ import pytest
 from support.prompts import sent
 from support.turn_places import Place, answering, wanting
 
-from packetgate.connectors.asking import Reply, Say
 from packetgate.connectors.trace.finding import find, open_archive
+from packetgate.connectors.turn import Reply, Say
 from packetgate.state.errors import PacketError
 from packetgate.state.sections import PacketState
 

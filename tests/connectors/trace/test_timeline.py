@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from packetgate.connectors.trace.page import by_visit
-from packetgate.connectors.trace.timeline import BREAKS, chart, visits
+from packetgate.connectors.trace.page import BREAKS, by_visit, chart, visits
 from packetgate.graph.records.prompts import StagePrompts
 from packetgate.state.sections import Reflection
 

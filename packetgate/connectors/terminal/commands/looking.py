@@ -45,15 +45,15 @@ def tools(
     async def look() -> int:
         settings = settings_from(mcp_config=mcp_config, own=True)
         if forget:
-            from packetgate.connectors.terminal.usage import forget_learned
+            from packetgate.connectors.terminal.reports import forget_learned
 
             return await forget_learned(settings, name, session)
         if usage:
-            from packetgate.connectors.terminal.usage import show_usage
+            from packetgate.connectors.terminal.reports import show_usage
 
             return await show_usage(settings, name, session, as_json=as_json)
         checked_files(settings)
-        from packetgate.connectors.terminal.listing import list_tools
+        from packetgate.connectors.terminal.reports import list_tools
 
         return await list_tools(settings, name, full=full, as_json=as_json)
 
@@ -71,7 +71,7 @@ def policy(
 
     async def look() -> int:
         settings = settings_from(own=True)
-        from packetgate.connectors.terminal import policy as shown
+        from packetgate.connectors.terminal import reports as shown
 
         if revoke is not None:
             return await shown.revoke(settings, revoke)
@@ -96,7 +96,7 @@ def settings(
     async def look() -> int:
         made = settings_from(lite=lite, prime=prime, own=True)
         found = run_settings_from(made, chosen, allow_writes, allow_commands)
-        from packetgate.connectors.terminal.settings import show_settings
+        from packetgate.connectors.terminal.reports import show_settings
         from packetgate.graph.pool import model_names, model_pool
 
         return show_settings(found, model_names(made), model_pool(made).given, as_json=as_json)

@@ -52,11 +52,11 @@ def init(
                 typer.echo(f"packetgate: {variable} is set and wins over packetgate.toml: unset it", err=True)
         if not request:
             return 0
-        from packetgate.connectors.asking import Say
         from packetgate.connectors.opening import open_sessions
         from packetgate.connectors.terminal.commands.turns import OPTIONS, turn_request
         from packetgate.connectors.terminal.shown import Shown
         from packetgate.connectors.terminal.turns import Terminal
+        from packetgate.connectors.turn import Say
         from packetgate.graph.kept import kept_in
 
         context = run_settings_from(checked(settings)).context

@@ -30,7 +30,7 @@ from packetgate.connectors.running import run
 from packetgate.state.errors import InputError
 
 if TYPE_CHECKING:
-    from packetgate.connectors.asking import Turn
+    from packetgate.connectors.turn import Turn
     from packetgate.state.request import TurnRequest
 
 OPTIONS = ("--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it")
@@ -68,8 +68,8 @@ def ask(
     """
 
     def start(shown: str) -> "Turn":
-        from packetgate.connectors.asking import Say
-        from packetgate.connectors.terminal.attaching import file_part
+        from packetgate.connectors.terminal.reading import file_part
+        from packetgate.connectors.turn import Say
         from packetgate.state.request import check_request
 
         files = tuple(file_part(one) for one in attach or ())
@@ -109,7 +109,7 @@ def answer(
     """
 
     def start(shown: str) -> "Turn":
-        from packetgate.connectors.terminal.replies import reply_or_continue
+        from packetgate.connectors.terminal.reading import reply_or_continue
 
         return reply_or_continue(reply, edit, question or shown)
 
@@ -142,7 +142,7 @@ def chat(
         request = turn_request(context_type, OPTIONS if as_json else TYPED)
         settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
         from packetgate.connectors.terminal.chat import chat as run_chat
-        from packetgate.connectors.terminal.json_lines import chat_lines
+        from packetgate.connectors.terminal.chat import chat_lines
 
         converse = chat_lines if as_json else run_chat
         context = run_settings_from(settings, chosen, allow_writes, allow_commands).context
@@ -160,8 +160,6 @@ def _turn(
     *,
     answers: bool = False,
 ) -> None:
-    """Run a turn as a command. What answers without naming a session goes to the one question that is open."""
-
     async def turn() -> int:
         settings = settings_from(**given)
         name = "" if answers and session is None else session_name(session)
@@ -216,7 +214,6 @@ def turn_request(context_type: str | None, ways: tuple[str, str, str]) -> "TurnR
 
 
 def _who() -> str:
-    """Return the name of the user on this machine; empty where it has none."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
