@@ -44,7 +44,7 @@ class Settings(BaseSettings):
         default=PROMPT_DAYS, ge=0, le=36_500, description="Days for which prompts are kept as sent; 0 keeps none."
     )
     sandbox: Literal["auto", "require", "off"] | None = Field(
-        default=None, description="auto: programs of ai.execute run in the best sandbox there is; require; off."
+        default=None, description="auto: programs of ai.execute run in bubblewrap where it works; require; off."
     )
     sandbox_network: bool | None = Field(default=None, description="Whether programs in the sandbox have a network.")
     embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")

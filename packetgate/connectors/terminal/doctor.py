@@ -238,11 +238,11 @@ async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:
     sandbox = Sandbox(sandbox_settings(preferences, settings))
     try:
         folder = settings.root.resolve()
-        kept, confines = await sandbox.said(folder), (await sandbox.rung(folder)).keeps_files
+        description, confines = await sandbox.description(folder), await sandbox.confines(folder)
     except ToolFailure as error:
         return Finding("bad", "sandbox", str(error))
-    advice = "" if confines or sandbox.settings.mode == "off" else "; install bubblewrap, or a kernel with Landlock"
-    return Finding("ok" if confines else "note", "sandbox", f"{kept}{advice}")
+    advice = "" if confines or sandbox.settings.mode == "off" else "; install bubblewrap"
+    return Finding("ok" if confines else "note", "sandbox", f"{description}{advice}")
 
 
 def _unusable(what: str, load: Callable[[Path | None], object], path: Path | None) -> list[Finding]:

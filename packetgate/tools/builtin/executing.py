@@ -1,19 +1,38 @@
-"""What `ai.execute` does."""
+"""`ai.execute`: one program run to its end, its time-out or its cancellation, and nothing of it left behind."""
 
 import asyncio
+import json
 import os
 import shlex
 import shutil
 import signal
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+import anyio
+
+from packetgate.tools.builtin import launcher
 from packetgate.tools.builtin.failures import ToolFailure
-from packetgate.tools.builtin.process import Finished, run_program
 from packetgate.tools.builtin.root import Root
-from packetgate.tools.builtin.sandbox import Sandbox
+from packetgate.tools.builtin.sandbox import HAS_LAUNCHER, Sandbox
 
+MAX_OUTPUT_BYTES = 45_000
+_GRACE_S = 2.0
+"""How long a program may take to end after SIGTERM, and its output to end after SIGKILL."""
 _KEPT = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
 """The only variables a program is given: everything else may be a secret."""
+
+
+@dataclass(frozen=True)
+class _Finished:
+    status: int
+    """Exit status; minus the signal's number when a signal ended it."""
+    timed_out: bool
+    stdout: str
+    stderr: str
 
 
 async def execute(root: Root, sandbox: Sandbox, argv: Sequence[str], timeout_s: float, *, dry_run: bool) -> str:
@@ -26,16 +45,16 @@ async def execute(root: Root, sandbox: Sandbox, argv: Sequence[str], timeout_s: 
     command = shlex.join(argv)
     if not argv or not argv[0].strip():
         raise ToolFailure('argv names no program: give the program first, then its arguments, as in ["ls", "-l"]')
-    environment = minimal_environment(os.environ)
+    environment = _minimal_environment(os.environ)
     folder = await asyncio.to_thread(lambda: root.path)
     if dry_run:
         program = await asyncio.to_thread(_find, argv[0], root, environment["PATH"])
-        found = f"The program is {program}." if program else f"The program {argv[0]!r} was not found."
-        kept = await sandbox.said(folder)
-        return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {found}\nSandbox: {kept}."
+        which = f"The program is {program}." if program else f"The program {argv[0]!r} was not found."
+        kept_from = await sandbox.description(folder)
+        return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {kept_from}."
     try:
-        async with sandbox.entered(argv, folder, environment) as (given, launcher):
-            finished = await run_program(argv, folder, given, timeout_s, launcher=launcher)
+        async with sandbox.entered(argv, folder, environment) as (given, wrapper):
+            finished = await _run_program(argv, folder, given, timeout_s, wrapper)
     except FileNotFoundError as error:
         raise ToolFailure(
             f"cannot run {argv[0]!r}: no such program, or the interpreter it names is missing; "
@@ -49,8 +68,7 @@ async def execute(root: Root, sandbox: Sandbox, argv: Sequence[str], timeout_s: 
     return report
 
 
-def minimal_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a program may see of the environment."""
+def _minimal_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {"PATH": os.defpath} | {name: environment[name] for name in _KEPT if name in environment}
 
 
@@ -58,7 +76,7 @@ def _find(program: str, root: Root, path: str) -> str | None:
     return shutil.which(str(root.path / program) if os.sep in program else program, path=path)
 
 
-def _report(command: str, finished: Finished, timeout_s: float) -> str:
+def _report(command: str, finished: _Finished, timeout_s: float) -> str:
     if finished.timed_out:
         end = f"Stopped after {timeout_s:g} s (time-out)"
     elif finished.status < 0:
@@ -68,3 +86,126 @@ def _report(command: str, finished: Finished, timeout_s: float) -> str:
     streams = (("stdout", finished.stdout), ("stderr", finished.stderr))
     written = [f"--- {name}\n{text.rstrip()}" for name, text in streams if text.strip()]
     return "\n".join([f"{end}: {command}", *(written or ["(no output)"])])
+
+
+class _Captured:  # the first and the last half of MAX_OUTPUT_BYTES
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._cut = 0
+
+    def add(self, data: bytes) -> None:
+        half = MAX_OUTPUT_BYTES // 2
+        room = half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        excess = max(len(self._tail) - half, 0)
+        self._cut += excess
+        del self._tail[:excess]
+
+    def text(self) -> str:
+        if not self._cut:
+            return (self._head + self._tail).decode("utf-8", "replace")
+        head, tail = (part.decode("utf-8", "replace") for part in (self._head, self._tail))
+        return f"{head}\n[{self._cut:,} bytes cut]\n{tail}"
+
+
+class _Watch(asyncio.SubprocessProtocol):  # a background child can hold the pipes open after the program's own end
+    def __init__(self) -> None:
+        self.output = {1: _Captured(), 2: _Captured()}
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.output[fd].add(data)
+
+    def process_exited(self) -> None:
+        self.exited.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+
+
+async def _run_program(
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float, wrapper: Sequence[str]
+) -> _Finished:
+    if not HAS_LAUNCHER:
+        return await _started(argv, folder, environment, timeout_s)
+    reading, writing = os.pipe()
+    try:
+        plan = json.dumps(launcher.Plan(wrapper=[*wrapper], report=writing))
+        command = [sys.executable, "-I", "-S", launcher.__file__, plan, *argv]
+        try:
+            finished = await _started(command, folder, environment, timeout_s, passed=(writing,))
+        finally:
+            os.close(writing)
+        os.set_blocking(reading, False)
+        try:
+            reported = json.loads(os.read(reading, 1_000).partition(b"\n")[0])
+        except (BlockingIOError, ValueError):  # it was stopped before it could
+            return finished
+    finally:
+        os.close(reading)
+    if "errno" in reported:
+        raise OSError(reported["errno"], os.strerror(reported["errno"]))
+    return replace(finished, status=reported["status"])
+
+
+async def _started(
+    argv: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    passed: Sequence[int] = (),
+) -> _Finished:
+    with anyio.CancelScope(shield=True):  # cancelled half way, a started program would have nobody to end it
+        transport, watch = await asyncio.get_running_loop().subprocess_exec(
+            _Watch,
+            *argv,
+            cwd=folder,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=passed,
+        )
+    timed_out = False
+    try:
+        async with asyncio.timeout(timeout_s):
+            await watch.exited.wait()
+    except TimeoutError:
+        timed_out = True
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(transport, watch, launched=bool(passed))
+    status = transport.get_returncode()
+    if status is None:
+        raise ChildProcessError(f"process {transport.get_pid()} does not end: it is stuck in the system")
+    return _Finished(status, timed_out, watch.output[1].text(), watch.output[2].text())
+
+
+async def _end(transport: asyncio.SubprocessTransport, watch: _Watch, *, launched: bool) -> None:
+    group = transport.get_pid()
+    if not watch.exited.is_set():
+        _signal_group(group, signal.SIGTERM)
+        await _within_grace(watch.exited)
+    if launched and not watch.exited.is_set():
+        with suppress(ProcessLookupError):
+            os.kill(group, launcher.STOP)
+        await _within_grace(watch.exited)
+    _signal_group(group, signal.SIGKILL)
+    await _within_grace(watch.exited)
+    await _within_grace(watch.closed)
+    transport.close()
+
+
+async def _within_grace(event: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_GRACE_S):
+            await event.wait()
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # macOS answers "not permitted" for a group of zombies
+        os.killpg(group, number)

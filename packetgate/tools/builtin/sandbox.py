@@ -1,16 +1,12 @@
-"""What keeps a program of `ai.execute` from the rest of the machine: the best of what works here.
-
-The ladder: bubblewrap where it is installed; else namespaces of our own, and Landlock in them; else one of the two;
-else nothing but a launcher that ends what the program started.
-"""
+"""The sandbox of started programs: bubblewrap where it works, else none."""
 
 import asyncio
-import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,56 +17,23 @@ import anyio
 
 from packetgate.tools.builtin import launcher
 from packetgate.tools.builtin.failures import ToolFailure
-from packetgate.tools.builtin.launcher import Plan
-from packetgate.tools.builtin.process import run_program
+
+HAS_LAUNCHER = sys.platform == "linux" and bool(sys.executable)
+"""Whether a launcher ends what a program started; elsewhere only its process group ends with it."""
 
 Mode = Literal["auto", "require", "off"]
 
-_SYSTEM = (
-    "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /proc /sys /dev/zero /dev/full /dev/random /dev/urandom"
+CONFINED = (
+    "bubblewrap: writes stay below the working folder, and of files outside only the system's can be read; other"
+    " processes and their environments cannot be seen, and all it starts ends with it"
 )
-_DEVICES = "/dev/null /dev/tty /dev/ptmx /dev/pts /dev/shm /proc/self"
-_BESIDE_BIN = "lib lib64 libexec include pyvenv.cfg"
-_CONFIGURATION = ".gitconfig .config/git"
+UNCONFINED = "none: all it starts ends with it; files, network and other processes are open to it as to you"
+
+_SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /sys".split()
+_BESIDE_BIN = "lib lib64 libexec include pyvenv.cfg".split()
+_CONFIGURATION = (".gitconfig", ".config/git")
 """Below the home folder: git refuses to work where it may not read its own."""
 _PROBE_S = 10.0
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One step of the ladder."""
-
-    name: str
-    keeps: str
-    """What it keeps a program from, in words; told to users."""
-    bubblewrap: bool = False
-    namespaces: bool = False
-    landlock: bool = False
-
-    @property
-    def keeps_files(self) -> bool:
-        """Whether files outside are out of reach: what `require` asks for."""
-        return self.bubblewrap or self.landlock
-
-    @property
-    def said(self) -> str:
-        """Name and effect in one sentence."""
-        return f"{self.name}: {self.keeps}"
-
-
-_FILES = "writes stay below the working folder, and of files outside only the system's can be read"
-_PROCESSES = "other processes and their environments cannot be seen, and all it starts ends with it"
-RUNGS = (
-    Rung("bubblewrap", f"{_FILES}; {_PROCESSES}", bubblewrap=True),
-    Rung("namespaces and Landlock", f"{_FILES}; {_PROCESSES}", namespaces=True, landlock=True),
-    Rung(
-        "Landlock",
-        f"{_FILES}; environments of other processes cannot be read, and all it starts ends with it",
-        landlock=True,
-    ),
-    Rung("namespaces", f"{_PROCESSES}; files are open to it as to you", namespaces=True),
-)
-NONE = Rung("none", "all it starts ends with it; files, network and other processes are open to it as to you")
 
 
 @dataclass(frozen=True)
@@ -85,132 +48,121 @@ class SandboxSettings:
 
 
 class Sandbox:
-    """Starts programs in a folder, in the best rung that was found to work."""
+    """Confines programs to a folder, where bubblewrap is found to work."""
 
     def __init__(self, settings: SandboxSettings | None = None) -> None:
         self.settings = settings or SandboxSettings()
-        self._rung: Rung | None = None
-        self._bwrap = ""
-        """Where bubblewrap is."""
+        self._works: bool | None = None
 
-    async def rung(self, folder: Path) -> Rung:
-        """Return the best rung that works here: each is tried, once.
+    async def confines(self, folder: Path) -> bool:
+        """Return whether programs are confined, which is tried once.
 
         Raises:
-            ToolFailure: none keeps files, and one that does is required.
+            ToolFailure: they are not, and a sandbox is required.
         """
-        if self._rung is None:
-            self._rung = await self._found(folder)
-        if self.settings.mode == "require" and not self._rung.keeps_files:
+        if self._works is None:
+            self._works = await self._try(folder)
+        if self.settings.mode == "require" and not self._works:
             raise ToolFailure(
-                f"a sandbox is required (sandbox = require) and this machine offers {self._rung.name}: install "
-                "bubblewrap, use a kernel with Landlock, or set PACKETGATE_SANDBOX=auto"
+                "a sandbox is required (sandbox = require), and bubblewrap does not work on this machine: install it, "
+                "or set PACKETGATE_SANDBOX=auto"
             )
-        return self._rung
+        return self._works
 
-    async def said(self, folder: Path) -> str:
-        """Return in words which sandbox there is, and what it keeps a program from.
+    async def description(self, folder: Path) -> str:
+        """Return in words what programs are kept from.
 
         Raises:
-            ToolFailure: as `rung`.
+            ToolFailure: as `confines`.
         """
-        rung = await self.rung(folder)
-        if rung in {NONE, RUNGS[-1]} or self.settings.network:
-            return rung.said
-        return f"{rung.said}; no {'TCP connections' if rung.name == 'Landlock' else 'network'}"
+        if not await self.confines(folder):
+            return UNCONFINED
+        return CONFINED if self.settings.network else f"{CONFINED}; no network"
 
     @asynccontextmanager
     async def entered(
-        self, argv: Sequence[str], folder: Path, environment: dict[str, str]
-    ) -> AsyncIterator[tuple[dict[str, str], Callable[[int], Sequence[str]] | None]]:
-        """Yield the environment and the launcher for a program; what it keeps for a while has a folder of its own.
+        self, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
+    ) -> AsyncIterator[tuple[dict[str, str], list[str]]]:
+        """Yield the environment for a program, and the command line to put before its own; empty without a sandbox.
+
+        A sandbox has a temporary folder of its own, which is removed afterwards.
 
         Raises:
-            ToolFailure: as `rung`.
+            ToolFailure: as `confines`.
         """
-        async with self._in(await self.rung(folder), argv, folder, environment) as entered:
-            yield entered
+        if not await self.confines(folder):
+            if HAS_LAUNCHER:
+                await anyio.to_thread.run_sync(_hide_environment)
+            yield {**environment}, []
+            return
+        async with self._wrapped(argv, folder, environment) as wrapped:
+            yield wrapped
 
-    async def _found(self, folder: Path) -> Rung:
-        if sys.platform != "linux" or not sys.executable or self.settings.mode == "off":
-            return NONE
-        bwrap: str | None = await asyncio.to_thread(shutil.which, "bwrap")
-        self._bwrap = bwrap or ""
-        for rung in RUNGS:
-            if not rung.bubblewrap or self._bwrap:
-                environment = {"PATH": os.defpath}
-                async with self._in(rung, ["true"], folder, environment) as (given, starting):
-                    try:
-                        if (await run_program(["true"], folder, given, _PROBE_S, launcher=starting)).status == 0:
-                            return rung
-                    except OSError:
-                        continue
-        return NONE
+    async def _try(self, folder: Path) -> bool:
+        if not HAS_LAUNCHER or self.settings.mode == "off" or not await asyncio.to_thread(shutil.which, "bwrap"):
+            return False
+        async with self._wrapped(["true"], folder, {"PATH": os.defpath}) as (environment, wrapper):
+            return await asyncio.to_thread(_runs, [*wrapper, "true"], folder, environment)
 
     @asynccontextmanager
-    async def _in(
-        self, rung: Rung, argv: Sequence[str], folder: Path, environment: dict[str, str]
-    ) -> AsyncIterator[tuple[dict[str, str], Callable[[int], Sequence[str]] | None]]:
-        if sys.platform != "linux" or not sys.executable:
-            yield environment, None
-            return
-        if rung is NONE:
-            await anyio.to_thread.run_sync(_hide_environment)
-            yield environment, partial(_command, rung, [], [], network=self.settings.network, bwrap="")
-            return
+    async def _wrapped(
+        self, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
+    ) -> AsyncIterator[tuple[dict[str, str], list[str]]]:
         temporary = await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="packetgate-"))
+        reads = [launcher.__file__, *map(os.path.expanduser, self.settings.reads)]
+        writes = [str(folder), temporary, *map(os.path.expanduser, self.settings.writes)]
         try:
-            reads = await anyio.to_thread.run_sync(_readable, argv, environment)
-            reads += map(os.path.expanduser, self.settings.reads)
-            writes = [str(folder), temporary, *map(os.path.expanduser, self.settings.writes)]
-            starting = partial(_command, rung, reads, writes, network=self.settings.network, bwrap=self._bwrap)
-            yield {**environment, "TMPDIR": temporary}, starting
+            command = partial(bubblewrap, argv, environment, reads, writes, network=self.settings.network)
+            yield {**environment, "TMPDIR": temporary}, await anyio.to_thread.run_sync(command)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(partial(shutil.rmtree, temporary, ignore_errors=True))
 
 
-def _command(rung: Rung, reads: list[str], writes: list[str], report: int, *, network: bool, bwrap: str) -> list[str]:
-    plan = Plan(
-        namespaces=rung.namespaces,
-        landlock=rung.landlock,
-        network=network,
-        reads=[*_SYSTEM.split(), *reads],
-        writes=[*_DEVICES.split(), *writes],
-        report=report,
-        through=[bwrap, *_bubblewrap([launcher.__file__, *reads], writes, network=network)] if rung.bubblewrap else [],
-    )
-    return [sys.executable, "-I", "-S", launcher.__file__, json.dumps(plan)]
+def bubblewrap(
+    argv: Sequence[str], environment: Mapping[str, str], reads: Sequence[str], writes: Sequence[str], *, network: bool
+) -> list[str]:
+    """Return the command line to put before a program's own, so that bubblewrap confines the program. Blocking.
 
-
-def _bubblewrap(reads: Sequence[str], writes: Sequence[str], *, network: bool) -> list[str]:
-    bound = [path for path in _SYSTEM.split() if not path.startswith(("/proc", "/dev"))]
+    Args:
+        reads: folders and files that it may read beside the system's, and beside what programs on its `PATH` need.
+        writes: folders and files that it may change.
+    """
+    reads = [*_SYSTEM, *_needed_by_programs(argv[0], environment), *reads]
     return [
+        shutil.which("bwrap") or "bwrap",
         *"--die-with-parent --unshare-user --unshare-pid --unshare-ipc --unshare-uts --cap-drop ALL".split(),
         *(() if network else ("--unshare-net",)),
         *"--tmpfs /tmp --proc /proc --dev /dev".split(),
-        *(part for path in [*bound, *reads] for part in ("--ro-bind-try", path, path)),
+        *(part for path in reads for part in ("--ro-bind-try", path, path)),
         *(part for path in writes for part in ("--bind-try", path, path)),
         "--",
     ]
 
 
-def _readable(argv: Sequence[str], environment: dict[str, str]) -> list[str]:
-    """Return what programs on the search path, and this one, need for themselves outside the system's folders."""
+def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[str]:
     path = environment.get("PATH", os.defpath)
-    found = shutil.which(argv[0], path=path)
-    programs = [Path(sys.prefix, "bin"), Path(sys.base_prefix, "bin"), *map(Path, path.split(os.pathsep))]
-    if found:
-        programs += [Path(found).parent, Path(found).resolve().parent]
+    folders = [Path(sys.prefix, "bin"), Path(sys.base_prefix, "bin"), *map(Path, path.split(os.pathsep))]
+    if found := shutil.which(program, path=path):
+        folders += [Path(found).parent, Path(found).resolve().parent]
     home = Path(environment.get("HOME") or Path.home())
-    needed = [home / name for name in _CONFIGURATION.split()]
-    for folder in programs:
+    needed = [home / name for name in _CONFIGURATION]
+    for folder in folders:
         if folder.is_absolute() and not home.is_relative_to(folder):
-            beside = _BESIDE_BIN.split() if folder.name in {"bin", "sbin"} else []
+            beside = _BESIDE_BIN if folder.name in {"bin", "sbin"} else []
             needed += [folder, *(folder.parent / name for name in beside)]
-    system = _SYSTEM.split()
-    outside = (one for one in needed if not any(one.is_relative_to(folder) for folder in system))
+    outside = (one for one in needed if not any(one.is_relative_to(folder) for folder in _SYSTEM))
     return list(dict.fromkeys(str(one) for one in outside if one.exists()))
+
+
+def _runs(command: list[str], folder: Path, environment: Mapping[str, str]) -> bool:
+    try:
+        trial = subprocess.run(  # noqa: S603 - bubblewrap, and `true` in it
+            command, cwd=folder, env=environment, timeout=_PROBE_S, capture_output=True, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return trial.returncode == 0
 
 
 def _hide_environment() -> None:

@@ -79,7 +79,7 @@ async def test_the_environment_holds_no_secret(succeed, monkeypatch):
     answer = await succeed("ai.execute", argv=["env"], dry_run=False)
 
     names = {line.partition("=")[0] for line in answer.splitlines()[2:]}
-    assert names <= {"PATH", "HOME", "LANG", "TERM", "TMPDIR", "PACKETGATE_CALL"}
+    assert names <= {"PATH", "HOME", "LANG", "TERM", "TMPDIR"}
     assert "HOME=/home/someone" in answer
     assert "sk-secret" not in answer
 

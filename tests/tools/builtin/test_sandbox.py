@@ -1,4 +1,4 @@
-"""Each rung of the ladder with real programs, as far as this machine offers it."""
+"""Real programs in bubblewrap, and without it."""
 
 import os
 import shutil
@@ -9,52 +9,52 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.programs import require
 from support.sleepers import Sleepers
 
-from packetgate.tools.builtin import sandbox as sandboxes
 from packetgate.tools.builtin.executing import execute
 from packetgate.tools.builtin.failures import ToolFailure
 from packetgate.tools.builtin.root import Root
-from packetgate.tools.builtin.sandbox import NONE, RUNGS, Rung, Sandbox, SandboxSettings
+from packetgate.tools.builtin.sandbox import Mode, Sandbox, SandboxSettings
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
-ALL = (*RUNGS, NONE)
-CONFINING = [rung for rung in RUNGS if rung.keeps_files]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 SECRET = "the-value-of-a-secret"
-
+MODES = ("require", "off")
 
 CODE = """
 import asyncio, sys
 from pathlib import Path
-from packetgate.tools.builtin import sandbox
 from packetgate.tools.builtin.executing import execute
 from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.sandbox import Sandbox, SandboxSettings
 
-_, name, folder, script = sys.argv
-sandbox.RUNGS = tuple(rung for rung in sandbox.RUNGS if rung.name == name)
-print(asyncio.run(execute(Root(Path(folder)), sandbox.Sandbox(), ["sh", "-c", script], 300, dry_run=False)))
+_, mode, folder, script = sys.argv
+sandbox = Sandbox(SandboxSettings(mode=mode))
+print(asyncio.run(execute(Root(Path(folder)), sandbox, ["sh", "-c", script], 300, dry_run=False)))
 """
 
 
-def packetgate(rung: Rung, folder: Path, script: str) -> list[str]:
-    """Return the command of a process that runs a script in that rung."""
-    return [sys.executable, "-c", CODE, rung.name, str(folder), script]
+def packetgate(mode: Mode, folder: Path, script: str) -> list[str]:
+    """Return the command of a process that runs a script in bubblewrap, or without."""
+    return [sys.executable, "-c", CODE, mode, str(folder), script]
 
 
-def rungs(*wanted: Rung):
-    return pytest.mark.parametrize("rung", wanted, ids=[rung.name for rung in wanted])
+@pytest.fixture(autouse=True)
+def bubblewrap() -> None:
+    require("bwrap")
 
 
 @pytest.fixture
-async def run(rung: Rung, folder: Path, monkeypatch: pytest.MonkeyPatch):
-    """Run a program in that rung alone; return its output, or the failure that carries it."""
-    monkeypatch.setattr(sandboxes, "RUNGS", (rung,))
-    settings: dict[str, object] = {}
+def mode() -> Mode:
+    return "require"
+
+
+@pytest.fixture
+async def run(mode: Mode, folder: Path):
+    """Run a program; return its output, or the failure that carries it."""
 
     async def run(*argv: str, **more: object) -> str:
-        sandbox = Sandbox(SandboxSettings(**(settings | more)))  # type: ignore[arg-type]
-        if await sandbox.rung(folder) is not rung:
-            pytest.skip(f"{rung.name} does not work here")
+        sandbox = Sandbox(SandboxSettings(mode=mode, **more))  # type: ignore[arg-type]
         try:
             return await execute(Root(folder), sandbox, argv, 60, dry_run=False)
         except ToolFailure as error:
@@ -63,7 +63,6 @@ async def run(rung: Rung, folder: Path, monkeypatch: pytest.MonkeyPatch):
     return run
 
 
-@rungs(*CONFINING)
 async def test_what_lies_outside_is_not_written_or_read(run, folder):
     outside = folder.parent / "secret.txt"
 
@@ -76,7 +75,6 @@ async def test_what_lies_outside_is_not_written_or_read(run, folder):
     assert not (folder.parent / "new").exists()
 
 
-@rungs(*CONFINING)
 async def test_folders_that_the_user_names_are_open_as_named(run, folder):
     beside = folder.parent / "beside"
     beside.mkdir()
@@ -88,17 +86,17 @@ async def test_folders_that_the_user_names_are_open_as_named(run, folder):
     assert (beside / "new").read_text() == "x\n"
 
 
-@rungs(*ALL)
-def test_the_environment_of_packetgate_cannot_be_read(rung, folder):
+@pytest.mark.parametrize("mode", MODES)
+def test_the_environment_of_packetgate_cannot_be_read(mode, folder):
     script = "tr '\\0' '\\n' < /proc/$PPID/environ; cat /proc/[0-9]*/environ; echo looked"
-    command = packetgate(rung, folder, f"{script} || echo looked")
+    command = packetgate(mode, folder, f"{script} || echo looked")
     told = subprocess.run(command, env={**os.environ, "A_TOKEN": SECRET}, capture_output=True, text=True, check=True)
 
     assert "looked" in told.stdout
     assert SECRET not in told.stdout
 
 
-@rungs(*ALL)
+@pytest.mark.parametrize("mode", MODES)
 async def test_nothing_of_a_program_outlives_it(run):
     sleepers = Sleepers()
 
@@ -106,16 +104,15 @@ async def test_nothing_of_a_program_outlives_it(run):
     assert sleepers.end()
 
 
-@rungs(*ALL)
-def test_nothing_outlives_packetgate_killed_outright(rung, folder):
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_outlives_packetgate_killed_outright(mode, folder):
     sleepers = Sleepers()
-    with subprocess.Popen(packetgate(rung, folder, f"{sleepers.script}wait\n")) as started:
+    with subprocess.Popen(packetgate(mode, folder, f"{sleepers.script}wait\n")) as started:
         sleepers.begin()
         started.send_signal(signal.SIGKILL)
     assert sleepers.end()
 
 
-@rungs(*RUNGS)
 async def test_there_is_no_network_unless_it_is_allowed(run):
     code = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('reached')"
     with socket.socket() as listening:
@@ -126,7 +123,6 @@ async def test_there_is_no_network_unless_it_is_allowed(run):
         assert (await run(sys.executable, "-c", code, port, network=True)).endswith("reached")
 
 
-@rungs(*(rung for rung in RUNGS if rung.bubblewrap or rung.namespaces))
 async def test_a_program_can_reach_itself_over_the_network(run):
     code = (
         "import socket; s = socket.create_server(('127.0.0.1', 0)); "
@@ -135,7 +131,7 @@ async def test_a_program_can_reach_itself_over_the_network(run):
     assert (await run(sys.executable, "-c", code)).endswith("reached")
 
 
-@rungs(*ALL)
+@pytest.mark.parametrize("mode", MODES)
 async def test_the_usual_programs_work(run, folder):
     (folder / "Makefile").write_text("all:\n\t@echo made > made\n")
     commands = {
@@ -150,7 +146,7 @@ async def test_the_usual_programs_work(run, folder):
             assert (await run(*argv)).endswith("works"), name
 
 
-@rungs(*ALL)
+@pytest.mark.parametrize("mode", MODES)
 async def test_what_cannot_start_is_told_as_without_a_sandbox(run, folder):
     (folder / "plain.txt").write_text("text")
 
@@ -159,15 +155,20 @@ async def test_what_cannot_start_is_told_as_without_a_sandbox(run, folder):
     assert "Ended by signal 11" in await run("sh", "-c", "kill -SEGV $$")
 
 
-async def test_where_a_sandbox_is_required_nothing_runs_without(folder, monkeypatch):
-    monkeypatch.setattr(sandboxes, "RUNGS", ())
-    sandbox = Sandbox(SandboxSettings(mode="require"))
+@pytest.mark.parametrize("bwrap", ["", "exit 1"], ids=["not installed", "not allowed"])
+async def test_without_bubblewrap_nothing_runs_where_it_is_required(folder, tmp_path, monkeypatch, bwrap: str):
+    (tmp_path / "bin").mkdir()
+    if bwrap:
+        (tmp_path / "bin" / "bwrap").write_text(f"#!/bin/sh\n{bwrap}\n")
+        (tmp_path / "bin" / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    touch = ["/usr/bin/touch", "x"]
 
     for dry_run in (True, False):
-        with pytest.raises(ToolFailure, match=r"a sandbox is required .* this machine offers none"):
-            await execute(Root(folder), sandbox, ["touch", "x"], 30, dry_run=dry_run)
+        with pytest.raises(ToolFailure, match=r"a sandbox is required .* bubblewrap does not work"):
+            await execute(Root(folder), Sandbox(SandboxSettings(mode="require")), touch, 30, dry_run=dry_run)
     assert not (folder / "x").exists()
 
-
-async def test_switched_off_it_is_none(folder):
-    assert await Sandbox(SandboxSettings(mode="off")).rung(folder) is NONE
+    assert "Sandbox: none: " in await execute(Root(folder), Sandbox(), touch, 30, dry_run=True)
+    await execute(Root(folder), Sandbox(), touch, 30, dry_run=False)
+    assert (folder / "x").exists()
