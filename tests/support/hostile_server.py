@@ -52,7 +52,6 @@ UNFIT = {
     "enum": tool("get_c", schema=parameters("path", enum=["a\u200bb", "c"])),
     "20,000 parameters": tool("get_d", schema=parameters(*(f"p{number}" for number in range(20_000)))),
     "no object": tool("get_e", schema={"type": "string"}),
-    "nothing allowed": tool("get_f", schema={"not": {}}),
     "not a tool": "get_g",
     "annotations": tool("get_h", annotations="harmless"),
 }

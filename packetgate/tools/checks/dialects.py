@@ -4,19 +4,19 @@ What cannot be used is left out for that value, and named: then the server check
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
-from packetgate.tools.checks.keywords import READERS, is_of
+from jsonschema_rs import is_valid, meta
+
 from packetgate.tools.checks.patterns import translated
-from packetgate.tools.checks.references import SINGLE, relinked, take_any
-from packetgate.tools.checks.satisfiable import KINDS
+from packetgate.tools.checks.references import BY_NAME, DEFINITIONS, LISTS, NAMES, REFERENCES, SINGLE, relinked
 
 MAX_DEPTH = 100
+MAX_SIZE = 2**53
 
 _TYPES = {
-    **{kind: kind for kind in KINDS},
+    **{kind: kind for kind in ("null", "boolean", "integer", "number", "string", "array", "object")},
     **dict.fromkeys(
         "str text char date datetime date-time time uuid uri url email password byte bytes".split(), "string"
     ),
@@ -29,225 +29,196 @@ _TYPES = {
 }
 _ANYTHING = frozenset({"any", "mixed", "unknown", "*", "type_unspecified", ""})
 """Types that restrict nothing; every other unknown one is named."""
-
-_LISTS = ("allOf", "anyOf", "oneOf")
-_BY_NAME = ("$defs", "definitions", "dependentSchemas")
-_NO_KEYWORDS = ("$schema", "$vocabulary", "nullable", "x-nullable", "discriminator", "xml", "externalDocs", "optional")
-"""Read elsewhere, or of no use to who checks a call."""
-_SCHEMAS = frozenset({"properties", "patternProperties", "prefixItems", *_LISTS, *_BY_NAME})
-_UNTOLD = frozenset({*_NO_KEYWORDS} - {"nullable", "x-nullable"})
+_IGNORED = frozenset({"$schema", "$vocabulary", "discriminator", "xml", "externalDocs", "optional"})
+"""Of no use to who checks a call."""
+_READ_LATER = frozenset({"required", "nullable", "x-nullable"})
+_SCHEMAS = frozenset({*SINGLE, *LISTS, *BY_NAME})
 _OLD_NAMES = {"divisibleBy": "multipleOf", "extends": "allOf", "disallow": "not"}
 _DATA = frozenset({"const", "default"})
 """Keywords whose value is data: null stands for itself there."""
+_TEXTS = frozenset({"title", "description", "$comment", "format", "contentEncoding", "contentMediaType"})
 _BESIDE_REFERENCES = frozenset({"$ref", "$defs", "definitions", "title", "description", "default", "examples", "$id"})
 
 
 def normalised(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
     """Return a tool's input schema in the newest draft, and what was left out or read otherwise, a phrase each."""
     dialect = schema.get("$schema") if isinstance(schema, Mapping) else None
-    notes = _Notes(ignores_siblings=isinstance(dialect, str) and "draft-0" in dialect)
-    whole = _whole(schema, notes)
-    if isinstance(whole, dict) and isinstance(dialect, str) and "/2020-12/" in dialect:
+    dialect = dialect if isinstance(dialect, str) else ""
+    reader = _Reader(ignores_siblings="draft-0" in dialect)
+    whole = reader.whole(schema)
+    if isinstance(whole, dict) and "/2020-12/" in dialect:
         whole = {"$schema": dialect, **whole}
-    return whole, list(dict.fromkeys(notes.changes))
+    return whole, list(dict.fromkeys(reader.changes))
 
 
-@dataclass
-class _Notes:
-    """What is noted while the schemas of a whole are read."""
+class _Reader:
+    def __init__(self, *, ignores_siblings: bool) -> None:
+        self.ignores_siblings = ignores_siblings
+        """Whether a reference stands for all that is beside it, as in older drafts."""
+        self.changes: list[str] = []
+        self.widened: set[int] = set()
+        """Ids of schemas of which something was left out: there, more is taken than the schema says."""
+        self.places: dict[int, str] = {}
+        self.read: list[dict[str, Any]] = []
+        """Kept, so that no id is given twice."""
 
-    ignores_siblings: bool
-    """Whether a reference stands for all that is beside it, as in older drafts."""
-    changes: list[str] = field(default_factory=list)
-    opened: int = 0
-    """How often something was left out: there, more is taken than the schema says."""
-    gone: set[tuple[str, str]] = field(default_factory=set)
-
-
-def _whole(root: Any, notes: _Notes) -> dict[str, Any] | bool:
-    if isinstance(root, str):  # a schema as text
-        try:
-            root = json.loads(root)
-        except ValueError:
-            root = root.strip() or None
-    if root is False:
-        return False
-    if root is True:
-        return {"type": "object", "additionalProperties": True}
-    if root is None or root in ({}, []):
-        return {"type": "object"}
-    if not isinstance(root, dict):
-        notes.changes.append("it is no schema: any arguments are taken")
-        return {"type": "object", "additionalProperties": True}
-    if _lists_parameters_only(root):
-        notes.changes.append("it is a list of parameters: read as its properties")
-        root = {"properties": root}
-    cleaned, required = _Schema(notes, "", 0).read(_with_definitions(root))
-    if not isinstance(cleaned, dict):
-        return cleaned
-    if required is True:
-        notes.changes.append("required: left out")
-    whole, unresolved = relinked(cleaned)
-    notes.changes += unresolved
-    kind = whole.get("type")
-    takes_object = kind is None or (isinstance(kind, list) and "object" in kind)
-    return {**whole, "type": "object"} if takes_object else whole
+    def whole(self, root: Any) -> dict[str, Any] | bool:
+        if isinstance(root, str):
+            try:
+                root = json.loads(root)
+            except ValueError:
+                root = root.strip() or None
+        if root is False:
+            return False
+        if root is None or root in ({}, []):
+            return {"type": "object"}
+        if not isinstance(root, dict):
+            self.changes += [] if root is True else ["it is no schema: any arguments are taken"]
+            return {"type": "object", "additionalProperties": True}
+        if _lists_parameters_only(root):
+            self.changes.append("it is a list of parameters: read as its properties")
+            root = {"properties": root}
+        read, required = _Schema(self, "", 0).read(_with_definitions(root))
+        if not isinstance(read, dict):
+            return read
+        self.changes += ["required: left out"] if required else []
+        linked, changes = relinked(read, self.widened, self.places)
+        self.changes += changes
+        kind = linked.get("type", "object")
+        return {**linked, "type": "object"} if "object" in kind else linked
 
 
 class _Schema:
     """One schema within the whole, as it is read keyword by keyword."""
 
-    def __init__(self, notes: _Notes, place: str, depth: int) -> None:
-        self._notes = notes
+    def __init__(self, reader: _Reader, place: str, depth: int) -> None:
+        self._reader = reader
         self._place = place
         self._depth = depth
         self._read: dict[str, Any] = {}
         self._needed: list[str] = []
         """Properties that say themselves that they must be given."""
-        self._one_way: list[Any] | None = None
-        """Ways of a `oneOf` of which something was left out: several may fit."""
+        self._left_out: set[str] = set()
         self._rest: Any = None
         """What older drafts say of the items after those listed one by one."""
-        self._is_open = False
+        self._takes_others = False
         """Whether a property may be one that a pattern left out allows."""
 
-    def read(self, given: Any) -> tuple[dict[str, Any] | bool, bool | None]:
-        """Return a schema, and whether what it describes must be given, where it says that itself."""
+    def read(self, given: Any) -> tuple[dict[str, Any] | bool, bool]:
+        """Return a schema, and whether it says itself that what it describes must be given."""
         if isinstance(given, bool):
-            return given, None
-        if isinstance(given, str) and (kind := _TYPES.get(given.casefold())):
-            given = {"type": kind}
+            return given, False
+        self._enlist()
+        if isinstance(given, str) and given.casefold() in _TYPES:
+            given = {"type": given}
         if not isinstance(given, dict) or self._depth > MAX_DEPTH:
             if given is not None:
                 self._leave_out("its schema", "it is none" if self._depth <= MAX_DEPTH else "nested too deeply")
-            return {}, None
-        if isinstance(given.get("$ref"), str) and self._notes.ignores_siblings:
+            return self._read, False
+        if isinstance(given.get("$ref"), str) and self._reader.ignores_siblings:
             given = {key: value for key, value in given.items() if key in _BESIDE_REFERENCES}
         for key, value in given.items():
-            if value is not None or key in _DATA:
+            if (value is not None or key in _DATA) and key not in _IGNORED | _READ_LATER:
                 self._keyword(_OLD_NAMES.get(key, key), value)
-        if self._one_way:
-            take_any(self._read, self._one_way)
         needed = self._required(given.get("required"))
-        _exclude_bounds(self._read)
+        for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+            if isinstance(self._read.get(exclusive), bool) and self._read.pop(exclusive) and limit in self._read:
+                self._read[exclusive] = self._read.pop(limit)
         if "prefixItems" in self._read and self._rest is not None:
             self._single("items", self._rest)
-        self._values()
-        nullable = given.get("nullable") is True or given.get("x-nullable") is True
-        read = _nullable(self._read) if nullable else self._read
-        self._name_changes(given, read)
-        return read, needed
+        self._contradiction()
+        if given.get("nullable") is True or given.get("x-nullable") is True:
+            self._take_null()
+        self._name_changes(given)
+        return self._read, needed
+
+    def _enlist(self) -> None:
+        self._reader.read.append(self._read)
+        self._reader.places[id(self._read)] = self._place or "the arguments"
 
     def _inner(self, given: Any, place: str | None = None) -> dict[str, Any] | bool:
         return self._within(self._place if place is None else place).read(given)[0]
 
     def _within(self, place: str) -> "_Schema":
-        return _Schema(self._notes, place, self._depth + 1)
+        return _Schema(self._reader, place, self._depth + 1)
 
     def _leave_out(self, keyword: str, why: str = "") -> None:
-        self._notes.opened += 1
-        self._notes.gone.add((self._place, keyword))
+        self._reader.widened.add(id(self._read))
+        self._left_out.add(keyword)
         self._change(f"{keyword} left out{f' ({why})' if why else ''}")
 
     def _change(self, what: str) -> None:
-        self._notes.changes.append(f"{self._place or 'the arguments'}: {what}")
+        self._reader.changes.append(f"{self._place or 'the arguments'}: {what}")
 
-    def _name_changes(self, given: Mapping[str, Any], read: Mapping[str, Any]) -> None:
+    def _name_changes(self, given: Mapping[str, Any]) -> None:
         """Name the keywords that are read otherwise than they are written, beside those that are left out."""
+        untold = _IGNORED | self._left_out | {*NAMES}
         for key, value in given.items():
-            same = key in read and (read[key] == value or key in SINGLE or key in _SCHEMAS)
-            if same or key in _UNTOLD or (self._place, key) in self._notes.gone:
-                continue
-            now = _short(read[key]) if key in read else "absent" if value is None else "the newest draft says it"
-            self._change(f"{key} {_short(value)} read as {now}")
+            same = key in self._read and (self._read[key] == value or key in _SCHEMAS)
+            if not same and key not in untold:
+                now = "absent" if value is None else "the newest draft says it"
+                now = _short(self._read[key]) if key in self._read else now
+                self._change(f"{key} {_short(value)} read as {now}")
 
     def _keyword(self, key: str, value: Any) -> None:
-        if key in _NO_KEYWORDS or key == "required":
-            return
-        if key in _STRUCTURE:
-            _STRUCTURE[key](self, key, value)
-        elif key in SINGLE:
-            self._single(key, value)
-        else:
-            self._plain(key, value)
+        match key:
+            case "type":
+                self._type(value)
+            case "properties" | "patternProperties":
+                self._properties(key, value)
+            case "dependencies":
+                self._dependencies(value)
+            case "items" | "prefixItems" if isinstance(value, list):
+                read = [self._inner(one, f"{self._place}[{at}]") for at, one in enumerate(value)]
+                self._read |= {"prefixItems": read} if read else {}
+            case "additionalItems":
+                self._rest = value
+            case "allOf" | "anyOf" | "oneOf":
+                self._ways(key, value)
+            case "$defs" | "definitions" | "dependentSchemas" if isinstance(value, dict):
+                self._read[key] = {name: self._inner(one, name) for name, one in value.items()}
+            case _ if key in SINGLE or key == "prefixItems":
+                self._single("items" if key == "prefixItems" else key, value)
+            case _ if key not in NAMES or isinstance(value, str):
+                self._plain(key, value)
 
     def _plain(self, key: str, value: Any) -> None:
-        reader = next((read for keys, read in READERS if key in keys), None)
-        if key == "pattern":
-            read = translated(value) if isinstance(value, str) else None
-            why = ascii(value)[:80]
-        elif reader is None:
-            self._read[key] = value
-            return
-        else:
-            read, why = reader(value), json.dumps(value)[:60]
-        if read is None:
-            self._leave_out(key, why)
+        read = _readable(key, value)
+        if read is None and value is not None:
+            self._leave_out(key, ascii(value)[:80] if key == "pattern" else json.dumps(value)[:60])
         else:
             self._read[key] = read
 
     def _single(self, key: str, value: Any) -> None:
-        if isinstance(value, str) and value.casefold() in {"true", "false"}:
-            value = value.casefold() == "true"
-        if not isinstance(value, bool | dict) and not (isinstance(value, str) and value.casefold() in _TYPES):
-            self._leave_out(key)
-            return
-        known = self._notes.opened
-        read = self._inner(value, f"{self._place}[]" if key == "items" else None)
-        if key in {"not", "if"} and self._notes.opened > known:
-            self._leave_out(key, "part of it cannot be used")  # what takes more there would refuse more
+        value = _as_switch(value)
+        if isinstance(value, bool | dict) or (isinstance(value, str) and value.casefold() in _TYPES):
+            self._read[key] = self._inner(value, f"{self._place}[]" if key == "items" else None)
         else:
-            self._read[key] = read
-
-    def _items(self, _key: str, value: Any) -> None:
-        if not isinstance(value, list):
-            self._single("items", value)
-        elif value:
-            self._read["prefixItems"] = [self._inner(one, f"{self._place}[{at}]") for at, one in enumerate(value)]
-
-    def _additional_items(self, _key: str, value: Any) -> None:
-        self._rest = value
+            self._leave_out(key)
 
     def _ways(self, key: str, value: Any) -> None:
         ways = [value] if isinstance(value, dict) else value
         if isinstance(ways, list) and ways:
-            known = self._notes.opened
-            read = [self._inner(one) for one in ways]
-            if key == "oneOf" and self._notes.opened > known:
-                self._one_way = read
-            else:
-                self._read[key] = read
+            self._read[key] = [self._inner(one) for one in ways]
         elif ways != []:
             self._leave_out(key)
 
-    def _definitions(self, key: str, value: Any) -> None:
-        if isinstance(value, dict):
-            self._read[key] = {name: self._inner(one, name) for name, one in value.items()}
-        else:
-            self._leave_out(key)
-
-    def _type(self, _key: str, value: Any) -> None:
+    def _type(self, value: Any) -> None:
         names = value.split("|") if isinstance(value, str) else value if isinstance(value, list) else [value]
-        kinds: list[str] = []
-        ways: list[Any] = []
-        for name in names:
-            word = name.strip().casefold() if isinstance(name, str) else None
-            if isinstance(name, dict):  # of draft 3
-                ways.append(self._inner(name))
-            elif word in _ANYTHING:
-                return
-            elif word is None or word not in _TYPES:
-                self._leave_out("type", json.dumps(name)[:60])
-                return
-            else:
-                kinds.append(_TYPES[word])
-        kinds = list(dict.fromkeys(kinds))
-        if ways:
-            self._read["anyOf"] = [*ways, *({"type": kind} for kind in kinds)]
+        words = [name.strip().casefold() for name in names if isinstance(name, str)]
+        schemas = [name for name in names if isinstance(name, dict)]  # of draft 3
+        if not _ANYTHING.isdisjoint(words):
+            return
+        if len(words) + len(schemas) < len(names) or not {*words} <= _TYPES.keys():
+            self._leave_out("type", json.dumps(value)[:60])
+            return
+        kinds = list(dict.fromkeys(_TYPES[word] for word in words))
+        if schemas:
+            self._read["anyOf"] = [self._inner(one) for one in [*schemas, *({"type": kind} for kind in kinds)]]
         elif kinds:
             self._read["type"] = kinds[0] if len(kinds) == 1 else kinds
 
-    def _dependencies(self, _key: str, value: Any) -> None:
+    def _dependencies(self, value: Any) -> None:
         for name, needs in value.items() if isinstance(value, dict) else ():
             if isinstance(needs, str | list):
                 names = [one for one in ([needs] if isinstance(needs, str) else needs) if isinstance(one, str)]
@@ -255,97 +226,97 @@ class _Schema:
             else:
                 self._read.setdefault("dependentSchemas", {})[name] = self._inner(needs)
 
-    def _properties(self, _key: str, value: Any) -> None:
+    def _properties(self, key: str, value: Any) -> None:
         if isinstance(value, list) and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in value):
-            value = {one["name"]: {key: said for key, said in one.items() if key != "name"} for one in value}
+            value = {one["name"]: {key: inner for key, inner in one.items() if key != "name"} for one in value}
         if not isinstance(value, dict):
-            self._leave_out("properties")
+            self._leave_out(key)
             return
-        self._read["properties"] = {}
+        read = self._read[key] = {}
         for name, one in value.items():
-            read, needs = self._within(f"{self._place}.{name}".lstrip(".")).read(one)
-            self._read["properties"][name] = read
-            self._needed += [name] if needs else []
-
-    def _pattern_properties(self, _key: str, value: Any) -> None:
-        if not isinstance(value, dict):
-            self._leave_out("patternProperties")
-            return
-        self._read["patternProperties"] = {}
-        for pattern, one in value.items():
-            if (read := translated(pattern)) is None:
-                self._leave_out("patternProperties", ascii(pattern)[:80])
-                self._is_open = True
+            if key == "properties":
+                read[name], needs = self._within(f"{self._place}.{name}".lstrip(".")).read(one)
+                self._needed += [name] if needs else []
+            elif (pattern := translated(name)) is None:
+                self._leave_out(key, ascii(name)[:80])
+                self._takes_others = True
             else:
-                self._read["patternProperties"][read] = self._inner(one)
+                read[pattern] = self._inner(one)
 
-    def _required(self, value: Any) -> bool | None:
+    def _required(self, value: Any) -> bool:
         """Read which properties must be given; return whether the value itself must be, as older drafts say it."""
-        if isinstance(value, str) and value.casefold() in {"true", "false"}:
-            value = value.casefold() == "true"
-        own: list[Any] = value if isinstance(value, list) else []
+        value = _as_switch(value)
+        names = value if isinstance(value, list) else []
         if isinstance(value, str) and value in self._read.get("properties", {}):
-            own = [value]
+            names = [value]
         elif not isinstance(value, bool | list) and value not in (None, {}):
             self._leave_out("required")
-        names = list(dict.fromkeys(one for one in [*own, *self._needed] if isinstance(one, str)))
+        names = list(dict.fromkeys(one for one in [*names, *self._needed] if isinstance(one, str)))
         if names or value == []:
             self._read["required"] = names
-        if self._is_open and self._read.get("additionalProperties") is not None:
+        if self._takes_others and "additionalProperties" in self._read:
             self._read["additionalProperties"] = True
-        return value if isinstance(value, bool) else None
+        return value is True
 
-    def _values(self) -> None:
-        """Take out of a list of values what contradicts its type: the values are what was meant."""
-        mine, kinds = self._read, self._read.get("type")
-        listed = [mine["const"]] if "const" in mine else mine.get("enum")
-        if kinds is None or listed is None:
+    def _contradiction(self) -> None:
+        """Where none of the values that are listed is of its type, the values are what was meant."""
+        read, kinds = self._read, self._read.get("type")
+        listed = [read["const"]] if "const" in read else read.get("enum")
+        if kinds is None or listed is None or any(is_valid({"type": kinds}, value) for value in listed):
             return
-        names = [kinds] if isinstance(kinds, str) else kinds
-        if any(is_of(value, name) for value in listed for name in names):
-            return
-        if names == ["array"] and "enum" in mine and isinstance(mine.get("items", {}), dict):
-            mine["items"] = {**mine.get("items", {}), "enum": mine.pop("enum")}
+        if kinds == "array" and "enum" in read and isinstance(read.get("items", {}), dict):
+            read.setdefault("items", self._inner({}))["enum"] = read.pop("enum")
             self._change("enum read as that of its items")
         else:
+            names = [kinds] if isinstance(kinds, str) else kinds
             self._leave_out("type", f"none of its values is of type {' or '.join(names)}")
-            mine.pop("type")
+            del read["type"]
+
+    def _take_null(self) -> None:
+        kinds = self._read.get("type")
+        if kinds is not None:
+            self._read["type"] = list(dict.fromkeys([*([kinds] if isinstance(kinds, str) else kinds), "null"]))
+            if "enum" in self._read and None not in self._read["enum"]:
+                self._read["enum"] = [*self._read["enum"], None]
+        elif self._read:
+            inner = self._within(self._place)
+            inner._enlist()
+            inner._read |= self._read
+            self._read.clear()
+            self._read["anyOf"] = [inner._read, self._inner({"type": "null"})]
 
 
-_STRUCTURE: Mapping[str, Callable[[_Schema, str, Any], None]] = {
-    "type": _Schema._type,
-    "properties": _Schema._properties,
-    "patternProperties": _Schema._pattern_properties,
-    "dependencies": _Schema._dependencies,
-    "items": _Schema._items,
-    "prefixItems": _Schema._items,
-    "additionalItems": _Schema._additional_items,
-    **dict.fromkeys(_LISTS, _Schema._ways),
-    **dict.fromkeys(_BY_NAME, _Schema._definitions),
-}
+def _readable(key: str, value: Any) -> Any:
+    """Return the value of a keyword as the newest draft has it; None where it cannot be used."""
+    if key == "pattern":
+        return translated(value) if isinstance(value, str) else None
+    if key == "enum":
+        values = value if isinstance(value, list) else []
+        return [*{json.dumps(one, sort_keys=True): one for one in values}.values()] or None
+    if key in {*NAMES, *REFERENCES}:
+        return value if isinstance(value, str) else None
+    if key in _DATA or (key in {"exclusiveMinimum", "exclusiveMaximum"} and isinstance(value, bool)):
+        return value
+    if key in _TEXTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = " ".join(value)
+    elif isinstance(value, str) and not meta.is_valid({key: value}):
+        try:
+            value = _as_switch(json.loads(value.casefold()))
+        except ValueError:
+            return None
+    is_size = key.startswith(("min", "max")) and key not in {"minimum", "maximum"}
+    if is_size and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if meta.is_valid({key: value}) and not (is_size and value > MAX_SIZE) else None
+
+
+def _as_switch(value: Any) -> Any:
+    return value.casefold() == "true" if isinstance(value, str) and value.casefold() in {"true", "false"} else value
 
 
 def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def _exclude_bounds(mine: dict[str, Any]) -> None:
-    """Read bounds that are excluded as draft 4 and OpenAPI say it."""
-    for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if isinstance(mine.get(exclusive), bool) and mine.pop(exclusive) and limit in mine:
-            mine[exclusive] = mine.pop(limit)
-
-
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that takes null as well."""
-    kinds = schema.get("type")
-    if kinds is None:
-        return {"anyOf": [schema, {"type": "null"}]} if schema else schema
-    schema["type"] = list(dict.fromkeys([*([kinds] if isinstance(kinds, str) else kinds), "null"]))
-    if "enum" in schema and None not in schema["enum"]:
-        schema["enum"] = [*schema["enum"], None]
-    return schema
 
 
 def _with_definitions(root: dict[str, Any]) -> dict[str, Any]:
@@ -361,6 +332,6 @@ def _with_definitions(root: dict[str, Any]) -> dict[str, Any]:
 
 def _lists_parameters_only(root: Mapping[str, Any]) -> bool:
     """Whether a schema is an object of parameters by name, without the `properties` around it."""
-    keywords = {"type", "properties", "$ref", "required", "$defs", "definitions", "additionalProperties", *_LISTS}
+    keywords = {"type", "properties", "$ref", "required", "additionalProperties", *DEFINITIONS, *LISTS}
     parts = [value for value in root.values() if isinstance(value, dict)]
     return len(parts) == len(root) and not keywords & root.keys() and all("type" in part for part in parts)

@@ -18,7 +18,6 @@ from mcp_types import CallToolResult
 from mcp_types.methods import validate_server_result
 
 from packetgate.tools.checks.dialects import normalised
-from packetgate.tools.checks.satisfiable import why_never
 from packetgate.tools.checks.validation import schema_flaw
 from packetgate.tools.servers.answers import readable_answer, without_nulls
 
@@ -221,8 +220,8 @@ def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
         raise _UnfitError("nothing fits its schema: it is false")
     if flaw := schema_flaw(schema):
         raise _UnfitError(f"its schema is broken: {flaw}")
-    if reason := why_never(schema):
-        raise _UnfitError(f"nothing fits its schema: {reason}")
+    if schema.get("type") != "object":
+        raise _UnfitError("nothing fits its schema: arguments are an object")
     return {"name": name, "inputSchema": schema, **_without_hidden({**prose, **rest}), **_output_schema(raw)}, changes
 
 
