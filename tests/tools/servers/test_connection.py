@@ -53,20 +53,6 @@ async def test_what_cannot_be_used_of_a_schema_is_left_out_and_told(
         assert (await hub.call("a.echo", {"text": "x"})).success
 
 
-async def test_a_tool_that_nothing_fits_is_not_offered():
-    server = echoing("a")
-    never = {
-        "type": "object",
-        "properties": {"level": {"type": "integer", "minimum": 2, "maximum": 1}},
-        "required": ["level"],
-    }
-    server.add_tool(RawTool(name="set_level", description="Sets it.", parameters=never))
-    async with McpHub([in_process(server)]) as hub:
-        assert set(await hub.catalogue()) == {"a.echo"}
-        problem = hub.health()[0].problem
-    assert problem == ("not offered: 'set_level': nothing fits its schema: `level` must lie between 2 and 1")
-
-
 async def test_only_a_trusted_servers_dry_run_is_the_gates_own():
     server: FastMCP[None] = FastMCP("a")
 
