@@ -5,12 +5,10 @@ from functools import partial
 from typing import Any
 
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime
 
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.failures import review_failed
-from packetgate.graph.records.recording import calibration_by, learned_by, with_prompt_record, with_usage_record
-from packetgate.graph.records.trail import Stage, journaled
+from packetgate.graph.records.recording import calibration_by, learned_by, record_requests, turn_recorder
 from packetgate.graph.routes import (
     after_answering,
     after_asking,
@@ -21,7 +19,7 @@ from packetgate.graph.routes import (
     after_selection,
 )
 from packetgate.graph.settings import PROMPT_DAYS, USAGE_DAYS
-from packetgate.graph.telemetry.stages import instrumented, recovering, routed
+from packetgate.graph.stages import Stage, recovering, routed
 from packetgate.models.endpoint import Role
 from packetgate.nodes.ask_user import ask_user
 from packetgate.nodes.build_palette import build_palette
@@ -33,10 +31,9 @@ from packetgate.nodes.put_back import put_back
 from packetgate.nodes.respond import respond
 from packetgate.nodes.review_selection import review_selection
 from packetgate.nodes.select_tool import select_tool
-from packetgate.state.context import RoutingContext, routing_context
+from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate, TurnInput
-from packetgate.tools.approval.thread_messages import with_thread_messages
-from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
+from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal, MemoryJournal
 
 Builder = StateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
@@ -60,25 +57,21 @@ def build_graph(
     run, twice. `settings` are those of a run whose context is nobody's or another graph's.
     """
     journal = journal or MemoryJournal()
-    closed = partial(_recorded("review_selection", review_failed, journal), toolbox=toolbox, journal=journal)
-    special: dict[str, dict[str, Any]] = {
-        "open_packet": {"input_schema": OpeningPacket},
-        "review_selection": {"error_handler": recovering("review_selection", closed, after_review)},
-    }
     graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
 
-    def add(
-        name: str, stage: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object
-    ) -> None:
+    def add(name: str, node: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object) -> None:
         model = getattr(deciders, role) if role else None
         if name == "review_selection":
             model = deciders.reviewing or model
-        node = instrumented(name, _given(_recorded(name, stage, journal), needs, settings), model)
-        if role and model and prompt_days:
-            node = with_prompt_record(name, role, node)
-        if name == LAST:
-            node = with_usage_record(node, usage_days, prompt_days)
-        graph.add_node(name, node, **special.get(name, {}))
+        keeping = partial(record_requests, role=role) if role and model and prompt_days else None
+        ending = turn_recorder(usage_days, prompt_days) if name == LAST else None
+        stage = Stage(name, node, journal, needs, model, settings, keeping, ending)
+        special: dict[str, Any] = {}
+        if name == "open_packet":
+            special = {"input_schema": OpeningPacket}
+        elif name == "review_selection":
+            special = {"error_handler": recovering(stage, review_failed, after_review)}
+        graph.add_node(name, stage.run, **special)
 
     add("open_packet", open_packet, journal=journal)
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
@@ -105,28 +98,3 @@ def build_graph(
     graph.add_conditional_edges("respond", routed(after_answering))
     graph.add_edge("put_back", "ask_user")
     return graph
-
-
-def _recorded(name: str, stage: Stage, journal: Journal) -> Stage:
-    """Return a stage whose update is journaled, and is followed by the thread's messages."""
-    journaled_stage = journaled(name, stage, journal)
-
-    async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext], **given: Any) -> PacketUpdate:
-        return with_thread_messages(packet, await journaled_stage(packet, runtime, **given))
-
-    return run
-
-
-def _given(
-    stage: Callable[..., Awaitable[PacketUpdate]], needs: dict[str, Any], settings: RoutingContext | None
-) -> Callable[..., Awaitable[PacketUpdate]]:
-    """Return a stage with what it needs; of a toolbox it sees what the packet's settings, and the run's, allow."""
-
-    async def run(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
-        runtime = runtime.override(context=routing_context(runtime.context, settings))
-        toolbox = needs.get("toolbox")
-        for allowed in (packet.governance.settings, runtime.context):
-            toolbox = toolbox and AllowedTools(toolbox, allowed, packet.header.origin)
-        return await stage(packet, runtime, **(needs | ({"toolbox": toolbox} if toolbox else {})))
-
-    return run

@@ -16,7 +16,7 @@ from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.kept import kept_in
 from packetgate.graph.pool import model_pool
 from packetgate.graph.private import private_folder
-from packetgate.graph.records.prompts import prune_prompts
+from packetgate.graph.records.recording import prune_records
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.models.embeddings import open_embeddings
@@ -31,8 +31,6 @@ from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.opening import open_hub
 from packetgate.tools.text.kept import KeptResults
-from packetgate.tools.usage.learned_store import ROOT as LEARNED
-from packetgate.tools.usage.store import prune
 
 if TYPE_CHECKING:
     from packetgate.models.model import Model
@@ -154,11 +152,7 @@ async def open_graph_and_servers(settings: Settings, models: ModelPool | None = 
         open_checkpointer(settings) as checkpointer,
         open_store(settings) as store,
     ):
-        if settings.usage_days:
-            await prune(store, settings.usage_days)
-            await prune(store, settings.usage_days, root=LEARNED)
-        if settings.prompt_days:
-            await prune_prompts(store, settings.prompt_days)
+        await prune_records(store, settings.usage_days, settings.prompt_days)
 
         def made(models: ModelPool) -> Graph:
             deciders = deciders_for(models, kept_in(settings))

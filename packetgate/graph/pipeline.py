@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore
 from pydantic import JsonValue
 
 from packetgate.deciders.protocols import CallReview, Review
-from packetgate.graph.records.trail import REVIEWED, trail
+from packetgate.graph.stages import REVIEWED, trail
 from packetgate.nodes.execute_tool import execute_tool
 from packetgate.nodes.review_selection import reviewed
 from packetgate.state.base import ConfidenceSource

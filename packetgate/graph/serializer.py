@@ -19,6 +19,9 @@ _BEFORE = b"state."
 _msgpack.SAFE_MSGPACK_TYPES |= frozenset(checkpoint_types())
 
 
+_KEPT = (Section, BaseMessage)
+
+
 class PacketSerializer(JsonPlusSerializer):
     """Restores our own types and LangChain's messages, and nothing else.
 
@@ -35,16 +38,18 @@ class PacketSerializer(JsonPlusSerializer):
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Return a channel's value, or a whole checkpoint, as bytes and their kind."""
         if isinstance(obj, dict) and isinstance(obj.get("channel_values"), dict):
-            channels = {name: self._channel(value) for name, value in obj["channel_values"].items()}
-            return super().dumps_typed({**obj, "channel_values": channels})
-        return super().dumps_typed(self._channel(obj))
+            channels = dict(obj["channel_values"])
+            for name, value in channels.items():
+                if isinstance(value, _KEPT) or type(value) is list:
+                    channels[name] = self._encoded_value(value)
+            obj = {**obj, "channel_values": channels}
+        elif isinstance(obj, _KEPT) or type(obj) is list:
+            obj = self._encoded_value(obj)
+        return super().dumps_typed(obj)
 
-    def _channel(self, value: Any) -> Any:
-        return [self._part(one) for one in value] if type(value) is list else self._part(value)
-
-    def _part(self, value: Any) -> Any:
-        if not isinstance(value, Section | BaseMessage):
-            return value
+    def _encoded_value(self, value: Any) -> Any:
+        if type(value) is list:
+            return [self._encoded_value(one) if isinstance(one, _KEPT) else one for one in value]
         key = id(value)  # its own for as long as it lives
         kept, says = self._encoded.get(key), value.model_dump() if isinstance(value, BaseMessage) else None
         if kept is None or kept[1] != says:

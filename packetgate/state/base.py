@@ -72,7 +72,7 @@ class Section(BaseModel):
             ValidationError: there is no such field, or it does not take that value.
         """
         checked = vars(type(self).model_validate(vars(self) | fields))
-        return self.model_copy(update={name: checked[name] for name in fields})
+        return self.model_copy(update=dict(zip(fields, map(checked.__getitem__, fields), strict=True)))
 
 
 class TokenUsage(Section):

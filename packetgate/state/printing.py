@@ -20,11 +20,15 @@ def byte_size(number: int) -> str:
 def printable(text: str) -> str:
     """Return text without the control characters that could steer a terminal, or turn its letters around."""
     lines = text.replace("\r\n", "\n")
-    return "".join(char if char in "\n\t" or char.isprintable() else "\ufffd" for char in lines)
+    if lines.isprintable():
+        return lines
+    return "".join([char if char in "\n\t" or char.isprintable() else "\ufffd" for char in lines])
 
 
 def escaped(text: str) -> str:
     """Return text with those characters told by name instead, none left out: for what is decided about."""
+    if text.isprintable():
+        return text
     named = (_PICTURES.get(char, f"<U+{ord(char):04X}>") for char in text)
     return "".join(char if char == "\n" or char.isprintable() else name for char, name in zip(text, named, strict=True))
 

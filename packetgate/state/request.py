@@ -1,5 +1,6 @@
 """What a connector hands over to start a turn, and what it must refuse."""
 
+import re
 from typing import Any
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from packetgate.state.errors import RequestError
 from packetgate.state.sections import Attachment
 
 MAX_REQUEST_CHARS = 200_000
+_NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
 MAX_ATTACHED = 20
 """Files, and other people's messages, that a request comes with."""
 
@@ -58,10 +60,9 @@ def check_request(text: str) -> str:
             f"the request has {len(request):,} characters, the limit is {MAX_REQUEST_CHARS:,}: "
             "put the text into a file and ask about the file"
         )
-    bad = next((char for char in request if _not_text(char)), None)
-    if bad is not None:
+    if bad := _NOT_TEXT.search(request):
         raise RequestError(
-            f"the request is not text: it holds the character U+{ord(bad):04X}; "
+            f"the request is not text: it holds the character U+{ord(bad[0]):04X}; "
             "send text in UTF-8, and binary data as a file"
         )
     return request
@@ -95,8 +96,3 @@ def decode_request(data: bytes, source: str) -> str:
             f"{source} is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {error.start}; "
             "convert it to UTF-8, or name the file in the request instead"
         ) from error
-
-
-def _not_text(char: str) -> bool:
-    code = ord(char)
-    return (code < 0x20 and char not in "\t\n\r\f\v\x1b") or code == 0x7F or 0xD800 <= code <= 0xDFFF

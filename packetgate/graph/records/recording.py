@@ -4,21 +4,19 @@ A store that fails costs the record, never the turn.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from itertools import count
 
-from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from packetgate.deciders.protocols import KnownAs
 from packetgate.graph.records.passports import calibration_for
 from packetgate.graph.records.prompts import ROOT as EXCHANGES
 from packetgate.graph.records.prompts import StagePrompts, prune_prompts, save_prompts
-from packetgate.graph.telemetry.spans import guarded
-from packetgate.graph.telemetry.stages import Node
+from packetgate.graph.telemetry import guarded
 from packetgate.models.endpoint import Role
-from packetgate.models.requests import ModelRequest, collected
-from packetgate.state.context import RoutingContext
-from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.models.requests import ModelRequest
+from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
 from packetgate.tools.usage.calibration import Calibration
 from packetgate.tools.usage.learned_store import ROOT as LEARNED
@@ -37,40 +35,46 @@ CONVERSATIONS = ("serve",)
 _ALL = 1_000_000
 
 
-def with_usage_record(stage: Node[CognitionPacket], days: int, prompt_days: int) -> Node[CognitionPacket]:
-    """Return a turn's last stage with the turn recorded after it for `days`, where the graph has a store."""
+def turn_recorder(days: int, prompt_days: int) -> Callable[[CognitionPacket, BaseStore], Awaitable[None]]:
+    """Return what records a turn that has ended, for `days`, and deletes what is too old now and then."""
     turns = count(1)
 
-    async def run(state: CognitionPacket, *, runtime: Runtime[RoutingContext]) -> PacketUpdate:
-        update = await stage(state, runtime=runtime)
-        if runtime.store is not None:
-            with guarded(state.header.packet_id):
-                async with asyncio.timeout(PATIENCE_S):
-                    if days:
-                        ended = state.merged(update)
-                        await keep(runtime.store, record_of(ended))
-                        await learn(runtime.store, ended)
-                    if next(turns) % PRUNE_EVERY == 0:
-                        await _prune(runtime.store, days, prompt_days)
-        return update
+    async def record(ended: CognitionPacket, store: BaseStore) -> None:
+        with guarded(ended.header.packet_id):
+            async with asyncio.timeout(PATIENCE_S):
+                if days:
+                    await keep(store, record_of(ended))
+                    await learn(store, ended)
+                if next(turns) % PRUNE_EVERY == 0:
+                    await prune_records(store, days, prompt_days)
 
-    return run
+    return record
 
 
-def with_prompt_record(name: str, role: Role, stage: Node[CognitionPacket]) -> Node[CognitionPacket]:
-    """Return a stage with what it says to its model recorded, also where it then breaks."""
+async def record_requests(
+    header: Header, stage: str, requests: list[ModelRequest], store: BaseStore, *, role: Role
+) -> None:
+    """Record what a stage of a packet said to the model of that role."""
+    with guarded(header.packet_id):
+        record = StagePrompts(
+            session_id=header.session_id,
+            packet_id=header.packet_id,
+            stage=stage,
+            role=role,
+            at=requests[0].at,
+            exchanges=tuple(requests),
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            await save_prompts(store, record)
 
-    async def run(state: CognitionPacket, *, runtime: Runtime[RoutingContext]) -> PacketUpdate:
-        with collected() as said:
-            try:
-                update = await stage(state, runtime=runtime)
-            except Exception:
-                await _keep(runtime.store, state.header, name, role, said)
-                raise
-        await _keep(runtime.store, state.header, name, role, said)
-        return update
 
-    return run
+async def prune_records(store: BaseStore, days: int, prompt_days: int) -> None:
+    """Delete what is older than so many days, of turns and what they taught, and of requests; 0: nothing."""
+    if days:
+        await prune(store, days)
+        await prune(store, days, root=LEARNED)
+    if prompt_days:
+        await prune_prompts(store, prompt_days)
 
 
 async def forget_records(store: BaseStore, session_id: str) -> None:
@@ -105,27 +109,3 @@ async def calibration_by(
             async with asyncio.timeout(PATIENCE_S):
                 return await calibration_for(store, known_as)
     return Calibration()
-
-
-async def _keep(store: BaseStore | None, header: Header, stage: str, role: Role, said: list[ModelRequest]) -> None:
-    if store is None or not said:
-        return
-    with guarded(header.packet_id):
-        record = StagePrompts(
-            session_id=header.session_id,
-            packet_id=header.packet_id,
-            stage=stage,
-            role=role,
-            at=said[0].at,
-            exchanges=tuple(said),
-        )
-        async with asyncio.timeout(PATIENCE_S):
-            await save_prompts(store, record)
-
-
-async def _prune(store: BaseStore, days: int, prompt_days: int) -> None:
-    if days:
-        await prune(store, days)
-        await prune(store, days, root=LEARNED)
-    if prompt_days:
-        await prune_prompts(store, prompt_days)

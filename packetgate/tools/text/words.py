@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from functools import cache, lru_cache
+from itertools import chain, filterfalse, pairwise
 from threading import Lock
 from typing import Any
 
@@ -28,7 +29,7 @@ _ONE_AT_A_TIME = Lock()
 
 def words_of(name: str) -> list[str]:
     """Split an identifier into lower-case words: `read_textFile2` to read, text, file, 2."""
-    return [word.lower() for word in _WORD.findall(name)]
+    return list(map(str.lower, _WORD.findall(name)))
 
 
 def words_in(text: str) -> list[str]:
@@ -36,27 +37,27 @@ def words_in(text: str) -> list[str]:
 
     Where words are not spaced, each pair of neighbouring characters stands for a word.
     """
-    return [word for token in _TOKEN.findall(_without_accents(text)) for word in dict.fromkeys(_words_of_token(token))]
+    plain = text if text.isascii() else _without_accents(text)
+    return [*chain.from_iterable(map(_words_of_token, _TOKEN.findall(plain)))]
 
 
-def _words_of_token(token: str) -> list[str]:
+@lru_cache(maxsize=50_000)
+def _words_of_token(token: str) -> tuple[str, ...]:
     if token.isascii():
-        return [token.lower(), *words_of(token)]
+        return tuple(dict.fromkeys((token.lower(), *map(str.lower, _WORD.findall(token)))))
     if _UNSPACED_RUN.match(token):
-        return [token, *(token[at : at + 2] for at in range(len(token) - 1))]
-    return [token.casefold()]
+        return tuple(dict.fromkeys((token, *map("".join, pairwise(token)))))
+    return (token.casefold(),)
 
 
 def _without_accents(text: str) -> str:
-    if text.isascii():
-        return text
     letters = (one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
     return unicodedata.normalize("NFC", "".join(letters))
 
 
 def query_terms(request: str) -> list[str]:
     """Return the request's words that say something, in order, without repeats."""
-    return [word for word in dict.fromkeys(words_in(request)) if word not in STOP_WORDS]
+    return [*filterfalse(STOP_WORDS.__contains__, dict.fromkeys(words_in(request)))]
 
 
 @lru_cache(maxsize=50_000)

@@ -161,11 +161,11 @@ async def test_telemetry_that_breaks_is_logged_once_and_the_turn_goes_on(
     notebook: Notebook, telemetry: Telemetry, caplog: pytest.LogCaptureFixture
 ):
     telemetry.faulty.broken = True
-    with caplog.at_level(logging.ERROR, logger="packetgate.graph.telemetry.spans"):
+    with caplog.at_level(logging.ERROR, logger="packetgate.graph.telemetry"):
         async with session(reflex_deciders(), notebook) as talk:
             packet = await talk.say("Hello")
     assert packet.response.candidate
-    ours = [record for record in caplog.records if record.name == "packetgate.graph.telemetry.spans"]
+    ours = [record for record in caplog.records if record.name == "packetgate.graph.telemetry"]
     logged = [record.getMessage() for record in ours if packet.header.packet_id in record.getMessage()]
     assert logged == [f"telemetry of packet {packet.header.packet_id!r} is incomplete"]
     assert all("the collector is full" in str(record.exc_info) for record in ours)

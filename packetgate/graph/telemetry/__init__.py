@@ -1,1 +1,0 @@
-"""What is told of stages while they run: events on the stream, spans and metrics by OpenTelemetry."""
