@@ -1,5 +1,6 @@
 """What a stage changed, told from the packet before it and after it."""
 
+from collections import Counter
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
@@ -37,7 +38,7 @@ class StageChange:
         if after is None or after is before:
             return ()
         statuses = {call.call_id: call.status for call in before.all_calls} if before else {}
-        return tuple(call for call in after.all_calls if statuses.get(call.call_id) is not call.status)
+        return tuple([call for call in after.all_calls if statuses.get(call.call_id) is not call.status])
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
@@ -49,49 +50,47 @@ class StageChange:
         """Return the event that tells the change. Most stages leave most of a packet alone, and this runs at each."""
         metrics, reasoning, routing = self.metrics, self.reasoning, self.routing
         decisions = _new(reasoning[0].reflection_log, reasoning[1].reflection_log)
+        modes = [entry.decided_by for entry in decisions if entry.decided_by]
+        spent = metrics[1].token_usage.get(self.stage, _NONE)
+        changed: dict[str, Any] = {}
+        if self.context[0].palette is not self.context[1].palette:
+            changed = self._palette()
+        if routing[0] is not routing[1]:
+            changed |= self._routing()
         return StageFinished(
             stage=self.stage,
             session_id=self.header.session_id,
             packet_id=self.header.packet_id,
-            mode=next((entry.decided_by for entry in decisions if entry.decided_by), "default"),
-            is_fallback=any(entry.is_fallback for entry in decisions),
+            mode=modes[0] if modes else "default",
+            is_fallback=True in [entry.is_fallback for entry in decisions],
             decisions=decisions,
             duration_ms=duration_ms,
+            usage=spent.since(metrics[0].token_usage.get(self.stage, _NONE)) if spent is not _NONE else _NONE,
             escalation=self._escalation(),
             reinjection_count=routing[1].reinjection_count if routing[1] else 0,
             violations=metrics[1].violations - metrics[0].violations,
             errors=_new(metrics[0].errors, metrics[1].errors),
             shift="" if self.context[0].shift == self.context[1].shift else self.context[1].shift,
-            **self._spent(),
-            **({} if self.context[0].palette is self.context[1].palette else self._palette()),
-            **({} if routing[0] is routing[1] else self._routing()),
+            **changed,
         )
 
-    def _spent(self) -> dict[str, Any]:
-        before, after = (metrics.token_usage.get(self.stage, _NONE) for metrics in self.metrics)
-        sent, received = after.input_tokens - before.input_tokens, after.output_tokens - before.output_tokens
-        if not sent and not received:
-            return {}
-        cached = after.cached_tokens - before.cached_tokens
-        return {"usage": TokenUsage(input_tokens=sent, output_tokens=received, cached_tokens=cached)}
-
     def _palette(self) -> dict[str, Any]:
-        had, has = (tuple(entry.tool_name for entry in context.palette) for context in self.context)
+        had, has = [tuple([entry.tool_name for entry in context.palette]) for context in self.context]
         return {
             "loaded": has,
-            "added": tuple(name for name in has if name not in had),
-            "removed": tuple(name for name in had if name not in has),
+            "added": tuple([name for name in has if name not in had]),
+            "removed": tuple([name for name in had if name not in has]),
         }
 
     def _routing(self) -> dict[str, Any]:
-        before, after = (routing or _NO_ROUTING for routing in self.routing)
-        statuses = [call.status.value for call in self.calls]
+        before, after = self.routing[0] or _NO_ROUTING, self.routing[1] or _NO_ROUTING
+        corrections = _new(before.corrections, after.corrections)
         return {
-            "used": tuple(call.tool_name for call in self.calls if call.status is ToolExecutionStatus.EXECUTED),
+            "used": tuple([call.tool_name for call in self.calls if call.status is ToolExecutionStatus.EXECUTED]),
             "missed": _new(before.missed_tools, after.missed_tools),
-            "escalated": tuple(call.tool_name for call in self.calls if call.status.awaits_user),
-            "calls": {status: statuses.count(status) for status in statuses},
-            "corrections": tuple(one.problem for one in _new(before.corrections, after.corrections) if not one.mended),
+            "escalated": tuple([call.tool_name for call in self.calls if call.status.awaits_user]),
+            "calls": Counter([call.status.value for call in self.calls]),
+            "corrections": tuple([one.problem for one in corrections if not one.mended]),
         }
 
     def _escalation(self) -> Literal["question", "confidence", "approval"] | None:

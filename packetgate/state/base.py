@@ -89,6 +89,10 @@ class TokenUsage(Section):
         """Return it with so many of the output as thoughts."""
         return self._changed(thought_tokens=tokens) if tokens else self
 
+    def since(self, earlier: "TokenUsage") -> "TokenUsage":
+        """Return what was used after `earlier`."""
+        return TokenUsage(**{name: value - getattr(earlier, name) for name, value in self})
+
     def __add__(self, other: "TokenUsage") -> "TokenUsage":
         """Return both together."""
         return TokenUsage(

@@ -5,6 +5,7 @@ System prompt and tools come first, then what was said before, the request, and 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
@@ -120,6 +121,7 @@ def is_slow(model: Model) -> bool:
     return _room(model) is not None
 
 
+@lru_cache(maxsize=4_096)
 def offered(tool: ToolSpec, name: str = "") -> OfferedTool:
     """Return a tool as it is offered in full, under its own name or another."""
     told: Schema = map_schema(arguments_of(tool), _harmless)

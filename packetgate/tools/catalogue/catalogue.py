@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from itertools import chain, zip_longest
 
@@ -22,8 +22,8 @@ _TOKENS = re.compile(r"[^\s\"'`(),;:?!]+")
 _IDENTIFIER = re.compile(r"\w[._/-]\w|[a-z][A-Z]")
 
 
-class Catalogue(Mapping[str, ToolSpec]):
-    """An immutable set of tools, in a fixed order: by name."""
+class Catalogue(dict[str, ToolSpec]):
+    """The tools by name, in the order of their names. Once made it is never changed: threads share it."""
 
     def __init__(
         self,
@@ -37,10 +37,10 @@ class Catalogue(Mapping[str, ToolSpec]):
         self._meaning = meaning
         self._index_before = earlier._index_so_far if earlier else None
         preferred = [self.preferences.applied(spec) for spec in specs]
-        self._specs = {spec.name: spec for spec in sorted(preferred, key=lambda spec: spec.name)}
-        self._by_listed_name = {spec.listed_name: spec.name for spec in reversed(self._specs.values())}
+        super().__init__((spec.name, spec) for spec in sorted(preferred, key=lambda spec: spec.name))
+        self._by_listed_name = {spec.listed_name: spec.name for spec in reversed(self.values())}
         self._by_words: dict[tuple[str, ...], list[str]] = {}
-        for name, spec in self._specs.items():
+        for name, spec in self.items():
             for alias in {tuple(words_of(name)), tuple(words_of(spec.upstream_name))}:
                 if alias and name.isascii():
                     self._by_words.setdefault(alias, []).append(name)
@@ -70,19 +70,10 @@ class Catalogue(Mapping[str, ToolSpec]):
         _ = fewer.ledger, fewer.long_ledger
         return fewer
 
-    def __getitem__(self, name: str) -> ToolSpec:
-        return self._specs[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._specs)
-
-    def __len__(self) -> int:
-        return len(self._specs)
-
     @cached_property
     def ranking(self) -> Ranking:
         """What ranks the tools, made at first use. Both block: off the event loop."""
-        return Ranking(self._specs.values(), earlier=self._index_before, meaning=self._meaning)
+        return Ranking(self.values(), earlier=self._index_before, meaning=self._meaning)
 
     @property
     def _index_so_far(self) -> Ranking | None:
@@ -161,7 +152,7 @@ class Catalogue(Mapping[str, ToolSpec]):
 
     def exactly(self, name: str) -> str | None:
         """Return the tool that has this canonical name or is listed under this name; None where no tool is."""
-        return name if name in self._specs else self._by_listed_name.get(name)
+        return name if name in self else self._by_listed_name.get(name)
 
     def canonical(self, name: str) -> str | None:
         """Return the one tool that `name` can only mean.
@@ -173,7 +164,7 @@ class Catalogue(Mapping[str, ToolSpec]):
         found = self._by_words.get(tuple(words_of(name)), [])
         server, dot, _ = name.partition(".")
         if dot and server in self.servers:  # what a server does not have, no other's tool stands in for
-            found = [one for one in found if self._specs[one].server == server]
+            found = [one for one in found if self[one].server == server]
         return found[0] if len(found) == 1 else None
 
     def named_in(self, text: str) -> tuple[str, ...]:
@@ -184,7 +175,7 @@ class Catalogue(Mapping[str, ToolSpec]):
 
     def nearest(self, name: str, limit: int = 5) -> tuple[str, ...]:
         """Return the canonical names most like `name`, nearest first."""
-        by_name = difflib.get_close_matches(name, self._specs, n=limit, cutoff=0.5)
+        by_name = difflib.get_close_matches(name, self, n=limit, cutoff=0.5)
         by_words = [hit.name for hit in self.ranking.rank(" ".join(words_of(name)), limit)]
         return tuple(dict.fromkeys([*by_name, *by_words]))[:limit]
 

@@ -1,17 +1,17 @@
 """Which tools have a claim to be on a palette, and why."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from packetgate.state.sections import Access, Shown
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.subject import subject_of
+from packetgate.tools.palette.subject import Subject
 from packetgate.tools.palette.texts import describe
 from packetgate.tools.ranking.bm25 import Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
-from packetgate.tools.usage.learning import GENERAL, Learned, sharpened
+from packetgate.tools.usage.learning import GENERAL, Learned
 
 RECENT_TOOLS = 6
 
@@ -48,17 +48,17 @@ class PaletteRequest:
 class Candidates:
     """The tools with a claim, for one request."""
 
-    def __init__(self, wanted: PaletteRequest, catalogue: Catalogue) -> None:
+    def __init__(self, wanted: PaletteRequest, catalogue: Catalogue, hits: list[Ranked], subject: Subject) -> None:
         self._wanted = wanted
         self._catalogue = catalogue
-        self.subject = subject_of(wanted.words)
+        self.subject = subject
         """What the request is about."""
-        self.hits = self._ranked_hits()
+        self.hits = hits
         """The tools that fit it, best first: more than there is room for, so that a wider palette can go on there."""
         best = [hit.name for hit in self.hits]
         self.first = tuple(dict.fromkeys([*catalogue.named_in(wanted.words), *best[:1]]))
         """The tools that the request names, and the best ranked: only wishes get their place before them."""
-        self.pool = sorted(catalogue.pool(wanted.context_type), key=lambda name: not self.is_asked_for(name))
+        self.pool = self._asked_first(catalogue.pool(wanted.context_type))
         """The tools that the conversation begins with; those that it asks for first."""
         canonical = {name: catalogue.canonical(name) for name in (*wanted.described, *wanted.missed)}
         self.wishes = tuple(
@@ -89,10 +89,12 @@ class Candidates:
                     reasons.setdefault(name, reason)
         return reasons
 
-    def is_asked_for(self, name: str) -> bool:
-        """Whether the request asks for what such a tool does: it changes or runs nothing, or reaches out, unasked."""
-        spec = self._catalogue[name]
-        return spec.looks in self._wanted.access.risks and (not spec.is_external or self.subject.outside)
+    def _asked_first(self, names: Sequence[str]) -> list[str]:
+        """Return the tools in their order, last those that change or run something, or reach out, unasked."""
+        risks, outside = self._wanted.access.risks, self.subject.outside
+        specs = [self._catalogue[name] for name in names]
+        asked = [spec.name for spec in specs if spec.looks in risks and (outside or not spec.is_external)]
+        return [*dict.fromkeys([*asked, *names])]
 
     def _speaks(self, name: str) -> bool:
         """Whether a tool has to do with the user's words, or with the session."""
@@ -112,18 +114,24 @@ class Candidates:
             return ""
         return f"nothing else fits this {wanted.access} request, so {' and '.join(sorted(offered))} tools are offered"
 
-    def _ranked_hits(self) -> list[Ranked]:
-        """Rank by the request's words; by the session's subject where they tell nothing."""
-        wanted, earlier = self._wanted, " ".join(self._wanted.subject)
-        for words in (wanted.words, earlier) if self.subject.is_told or not earlier else (earlier,):
-            hits = self._catalogue.ranking.rank(words, limit=2 * wanted.size)
-            taught = wanted.learned.support(words, wanted.context_type) if wanted.learned else {}
-            known = {name: share for name, share in taught.items() if name in self._catalogue}
-            if hits or known:
-                return sharpened(hits, known)
-        return []
-
     def _samples(self) -> list[str]:
         """Return tools of all servers, for a request that says nothing of any; those that it asks for first."""
-        samples = self._catalogue.samples[: 2 * self._wanted.size]
-        return sorted(samples, key=lambda name: not self.is_asked_for(name))
+        return self._asked_first(self._catalogue.samples[: 2 * self._wanted.size])
+
+
+def ranked_hits(
+    wanted: PaletteRequest, catalogue: Catalogue, subject: Subject
+) -> tuple[list[Ranked], Mapping[str, float]]:
+    """Rank by the request's words, by the session's subject where they say nothing.
+
+    Returns:
+        The tools that fit, best first, and how far earlier uses speak for which tools.
+    """
+    earlier = " ".join(wanted.subject)
+    for words in (wanted.words, earlier) if subject.is_told or not earlier else (earlier,):
+        hits = catalogue.ranking.rank(words, limit=2 * wanted.size)
+        taught = wanted.learned.support(words, wanted.context_type) if wanted.learned else {}
+        known = {name: share for name, share in taught.items() if name in catalogue}
+        if hits or known:
+            return hits, known
+    return [], {}

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from packetgate.state.sections import PaletteEntry, Shown
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.candidates import RECENT_TOOLS, Candidates, PaletteRequest
-from packetgate.tools.palette.subject import Subject, subject_shift
-from packetgate.tools.palette.texts import LEVELS, tokens_of
+from packetgate.tools.palette.candidates import RECENT_TOOLS, Candidates, PaletteRequest, ranked_hits
+from packetgate.tools.palette.subject import Subject, subject_of, subject_shift
+from packetgate.tools.palette.texts import LEVELS, counted_tokens
+from packetgate.tools.usage.learning import sharpened
 
 FULL_LEAST, FULL_BEST, FULL_SCORE = 2, 5, 0.55
 """How many of the best are shown in full beside those that always are, at least and at most; between, those whose score
@@ -45,13 +46,16 @@ def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
     What was learned may reorder the tools and add some. It removes none: a tool that would be chosen without it is
     shown at least by name, beyond size and budget if need be.
     """
-    chosen = _choose(wanted, catalogue)
-    if wanted.learned is None:
+    subject = subject_of(wanted.words)
+    hits, taught = ranked_hits(wanted, catalogue, subject)
+    room = _Room(wanted, catalogue)
+    chosen = _choose(wanted, catalogue, Candidates(wanted, catalogue, sharpened(hits, taught), subject), room)
+    if not taught:
         return chosen
     names = {entry.tool_name for entry in chosen.entries}
-    unlearned = _choose(replace(wanted, learned=None), catalogue)
+    unlearned = _choose(wanted, catalogue, Candidates(wanted, catalogue, hits, subject), room.emptied())
     missing = [entry.by_name() for entry in unlearned.entries if entry.tool_name not in names]
-    more = sum(tokens_of(wanted.text(catalogue[entry.tool_name], "name"), wanted.tokens) for entry in missing)
+    more = sum(room.tokens(entry.tool_name, "name") for entry in missing)
     return replace(
         chosen,
         entries=(*chosen.entries, *missing),
@@ -61,8 +65,7 @@ def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
     )
 
 
-def _choose(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
-    candidates = Candidates(wanted, catalogue)
+def _choose(wanted: PaletteRequest, catalogue: Catalogue, candidates: Candidates, room: "_Room") -> Palette:
     reasons = candidates.reasons()
     always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *catalogue.permanent]))
     order = list(dict.fromkeys([*always, *reasons]))
@@ -72,7 +75,7 @@ def _choose(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
     fully = [*others, *_near(best[:FULL_BEST], scores, FULL_SCORE, FULL_LEAST)]
     briefly = [*others, *_near(best, scores, BRIEF_SCORE, BRIEF_LEAST)]
 
-    budget, room = _budget(wanted, catalogue), _Room(wanted, catalogue)
+    budget = room.budget
     room.show(candidates.wishes, "full", budget, must=reasons[order[0]] == "described" if order else False)
     room.show(always, "name", budget, must=True)
     room.show(fully, "full", int(budget * FULL_SHARE))
@@ -83,15 +86,17 @@ def _choose(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
     notes = [candidates.note(), _without_room([name for name in always if name not in room.shown])]
     return Palette(
         entries=tuple(
-            PaletteEntry(
-                tool_name=name,
-                shown=room.shown[name],
-                reason=reason,
-                risk=catalogue[name].risk,
-                score=scores.get(name, 0.0),
-            )
-            for name, reason in reasons.items()
-            if name in room.shown
+            [
+                PaletteEntry(
+                    tool_name=name,
+                    shown=room.shown[name],
+                    reason=reason,
+                    risk=catalogue[name].risk,
+                    score=scores.get(name, 0.0),
+                )
+                for name, reason in reasons.items()
+                if name in room.shown
+            ]
         ),
         tokens=room.spent,
         subject=candidates.subject,
@@ -107,8 +112,16 @@ class _Room:
     def __init__(self, wanted: PaletteRequest, catalogue: Catalogue) -> None:
         self._wanted = wanted
         self._catalogue = catalogue
+        self._sizes: dict[tuple[str, Shown], int] = {}
         self.shown: dict[str, Shown] = {}
         self.spent = 0
+        self.budget = self._budget()
+        """The tokens that a palette may take: fewer for a small catalogue."""
+
+    def emptied(self) -> "_Room":
+        """Return it without any tool."""
+        self.shown, self.spent = {}, 0
+        return self
 
     def show(self, names: Iterable[str], shown: Shown, limit: int, *, must: bool = False) -> None:
         """Show tools so, where they are shown less as yet and all stays within the limit.
@@ -122,13 +135,27 @@ class _Room:
                 continue
             if before is not None and LEVELS.index(shown) <= LEVELS.index(before):
                 continue
-            more = self._tokens(name, shown) - (self._tokens(name, before) if before else 0)
+            more = self.tokens(name, shown) - (self._sizes[name, before] if before else 0)
             if self.spent + more <= limit or (must and not self.shown):
                 self.shown[name] = shown
                 self.spent += more
 
-    def _tokens(self, name: str, shown: Shown) -> int:
-        return tokens_of(self._wanted.text(self._catalogue[name], shown), self._wanted.tokens)
+    def tokens(self, name: str, shown: Shown) -> int:
+        """Return how many tokens a tool's text takes. Blocking, when it was not counted lately."""
+        size = self._sizes.get((name, shown))
+        if size is None:
+            text = self._wanted.text(self._catalogue[name], shown)
+            size = self._sizes[name, shown] = counted_tokens(self._wanted.tokens.count, text)
+        return size
+
+    def _budget(self) -> int:
+        """Of a large catalogue no more is counted than is needed to tell."""
+        wanted, whole = self._wanted, 0
+        for name in self._catalogue:
+            whole += self.tokens(name, "full")
+            if whole >= wanted.token_budget / SHARE:
+                return wanted.token_budget
+        return min(wanted.token_budget, max(WORTH_SAVING, int(whole * SHARE)))
 
 
 def _near(best: Sequence[str], scores: Mapping[str, float], share: float, least: int) -> list[str]:
@@ -141,16 +168,6 @@ def _without_room(names: Collection[str]) -> str:
     """Say which tools should stand on the palette and do not fit; empty when all do."""
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return f"there was no room for {', '.join(list(names)[:4])}{more}" if names else ""
-
-
-def _budget(wanted: PaletteRequest, catalogue: Catalogue) -> int:
-    """Return the token budget, less for a small catalogue; of a large one no more is counted than is needed to tell."""
-    enough, whole = wanted.token_budget / SHARE, 0
-    for spec in catalogue.values():
-        whole += tokens_of(wanted.text(spec, "full"), wanted.tokens)
-        if whole >= enough:
-            return wanted.token_budget
-    return min(wanted.token_budget, max(WORTH_SAVING, int(whole * SHARE)))
 
 
 def with_recent(recent: Sequence[str], used: Iterable[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import filterfalse
 
 from packetgate.tools.ranking.bm25 import Ranked
 from packetgate.tools.spec.categories import DOCUMENTATION, EXTERNAL, MARKS, categories_in
@@ -44,7 +45,7 @@ def subject_of(request: str) -> Subject:
     words = words_in(request)
     categories, telling = categories_in(words), frozenset(query_terms(request))
     return Subject(
-        terms=frozenset(term for term in telling - VERBS - VAGUE if not term.isdigit()),
+        terms=frozenset(filterfalse(str.isdigit, telling - VERBS - VAGUE)),
         verbs=telling & VERBS,
         categories=categories,
         outside=bool(categories & EXTERNAL) or bool(_ADDRESS.search(request)),

@@ -7,7 +7,6 @@ from typing import get_args
 from packetgate.state.sections import PaletteEntry, Shown
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.tokens import TokenCounter
 
 LEVELS: tuple[Shown, ...] = get_args(Shown)
 """From the shortest to the longest."""
@@ -22,13 +21,9 @@ def describe(spec: ToolSpec, shown: Shown) -> str:
     return spec.in_brief if shown == "brief" else spec.in_full
 
 
-def tokens_of(text: str, tokens: TokenCounter) -> int:
-    """Return how many tokens a tool's text takes. Blocking, when it was not counted lately."""
-    return _counted(tokens.count, text)
-
-
 @lru_cache(maxsize=KEPT_COUNTS)
-def _counted(count: Callable[[str], int], text: str) -> int:
+def counted_tokens(count: Callable[[str], int], text: str) -> int:
+    """Return how many tokens a text takes. Blocking, when it was not counted lately."""
     return count(text)
 
 

@@ -1,14 +1,17 @@
 """What one call would do: the worse of what its tool does anyway and of what its arguments ask for."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.risk.address import outside_address
 from packetgate.tools.risk.arguments import quoted, reasons_in
 from packetgate.tools.risk.judgement import Judgement
-from packetgate.tools.risk.parameters import takes
+from packetgate.tools.risk.parameters import Kind, takes
 from packetgate.tools.spec.tool_spec import ToolSpec
+
+_SCALE = (*Risk,)
 
 
 def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
@@ -24,18 +27,23 @@ def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
     open_world = spec.reaches_outside or bool(outside)
     if spec.risk_holds:
         return Judgement(spec.risk, open_world, (*spec.risk_why, *outside))
-    held = {name: kind for kind, name in takes(spec.full, spec.input_schema)}
+    held = _held_by(spec)
     reasons = [*dict.fromkeys(reasons_in(params, held))]
     floor, why, told_by_sql = spec.risk, spec.risk_why, _is_told_by_sql(params, held)
     if told_by_sql and spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity:
         floor = spec.least_risk
         why = () if floor is Risk.READ else spec.risk_why
-    worst = max((reason.risk for reason in reasons), key=lambda risk: risk.severity, default=Risk.READ)
-    risk = max(floor, worst, key=lambda one: one.severity)
+    worst = max([Risk.READ, *[reason.risk for reason in reasons]], key=_SCALE.index)
+    risk = max(floor, worst, key=_SCALE.index)
     told = [reason.why for reason in reasons if reason.risk is risk and (risk is not floor or not why)]
     told += why if risk is floor or not told else ()
     looks = spec.unvouched and worst is Risk.READ and (spec.risk is not Risk.EXECUTE or told_by_sql)
     return Judgement(risk, open_world, (*told, *outside), looks)
+
+
+@lru_cache(maxsize=4_096)
+def _held_by(spec: ToolSpec) -> Mapping[str, Kind]:
+    return {name: kind for kind, name in takes(spec.full, spec.input_schema)}
 
 
 def rated(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
