@@ -21,6 +21,6 @@ async def review_failed(
 ) -> PacketUpdate:
     """Close the gate: a review that raised counts as 0.0 for every call."""
     problem = f"the review failed: {error}"
-    update = await reviewed(packet, runtime, FAILED_REVIEW, toolbox=toolbox, journal=journal)
+    update = await reviewed(packet, runtime, FAILED_REVIEW, await toolbox.catalogue(), toolbox=toolbox, journal=journal)
     update["metrics"] = update["metrics"].failed(StageError(stage=STAGE, message=problem))
     return update

@@ -116,7 +116,7 @@ class Pipeline:
             decided_by="reflex",
             confidence_source=ConfidenceSource.UNJUDGED,
         )
-        judged = await reviewed(packet, runtime, review, toolbox=toolbox, journal=self.journal)
+        judged = await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=self.journal)
         told = (*trail("open_packet", CognitionPacket(), proposal), *trail("review_selection", packet, judged))
         entries = tuple(entry for entry in told if entry.event != REVIEWED)  # it was not
         packet = packet.merged(judged)

@@ -98,8 +98,9 @@ class Stage:
         runtime = runtime.override(context=routing_context(runtime.context, self.settings))
         needs = self.needs
         if toolbox := needs.get("toolbox"):  # a stage sees what the packet's settings, and the run's, allow
-            for allowed in (packet.governance.settings, runtime.context):
-                toolbox = AllowedTools(toolbox, allowed, packet.header.origin)
+            toolbox = AllowedTools(toolbox, packet.governance.settings, packet.header.origin)
+            if runtime.context != packet.governance.settings:
+                toolbox = AllowedTools(toolbox, runtime.context, packet.header.origin)
             needs = {**needs, "toolbox": toolbox}
         update = await self.node(packet, runtime, **needs)
         if entries := tuple(trail(self.name, packet, update)):

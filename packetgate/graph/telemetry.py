@@ -78,17 +78,23 @@ def guarded(packet_id: str) -> Iterator[None]:
     """Keep errors of telemetry, the user's exporters included, from ending a turn; log the first of each packet."""
     try:
         yield
-    except Exception:
-        if packet_id not in _logged:
-            _logged.append(packet_id)
-            log.exception("telemetry of packet %r is incomplete", packet_id)
+    except Exception:  # noqa: BLE001  the user's exporters
+        _log_incomplete(packet_id)
+
+
+def _log_incomplete(packet_id: str) -> None:
+    if packet_id not in _logged:
+        _logged.append(packet_id)
+        log.exception("telemetry of packet %r is incomplete", packet_id)
 
 
 def started_span(stage: str, packet_id: str) -> Span:
     """Return a stage's span, an invalid one where it cannot be started."""
-    with guarded(packet_id):
+    try:
         return _tracer.start_span(f"{SCOPE} {stage}")
-    return INVALID_SPAN
+    except Exception:  # noqa: BLE001  the user's SDK
+        _log_incomplete(packet_id)
+        return INVALID_SPAN
 
 
 def ended_span(span: Span, packet_id: str) -> None:

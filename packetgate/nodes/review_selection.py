@@ -12,6 +12,7 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Evaluation, Reflection
 from packetgate.tools.approval.waiting import asking_about, nobody_to_ask
+from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.needs import allowed, needs_of
@@ -35,18 +36,24 @@ async def review_selection(
     calibration: CalibrationBy | None = None,
 ) -> PacketUpdate:
     """Have the calls reviewed, all in one go; how sure that is may be calibrated."""
-    review = await decider(packet, await toolbox.catalogue(), packet.governance.settings)
+    catalogue = await toolbox.catalogue()
+    review = await decider(packet, catalogue, packet.governance.settings)
     if calibration is not None:
         review = calibrated(review, await calibration(packet, runtime.store))
-    return await reviewed(packet, runtime, review, toolbox=toolbox, journal=journal)
+    return await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
 
 
 async def reviewed(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], review: Review, *, toolbox: Toolbox, journal: Journal
+    packet: CognitionPacket,
+    runtime: Runtime[RoutingContext],
+    review: Review,
+    catalogue: Catalogue,
+    *,
+    toolbox: Toolbox,
+    journal: Journal,
 ) -> PacketUpdate:
     """Return what a review changes, with the question to the user that it may call for."""
     context, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
-    catalogue = await toolbox.catalogue()
     needs = await needs_of(packet, catalogue, journal)
     gate = gated(packet.routing.calls, review, context, needs, can_ask=can_ask)
     packet = packet.merged({"governance": packet.governance.decided(*allowed(gate, needs, packet, catalogue))})

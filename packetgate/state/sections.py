@@ -219,7 +219,7 @@ class Context(Section):
     @property
     def palette_names(self) -> frozenset[str]:
         """The names that may be called this turn."""
-        return frozenset(entry.tool_name for entry in self.palette)
+        return frozenset([entry.tool_name for entry in self.palette])
 
     @property
     def available_count(self) -> int:
@@ -501,7 +501,7 @@ class Governance(Section):
     @classmethod
     def _from_version_1(cls, fields: Any) -> Any:
         """Read what an earlier Packetgate kept: its question is put anew."""
-        if not isinstance(fields, dict):
+        if not isinstance(fields, dict) or "ask_expires_at" not in fields:
             return fields
         return {name: value for name, value in fields.items() if name != "ask_expires_at"}
 
@@ -566,12 +566,12 @@ class Metrics(Section):
 
     def failed(self, *errors: StageError) -> "Metrics":
         """Return the section with errors added, none of them twice."""
-        new = tuple(error for error in errors if error not in self.errors)
-        return self._changed(errors=self.errors + new)
+        new = tuple([error for error in errors if error not in self.errors])
+        return self._changed(errors=self.errors + new) if new else self
 
     def violated(self, times: int) -> "Metrics":
         """Return the section with more markup counted that had to be cut out."""
-        return self._changed(violations=self.violations + times)
+        return self._changed(violations=self.violations + times) if times else self
 
 
 class PacketState(StrEnum):

@@ -37,6 +37,9 @@ _ERRORS = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.USER_DENIED
 
 def with_thread_messages(before: CognitionPacket, update: PacketUpdate) -> PacketUpdate:
     """Return a stage's update together with the changes of the thread's messages that follow from it."""
+    question = before.governance.question or update.get("governance", before.governance).question
+    if question is None and not any(map(_is_question, before.messages)):
+        return update
     after = before.merged(update)
     wanted = _messages(before, after)
     if wanted == after.messages:

@@ -19,40 +19,6 @@ from packetgate.tools.text.kept import PREFIX
 _GRANTED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED})
 
 
-def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> str | None:
-    """Return why `call` may not run, or None when it may.
-
-    The name must be canonical, on this packet's palette and among the allowed tools, the arguments valid against the
-    tool's schema, and an approval on record for exactly this call where one is needed. A risk that is
-    switched off is not refused: it is a dry run.
-    """
-    context = packet.governance.settings
-    if not context.allows_tool(call.tool_name):
-        return f"{call.tool_name} is not among the tools that may be used here (allowed_tools)."
-    corrections = check_call(call.tool_name, call.params, packet.context.palette_names, catalogue)
-    if corrections:
-        return " ".join(correction.message for correction in corrections)
-    if packet.context.is_only_to_read_on(call.tool_name) and not str(call.params.get("path")).startswith(PREFIX):
-        return f"{call.tool_name} is offered only to read on in a long result: its path begins with {PREFIX!r}."
-    spec = catalogue[call.tool_name]
-    call = rated(call, spec)
-    need = need_of(call, spec, packet)
-    if need.kind == "refusal":
-        return f"{call.tool_name} {need.why}."
-    if call.risk is not Risk.READ and holds_mark(call.params):
-        return (
-            f"{call.tool_name} may {call.risk}, and its arguments hold the mark of a secret that was taken out of what "
-            "was read: it would put the mark in the secret's place. Change only what holds no secret, or do it by hand."
-        )
-    approval = approval_of(call, packet, spec)
-    if need.kind == "approval" and (approval is None or approval.is_by_rule):
-        return (
-            f"{call.tool_name}: {need.why}, and no approval is on record for exactly these arguments, this "
-            "definition of the tool and this server, or it has lapsed."
-        )
-    return None
-
-
 @dataclass(frozen=True)
 class Need:
     """What must happen before a call runs: nothing, the user's word, or it must not."""
@@ -62,6 +28,58 @@ class Need:
     by: str = ""
     """The rule or the remembered grant that stands for the user's word."""
     grant_id: str = ""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A call as it was found to be just before it may run."""
+
+    call: ToolCall
+    """With the risk that its arguments have."""
+    refusal: str | None
+    """Why it may not run."""
+    approval: Approval | None = None
+    """The newest approval of this very call."""
+
+
+def examined(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Examined:
+    """Return whether `call` may run. Blocking.
+
+    The name must be canonical, on this packet's palette and among the allowed tools, the arguments valid against the
+    tool's schema, and an approval on record for exactly this call where one is needed. A risk that is
+    switched off is not refused: it is a dry run.
+    """
+    context = packet.governance.settings
+    if not context.allows_tool(call.tool_name):
+        return Examined(call, f"{call.tool_name} is not among the tools that may be used here (allowed_tools).")
+    corrections = check_call(call.tool_name, call.params, packet.context.palette_names, catalogue)
+    if corrections:
+        return Examined(call, " ".join(correction.message for correction in corrections))
+    if packet.context.is_only_to_read_on(call.tool_name) and not str(call.params.get("path")).startswith(PREFIX):
+        why = f"{call.tool_name} is offered only to read on in a long result: its path begins with {PREFIX!r}."
+        return Examined(call, why)
+    spec = catalogue[call.tool_name]
+    call = rated(call, spec)
+    need = need_of(call, spec, packet)
+    if need.kind == "refusal":
+        return Examined(call, f"{call.tool_name} {need.why}.")
+    if call.risk is not Risk.READ and holds_mark(call.params):
+        why = (
+            f"{call.tool_name} may {call.risk}, and its arguments hold the mark of a secret that was taken out of what "
+            "was read: it would put the mark in the secret's place. Change only what holds no secret, or do it by hand."
+        )
+        return Examined(call, why)
+    approval = approval_of(call, packet, spec)
+    if need.kind == "approval" and (approval is None or approval.is_by_rule):
+        why = (
+            f"{call.tool_name}: {need.why}, and no approval is on record for exactly these arguments, this "
+            "definition of the tool and this server, or it has lapsed."
+        )
+        return Examined(call, why)
+    if approval is None and need.by:
+        why = f"{call.tool_name}: {need.by} allows it, and no approval by it is on record, or it has lapsed."
+        return Examined(call, why)
+    return Examined(call, None, approval)
 
 
 def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Grant | None = None) -> Need:

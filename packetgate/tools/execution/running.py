@@ -18,8 +18,7 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.call_log import CallLog
 from packetgate.tools.execution.grants import Grants
 from packetgate.tools.execution.journal import Journal
-from packetgate.tools.execution.permission import approval_of, need_of, refusal
-from packetgate.tools.risk.call import rated
+from packetgate.tools.execution.permission import examined
 from packetgate.tools.risk.vouching import way_to_vouch
 from packetgate.tools.spec.idempotency import with_key
 from packetgate.tools.text.kept import of_session
@@ -58,29 +57,20 @@ async def execute(
     knows to have ended is not run again, whatever process or history asks for it: it ends as it did. One that was
     started, and whose end nobody told, runs again if it surely only reads, and waits for the user's word if not.
     """
-    why_not, call = await asyncio.to_thread(_looked_at, call, packet, catalogue)
-    if why_not:
-        return _ended(call, ToolExecutionStatus.FAILED, _unsent(why_not))
+    found = await asyncio.to_thread(examined, call, packet, catalogue)
+    call, approval = found.call, found.approval
+    if found.refusal:
+        return call.ended(ToolExecutionStatus.FAILED, _unsent(found.refusal))
     spec = catalogue[call.tool_name]
     switched_on = packet.governance.settings.allows(call.risk)
     if not switched_on and not spec.has_dry_run:
         nothing = _unvouched(call) or f"it was not called, because {call.risk} tools are switched off"
         untold = ToolResult(success=True, output=nothing, dry_run=True, said="")
-        return _ended(call, ToolExecutionStatus.SKIPPED, untold)
+        return call.ended(ToolExecutionStatus.SKIPPED, untold)
     if not switched_on:
         return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
-    approval = approval_of(call, packet, spec)
-    if approval is None and (call.risk is not Risk.READ or need_of(call, spec, packet).kind != "nothing"):
-        error = "its approval has lapsed, so it was not run; ask for it anew"  # since it was looked at
-        return _ended(call, ToolExecutionStatus.FAILED, _unsent(error))
     unread = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
     return await _once(unread, toolbox, packet.header.session_id, approval.grant_id if approval else "")
-
-
-def _looked_at(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[str | None, ToolCall]:
-    """Return why a call may not run, and else the call with the risk that its arguments have. Blocking."""
-    why_not = refusal(call, packet, catalogue)
-    return why_not, call if why_not else rated(call, catalogue[call.tool_name])
 
 
 async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) -> ToolCall:
@@ -96,7 +86,7 @@ async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) 
             return await log.finish(fresh)
         if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
             error = "the remembered approval was taken back, is used up or has lapsed; ask for it anew"
-            return _ended(call, ToolExecutionStatus.FAILED, _unsent(error))
+            return call.ended(ToolExecutionStatus.FAILED, _unsent(error))
         if await log.start():
             break
     params = with_key(call.params, spec.parameters, log.idempotency_key)
@@ -125,14 +115,14 @@ async def _sent(
     except LostCallError as error:
         certain = dry_run or call.risk is Risk.READ
         status = ToolExecutionStatus.FAILED if certain else ToolExecutionStatus.UNKNOWN
-        return _ended(call, status, _unsent(str(error), error.said, error.error_type))
+        return call.ended(status, _unsent(str(error), error.said, error.error_type))
     except ToolCallError as error:
-        return _ended(call, ToolExecutionStatus.FAILED, _unsent(str(error), error.said, error.error_type))
+        return call.ended(ToolExecutionStatus.FAILED, _unsent(str(error), error.said, error.error_type))
     if not result.success:
-        return _ended(call, ToolExecutionStatus.FAILED, result)
+        return call.ended(ToolExecutionStatus.FAILED, result)
     if dry_run:
-        return _ended(call, ToolExecutionStatus.SKIPPED, result.as_dry_run())
-    return _ended(call, ToolExecutionStatus.EXECUTED, result)
+        return call.ended(ToolExecutionStatus.SKIPPED, result.as_dry_run())
+    return call.ended(ToolExecutionStatus.EXECUTED, result)
 
 
 async def rehearse(
@@ -182,7 +172,7 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     logger.error("call %s of %s broke: %s", call.call_id, call.tool_name, broke)
     status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
     why = redacted(f"the call broke: {type(error).__name__}: {error}")
-    return _ended(call, status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL))
+    return call.ended(status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL))
 
 
 def _unvouched(call: ToolCall) -> str:
@@ -196,7 +186,3 @@ def _unvouched(call: ToolCall) -> str:
 def _unsent(why: str, said: str = "", error_type: ErrorType = ErrorType.REFUSED) -> ToolResult:
     """Return the result of a call to which no tool has answered, in our own words but for what is `said`."""
     return ToolResult(success=False, error=why, error_type=error_type, said=said)
-
-
-def _ended(call: ToolCall, status: ToolExecutionStatus, result: ToolResult) -> ToolCall:
-    return call.ended(status, result)

@@ -172,9 +172,9 @@ def addresses_in(text: str) -> list[str]:
 def is_address(text: str) -> bool:
     """Whether a text is nothing but one address that reaches outside."""
     text = text.strip()
-    return any(pattern.fullmatch(text) for pattern in (EMAIL, URL, IBAN, PHONE)) or (
-        HOST.fullmatch(text) is not None and is_host(text)
-    )
+    if EMAIL.fullmatch(text) or URL.fullmatch(text) or IBAN.fullmatch(text) or PHONE.fullmatch(text):
+        return True
+    return HOST.fullmatch(text) is not None and is_host(text)
 
 
 def is_mail(text: str) -> bool:

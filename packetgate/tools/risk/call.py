@@ -1,5 +1,6 @@
 """What one call would do: the worse of what its tool does anyway and of what its arguments ask for."""
 
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -22,6 +23,13 @@ def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
     it takes (`least_risk`) makes a call that is what its SQL says, since SQL is parsed, and what is not surely a query
     counts as more. Without SQL to look at, such a call is as bad as its tool. Blocking.
     """
+    return _judged(spec, json.dumps(params))
+
+
+@lru_cache(maxsize=256)
+def _judged(spec: ToolSpec, arguments: str) -> Judgement:
+    """Judge arguments, as JSON: whoever checks the same call again is told the same."""
+    params: dict[str, Any] = json.loads(arguments)
     addresses = [(name, found) for name, value in params.items() if (found := outside_address(name, value))]
     outside = [f"its `{quoted(name)}` points outside: {quoted(found)}" for name, found in addresses]
     open_world = spec.reaches_outside or bool(outside)

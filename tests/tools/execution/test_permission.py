@@ -45,7 +45,7 @@ def approval(call: ToolCall, outcome: ApprovalOutcome = ApprovalOutcome.APPROVED
 
 def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, settings: RoutingContext) -> str | None:
     governance = packet.governance.model_copy(update={"settings": settings})
-    return permission.refusal(call, packet.merged({"governance": governance}), catalogue)
+    return permission.examined(call, packet.merged({"governance": governance}), catalogue).refusal
 
 
 def test_a_read_on_the_palette_may_run():

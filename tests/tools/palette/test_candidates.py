@@ -9,7 +9,9 @@ from packetgate.state.routing import Risk
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.palette.candidates import Candidates, PaletteRequest
+from packetgate.tools.palette.candidates import Candidates, PaletteRequest, ranked_hits
+from packetgate.tools.palette.subject import subject_of
+from packetgate.tools.usage.learning import sharpened
 
 SPECS = [
     a_tool("notes.search_notes", "Search all notes."),
@@ -25,9 +27,10 @@ OFFICE = Catalogue(SPECS)
 
 
 def claims(words: str, access: Access = Access.READ, catalogue: Catalogue = OFFICE, **given: object) -> Candidates:
-    return Candidates(
-        replace(PaletteRequest(words=words, access=access, size=4, token_budget=2_000), **given), catalogue
-    )
+    wanted = replace(PaletteRequest(words=words, access=access, size=4, token_budget=2_000), **given)
+    subject = subject_of(words)
+    hits, taught = ranked_hits(wanted, catalogue, subject)
+    return Candidates(wanted, catalogue, sharpened(hits, taught), subject)
 
 
 def offered(words: str, access: Access = Access.READ, catalogue: Catalogue = OFFICE, **given: object) -> list[str]:
