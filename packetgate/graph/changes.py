@@ -30,6 +30,15 @@ class StageChange:
         self.reasoning = before.reasoning, update.get("reasoning", before.reasoning)
         self.routing = before.tool_routing, update.get("tool_routing", before.tool_routing)
         self.status = update.get("status", before.status)
+        self.governance = before.governance, update.get("governance", before.governance)
+        self.request = update["content"].original_prompt if {"header", "content"} <= update.keys() else None
+        """What was asked, where the stage opened a packet with it."""
+
+    def ended(self, update: PacketUpdate) -> "StageChange":
+        """Take the update as it is with the stage's time in it."""
+        self.metrics = self.metrics[0], update["metrics"]
+        self.reasoning = self.reasoning[0], update["reasoning"]
+        return self
 
     @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -40,7 +49,7 @@ class StageChange:
         statuses = {call.call_id: call.status for call in before.all_calls} if before else {}
         return tuple([call for call in after.all_calls if statuses.get(call.call_id) is not call.status])
 
-    @property
+    @cached_property
     def evaluations(self) -> tuple[Evaluation, ...]:
         """The judgements made."""
         before, after = self.reasoning

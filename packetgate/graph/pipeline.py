@@ -14,6 +14,7 @@ from langgraph.store.base import BaseStore
 from pydantic import JsonValue
 
 from packetgate.deciders.protocols import CallReview, Review
+from packetgate.graph.changes import StageChange
 from packetgate.graph.stages import REVIEWED, trail
 from packetgate.nodes.execute_tool import execute_tool
 from packetgate.nodes.review_selection import reviewed
@@ -117,7 +118,10 @@ class Pipeline:
             confidence_source=ConfidenceSource.UNJUDGED,
         )
         judged = await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=self.journal)
-        told = (*trail("open_packet", CognitionPacket(), proposal), *trail("review_selection", packet, judged))
+        told = (
+            *trail(StageChange("open_packet", CognitionPacket(), proposal)),
+            *trail(StageChange("review_selection", packet, judged)),
+        )
         entries = tuple(entry for entry in told if entry.event != REVIEWED)  # it was not
         packet = packet.merged(judged)
         if wanted.call_id and packet.governance.question:
@@ -156,7 +160,7 @@ class Pipeline:
             update = decision.update
         governance = (update.get("governance") or packet.governance).asking(None)
         update = {**update, "governance": governance}
-        await self.journal.record(*trail("ask_user", packet, update))
+        await self.journal.record(*trail(StageChange("ask_user", packet, update)))
         return packet.merged(update)
 
     async def executed(self, packet: CognitionPacket) -> tuple[CognitionPacket, tuple[Entry, ...]]:
@@ -174,7 +178,7 @@ class Pipeline:
             self._running.discard(packet.header.packet_id)
         await journal.flush()
         ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
-        return ended, tuple(trail("execute_tool", packet, update))
+        return ended, tuple(trail(StageChange("execute_tool", packet, update)))
 
     async def _cut_off(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
         """Return when the same change for the same client was started by a process that never told its end."""

@@ -63,7 +63,7 @@ class Stage:
             requests = stack.enter_context(collected()) if self.keep_requests else []
             started = time.perf_counter()
             try:
-                update = await self._journaled(state, runtime)
+                update, change = await self._journaled(state, runtime)
                 took = ms_since(started)
             except Exception as error:
                 with guarded(packet_id):
@@ -86,15 +86,16 @@ class Stage:
             update["reasoning"] = update.get("reasoning", state.reasoning).timed(known, took)
             update["metrics"] = update.get("metrics", state.metrics).took(self.name, took)
             with guarded(update.get("header", state.header).packet_id):
-                change = StageChange(self.name, state, update)
-                finished = change.event(took)
+                finished = change.ended(update).event(took)
                 runtime.stream_writer(finished)
                 record_change(span, change, finished, await of_model(self.model, finished.usage))
         if self.keep_turn and runtime.store is not None:
             await self.keep_turn(state.merged(update), runtime.store)
         return update
 
-    async def _journaled(self, packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
+    async def _journaled(
+        self, packet: CognitionPacket, runtime: Runtime[RoutingContext]
+    ) -> tuple[PacketUpdate, StageChange]:
         runtime = runtime.override(context=routing_context(runtime.context, self.settings))
         needs = self.needs
         if toolbox := needs.get("toolbox"):  # a stage sees what the packet's settings, and the run's, allow
@@ -103,9 +104,10 @@ class Stage:
                 toolbox = AllowedTools(toolbox, runtime.context, packet.header.origin)
             needs = {**needs, "toolbox": toolbox}
         update = await self.node(packet, runtime, **needs)
-        if entries := tuple(trail(self.name, packet, update)):
+        change = StageChange(self.name, packet, update)
+        if entries := tuple(trail(change)):
             await self.journal.record(*entries)
-        return with_thread_messages(packet, update)
+        return with_thread_messages(packet, update), change
 
 
 def recovering(
@@ -136,15 +138,14 @@ def routed(route: Callable[[CognitionPacket], R]) -> Callable[[CognitionPacket],
     return run
 
 
-def trail(stage: str, packet: CognitionPacket, update: PacketUpdate) -> Iterator[Entry]:
+def trail(change: StageChange) -> Iterator[Entry]:
     """Yield the journal's entries on a stage: who asked, what was proposed, how it was judged, who approved it, and
     what came of it. They follow from what changed in the packet, so that the two cannot differ.
     """
-    change = StageChange(stage, packet, update)
     header = change.header
     entry = partial(Entry, session_id=header.session_id, packet_id=header.packet_id)
-    if "header" in update and "content" in update:
-        asked = {"channel": header.origin, "person": header.person, "request": update["content"].original_prompt}
+    if change.request is not None:
+        asked = {"channel": header.origin, "person": header.person, "request": change.request}
         yield entry("turn_opened", detail=asked)
     calls = {call.call_id: call for call in change.calls}
     for call in calls.values():
@@ -159,10 +160,7 @@ def trail(stage: str, packet: CognitionPacket, update: PacketUpdate) -> Iterator
         if judged.subject in calls:
             verdict |= {"tool": calls[judged.subject].tool_name, "status": calls[judged.subject].status.value}
         yield entry(REVIEWED, call_id=judged.subject, detail=verdict)
-    before = Governance() if "header" in update else packet.governance
-    after = update.get("governance", before)
-    if after is not before:
-        yield from _governed(before, after, entry)
+    yield from _governed(*change.governance, entry)
 
 
 def _governed(before: Governance, after: Governance, entry: Callable[..., Entry]) -> Iterator[Entry]:

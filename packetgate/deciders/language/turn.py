@@ -75,8 +75,9 @@ def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Off
     """
     entries = {one.tool_name: one for one in packet.context.palette if one.tool_name in catalogue}
     full = _in_full(model, packet, catalogue, entries)
-    names = [*full, *(name for name in sorted(entries) if name not in full)]
-    names.sort(key=lambda name: entries[name].reason != "permanent")
+    names = [*dict.fromkeys([*full, *sorted(entries)])]
+    always = [name for name in names if entries[name].reason == "permanent"]
+    names = [*dict.fromkeys([*always, *names])]
     specs = tuple(catalogue[name] for name in names if name in full)
     rest = [name for name in names if name not in full]
     if model.local_info:
