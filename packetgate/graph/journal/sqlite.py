@@ -1,12 +1,14 @@
 """The journal in a SQLite file."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import finalize
 
 from packetgate.graph.journal.chain import FORGOTTEN, Head, Row, chained
 from packetgate.graph.journal.table import ERASE, HEAD, INSERT, MOVE, OTHER, REFUSAL, TABLES, TAKEN, DatabaseJournal
@@ -32,7 +34,9 @@ class SqliteJournal(DatabaseJournal):
         self._path = path
         self._patience_s = patience_s
         self._thread = ThreadPoolExecutor(1, "journal")
-        self._made = False
+        self._connection: sqlite3.Connection | None = None
+        self._opened_as: tuple[int, int, int] | None = None
+        self._close: finalize[..., SqliteJournal] | Callable[[], object] = lambda: None
 
     async def record(self, *entries: Entry) -> bool:
         """Write entries down; wait for the disk where one of them is to outlast a loss of power."""
@@ -75,21 +79,43 @@ class SqliteJournal(DatabaseJournal):
 
     @contextmanager
     def _opened(self, *, lasting: bool = True) -> Iterator[sqlite3.Connection]:
-        """Open the file. Whatever is committed outlasts this process; if `lasting`, a loss of power too.
+        """Yield a connection. Whatever is committed outlasts this process; if `lasting`, a loss of power too.
 
         The file's log is written in order, so that what waits for the disk takes all that came before along.
         """
         try:
-            if not self._made:
-                private_file(self._path)
-            with closing(sqlite3.connect(self._path, timeout=self._patience_s, isolation_level=None)) as connection:
-                connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
-                if not self._made:
-                    connection.executescript(TABLES + _TRIGGERS)
-                    self._made = True
+            connection = self._connected()
+            connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
+            try:
                 yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.rollback()
         except (OSError, sqlite3.Error) as error:
+            self._close()
+            self._connection = None
             raise ConfigError(f"{self._path}: cannot keep the journal: {error}; set PACKETGATE_HOME") from error
+
+    def _connected(self) -> sqlite3.Connection:
+        """Return the connection of this process to the file that has the path now: it may have been replaced."""
+        if self._connection is None or self._opened_as != self._identity():
+            if self._opened_as and self._opened_as[0] == os.getpid():  # after a fork it is the parent's to close
+                self._close()
+            self._connection = None
+            private_file(self._path)
+            made = sqlite3.connect(self._path, timeout=self._patience_s, isolation_level=None, check_same_thread=False)
+            self._close = finalize(self, made.close)
+            self._close.atexit = False
+            made.executescript(TABLES + _TRIGGERS)
+            self._connection, self._opened_as = made, self._identity()
+        return self._connection
+
+    def _identity(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return os.getpid(), found.st_dev, found.st_ino
 
 
 def _insert(connection: sqlite3.Connection, entries: Sequence[Entry]) -> None:
