@@ -40,7 +40,7 @@ from packetgate.state.sections import (
     Status,
 )
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.answering import TAKEN
+from packetgate.tools.approval.decisions import TAKEN
 from packetgate.tools.approval.questions import payload
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences

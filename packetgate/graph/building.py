@@ -7,7 +7,6 @@ from typing import Any
 from langgraph.graph import START, StateGraph
 
 from packetgate.deciders.protocols import Deciders
-from packetgate.graph.failures import review_failed
 from packetgate.graph.records.recording import calibration_by, learned_by, record_requests, turn_recorder
 from packetgate.graph.routes import (
     after_answering,
@@ -19,7 +18,7 @@ from packetgate.graph.routes import (
     after_selection,
 )
 from packetgate.graph.settings import PROMPT_DAYS, USAGE_DAYS
-from packetgate.graph.stages import Stage, recovering, routed
+from packetgate.graph.stages import Stage, recovering, review_failed, routed
 from packetgate.models.endpoint import Role
 from packetgate.nodes.ask_user import ask_user
 from packetgate.nodes.build_palette import build_palette

@@ -25,8 +25,7 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import Risk, ToolCall, ToolRouting
 from packetgate.state.sections import PacketState, PaletteEntry, Status
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.answering import CHANGED, TAKEN, decision_of, taken
-from packetgate.tools.approval.decisions import expired
+from packetgate.tools.approval.decisions import CHANGED, TAKEN, decision_of, expired, taken
 from packetgate.tools.approval.waiting import asking_about
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox

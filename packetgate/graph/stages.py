@@ -13,19 +13,28 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Command
 from opentelemetry.trace import use_span
 
+from packetgate.deciders.gate import FAILED_REVIEW
 from packetgate.graph.changes import StageChange
-from packetgate.graph.telemetry import ended_span, guarded, of_model, record_break, record_change, started_span
+from packetgate.graph.telemetry import (
+    ended_span,
+    guarded,
+    of_model,
+    record_break,
+    record_change,
+    started_span,
+)
 from packetgate.models.requests import ModelRequest, collected
 from packetgate.models.source import Named
+from packetgate.nodes.review_selection import STAGE, reviewed
 from packetgate.state.base import TokenUsage, ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import DecisionError
 from packetgate.state.events import StageStarted, StageStopped
 from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate
-from packetgate.state.sections import Governance, Header
+from packetgate.state.sections import Governance, Header, StageError
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.thread_messages import with_thread_messages
-from packetgate.tools.catalogue.toolbox import AllowedTools
+from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
 from packetgate.tools.execution.journal import Entry, Journal
 
 REVIEWED = "call_reviewed"
@@ -181,3 +190,18 @@ def _governed(before: Governance, after: Governance, entry: Callable[..., Entry]
 
 def _spent(error: BaseException) -> TokenUsage:
     return error.usage if isinstance(error, DecisionError) else TokenUsage()
+
+
+async def review_failed(
+    packet: CognitionPacket,
+    runtime: Runtime[RoutingContext],
+    *,
+    toolbox: Toolbox,
+    journal: Journal,
+    error: BaseException,
+) -> PacketUpdate:
+    """Close the gate: a review that raised counts as 0.0 for every call."""
+    problem = f"the review failed: {error}"
+    update = await reviewed(packet, runtime, FAILED_REVIEW, await toolbox.catalogue(), toolbox=toolbox, journal=journal)
+    update["metrics"] = update["metrics"].failed(StageError(stage=STAGE, message=problem))
+    return update

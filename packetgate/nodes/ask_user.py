@@ -11,8 +11,7 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import ApprovalOutcome, PacketState, Question, Reflection, Status
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.answering import CHANGED, TAKEN, check_names, decision_of, taken
-from packetgate.tools.approval.decisions import expired, reopened
+from packetgate.tools.approval.decisions import CHANGED, TAKEN, check_names, decision_of, expired, reopened, taken
 from packetgate.tools.approval.parking import parked
 from packetgate.tools.approval.questions import payload, words_of
 from packetgate.tools.approval.waiting import asking

@@ -15,7 +15,7 @@ from packetgate.tools.approval.waiting import asking_about, nobody_to_ask
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
-from packetgate.tools.execution.needs import allowed, needs_of
+from packetgate.tools.execution.permission import allowed, needs_of
 from packetgate.tools.execution.running import rehearse
 from packetgate.tools.usage.calibration import Calibration, kind_of
 

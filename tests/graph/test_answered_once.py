@@ -21,7 +21,7 @@ from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.settings import Settings
 from packetgate.state.base import now
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.answering import TAKEN
+from packetgate.tools.approval.decisions import TAKEN
 from packetgate.tools.execution.call_log import STARTED, CallLog
 from packetgate.tools.execution.journal import Journal
 
