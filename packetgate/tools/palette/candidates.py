@@ -89,12 +89,14 @@ class Candidates:
                     reasons.setdefault(name, reason)
         return reasons
 
-    def _asked_first(self, names: Sequence[str]) -> list[str]:
-        """Return the tools in their order, last those that change or run something, or reach out, unasked."""
+    def asked_for(self, names: Iterable[str]) -> list[str]:
+        """Return those of the tools that neither change or run something nor reach out unasked."""
         risks, outside = self._wanted.access.risks, self.subject.outside
         specs = [self._catalogue[name] for name in names]
-        asked = [spec.name for spec in specs if spec.looks in risks and (outside or not spec.is_external)]
-        return [*dict.fromkeys([*asked, *names])]
+        return [spec.name for spec in specs if spec.looks in risks and (outside or not spec.is_external)]
+
+    def _asked_first(self, names: Sequence[str]) -> list[str]:
+        return [*dict.fromkeys([*self.asked_for(names), *names])]
 
     def _speaks(self, name: str) -> bool:
         """Whether a tool has to do with the user's words, or with the session."""
