@@ -46,6 +46,7 @@ async def build_palette(
             size=context.palette_size,
             token_budget=context.palette_token_budget,
             context_type=packet.context.context_type,
+            person=packet.header.person,
             subject=packet.context.subject,
             recent=_recent(packet),
             described=routing.described_tools,

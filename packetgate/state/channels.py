@@ -3,6 +3,9 @@
 from packetgate.state.base import Section
 from packetgate.state.routing import Risk
 
+PROXY = "proxy"
+"""The origin of calls that came through the proxy."""
+
 
 class WayOut(Section):
     """How whoever speaks through a channel has tools of a risk switched on; each a clause."""

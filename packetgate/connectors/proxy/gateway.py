@@ -162,9 +162,9 @@ class Gateway:
         if session.is_fixed and not session.palette:
             session.palette = await self._fixed_list(session, catalogue)
         if is_modern(get_context()) and not session.is_fixed:
-            return permanent(catalogue)
+            return permanent(catalogue, session.client)
         chosen = tuple(entry for entry in session.palette if entry.tool_name in catalogue)
-        return chosen or permanent(catalogue)
+        return chosen or permanent(catalogue, session.client)
 
     async def _fixed_list(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         key = (session.client, session.query)
@@ -182,7 +182,8 @@ class Gateway:
     async def palette_for(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return the tools for a context, the best first, as a turn's palette is chosen."""
         learned = await self.learned(session)
-        wanted = wanted_by(words, session.settings, catalogue, recent=session.recent, learned=learned)
+        how = {"person": session.client, "recent": session.recent, "learned": learned}
+        wanted = wanted_by(words, session.settings, catalogue, **how)
         return (await asyncio.to_thread(choose_palette, wanted, catalogue)).entries
 
 

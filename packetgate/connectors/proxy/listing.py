@@ -15,6 +15,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.candidates import PaletteRequest
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE
+from packetgate.tools.usage.learning import GENERAL
 
 WHOLE_TOKENS = 4_000
 """A catalogue that takes no more is listed whole: choosing from it would save little."""
@@ -108,9 +109,10 @@ def whole(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
     return tuple(entry_of(spec, "permanent") for spec in catalogue.values())
 
 
-def permanent(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
-    """Return a palette of the tools that stand on every palette."""
-    return tuple(entry_of(catalogue[name], "permanent") for name in catalogue.permanent)
+def permanent(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, ...]:
+    """Return a palette of the tools that stand on every palette of a client."""
+    names = catalogue.fitting(catalogue.preferences.permanent_for(GENERAL, client))
+    return tuple(entry_of(catalogue[name], "permanent") for name in names)
 
 
 def entry_of(spec: ToolSpec, reason: Any) -> PaletteEntry:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from secrets import token_urlsafe
 
 from packetgate.state.base import new_id
+from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult
@@ -17,7 +18,7 @@ from packetgate.state.sections import Content, Context, Governance, Header, Pack
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.palette.choice import with_recent
 
-CHANNEL = "proxy"
+CHANNEL = PROXY
 MAX_SESSIONS = 1_000
 MAX_CALLS = 20
 """Earlier calls whose outputs a session knows, for where later values come from."""

@@ -29,7 +29,7 @@ from packetgate.tools.catalogue.preferences import Policy, load_preferences
 from packetgate.tools.execution.grants import Grants, Standing
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.learned_store import forget
-from packetgate.tools.usage.record import ToolUsage, by_tool
+from packetgate.tools.usage.record import ToolUsage, by_tool, with_context
 from packetgate.tools.usage.store import Usage, read_usage
 
 LISTS_ALL = "`packetgate tools` lists all"
@@ -142,6 +142,10 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
     if tools:
         out.print(_usage_table(tools))
     out.print(Text(printable(_counted_from(usage, tools, name, session, settings.usage_days)), style="dim"))
+    told, sessions = with_context(usage.records)
+    if sessions:
+        share = f"{told:,} of {counted(sessions, 'proxy session')} set a context ({told / sessions:.0%})"
+        out.print(Text(share, style="dim"))
     return 0
 
 

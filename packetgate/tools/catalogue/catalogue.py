@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, zip_longest
 
 from packetgate.tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, primary_tools, whole_ledger
-from packetgate.tools.catalogue.preferences import Preferences, matching
+from packetgate.tools.catalogue.preferences import Preferences, matching, singular
 from packetgate.tools.policy.rules import denied_outright
 from packetgate.tools.ranking.ranking import SHIPPED, Meaning, Ranking
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -46,6 +46,8 @@ class Catalogue(dict[str, ToolSpec]):
                     self._by_words.setdefault(alias, []).append(name)
         self._limited = lru_cache(maxsize=KEPT_LIMITS)(self._only)
         self._pooled = lru_cache(maxsize=KEPT_POOLS)(self._pool)
+        self.fitting = lru_cache(maxsize=KEPT_POOLS)(lambda patterns: matching(patterns, self) if patterns else ())
+        """Returns the tools that a tuple of patterns stands for, in the patterns' order, each once."""
 
     def updated(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of `specs` under the same preferences; what is in both is not read again. Blocking."""
@@ -84,7 +86,7 @@ class Catalogue(dict[str, ToolSpec]):
     @cached_property
     def permanent(self) -> tuple[str, ...]:
         """The tools that stand on every palette."""
-        return matching(self.preferences.permanent, self)
+        return self.fitting(tuple(self.preferences.permanent))
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -105,16 +107,16 @@ class Catalogue(dict[str, ToolSpec]):
 
         They are those configured for it and, from metadata, those whose server, category or tag has its name.
         """
-        return self._pooled(_singular(context_type))
+        return self._pooled(singular(context_type))
 
     def _pool(self, kind: str) -> tuple[str, ...]:
         named = [
             spec.name
             for spec in self.values()
-            if any(_singular(own) == kind for own in (spec.server, spec.category, *spec.tags) if own)
+            if any(singular(own) == kind for own in (spec.server, spec.category, *spec.tags) if own)
         ]
         pools = self.preferences.pools.items()
-        configured = [pattern for name, patterns in pools if _singular(name) == kind for pattern in patterns]
+        configured = [pattern for name, patterns in pools if singular(name) == kind for pattern in patterns]
         return tuple(dict.fromkeys([*matching(configured, self), *named]))
 
     @cached_property
@@ -178,8 +180,3 @@ class Catalogue(dict[str, ToolSpec]):
         by_name = difflib.get_close_matches(name, self, n=limit, cutoff=0.5)
         by_words = [hit.name for hit in self.ranking.rank(" ".join(words_of(name)), limit)]
         return tuple(dict.fromkeys([*by_name, *by_words]))[:limit]
-
-
-def _singular(kind: str) -> str:
-    """Return the name of a kind as it is compared: `Tasks` is `task`."""
-    return kind.strip().casefold().removesuffix("s")

@@ -1,9 +1,11 @@
 """`packetgate.toml`: what the user says of the tools, over what their servers say."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,26 +14,32 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from packetgate.state.errors import ConfigError
 from packetgate.state.routing import Risk
 from packetgate.tools.policy.rules import Rule
+from packetgate.tools.spec.categories import CategoryWords
 from packetgate.tools.spec.descriptions import BRIEF_WORDS
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.documents import READERS, Form
+from packetgate.tools.text.words import words_in
 
+_WORDS, _PATTERN_WORDS = re.compile(r"[^\W_]+"), re.compile(r"(?:[^\W_]|\*)+")
 MAX_FILE = 16_000_000
 """Largest file of settings, in bytes."""
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 Pattern = NonEmpty
 """A canonical name, in which `*` stands for any part."""
+RecentTools = Annotated[int, Field(ge=5, le=8)]
+"""How many of the tools that a session used last stand on its palette."""
 
 ELSEWHERE = frozenset({"discord", "models", "proxy", "serve", "settings"})
 """Tables of the file that say nothing of tools: who needs one reads it."""
 
 SETTINGS = (
-    "not known: the file may hold `permanent`, `[pools]`, `[policy]` with remember, remember_days, remember_uses and "
-    "`[[policy.rules]]` with effect, tool, server, arguments, channels and, with the name in quotes, "
-    '`[tools."server.tool"]` with brief, category, external, risk, examples, preview, cache_seconds; and `sandbox` '
-    "(auto, require, off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the settings of a run stand in "
-    "`[settings]`, models and their options in `[models.lite]` and `[models.prime]`"
+    "not known: the file may hold `permanent`, `recent_tools`, `[pools]`, `[contexts.NAME]` with permanent and "
+    "recent_tools, `[users.NAME]` with permanent, `[categories]`, `[tasks.NAME]` with patterns and tools, `[policy]` "
+    "with remember, remember_days, remember_uses and `[[policy.rules]]` with effect, tool, server, arguments, channels "
+    'and, with the name in quotes, `[tools."server.tool"]` with brief, category, external, risk, examples, preview, '
+    "cache_seconds; and `sandbox` (auto, require, off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the "
+    "settings of a run stand in `[settings]`, models and their options in `[models.lite]` and `[models.prime]`"
 )
 
 
@@ -80,11 +88,43 @@ class Policy(Table):
     rules: list[Rule] = []
 
 
+class ContextPreference(Table):
+    """What holds in one kind of conversation."""
+
+    permanent: list[Pattern] = []
+    recent_tools: RecentTools | None = None
+
+
+class UserPreference(Table):
+    """What holds for one user, as the connector names them."""
+
+    permanent: list[Pattern] = []
+
+
+class Task(Table):
+    """A task, told by how requests for it read, and the tools that it takes."""
+
+    patterns: Annotated[list[NonEmpty], Field(min_length=1)]
+    """Words in a request, in which `*` stands for anything."""
+    tools: Annotated[list[Pattern], Field(min_length=1)]
+
+    def is_of(self, request: str) -> bool:
+        """Whether a request reads like this task, whatever its case and punctuation."""
+        return any(_reads_like(one, request) for one in self.patterns)
+
+
 class Preferences(Table):
     """The whole file."""
 
     permanent: list[Pattern] = []
     """Tools that stand on every palette, in full."""
+    recent_tools: RecentTools = 6
+    contexts: dict[NonEmpty, ContextPreference] = {}
+    """By `context_type`."""
+    users: dict[NonEmpty, UserPreference] = {}
+    categories: dict[NonEmpty, list[NonEmpty]] = {}
+    """Words that speak of a category, beside those that are shipped; of a new one, all of them."""
+    tasks: dict[NonEmpty, Task] = {}
     pools: dict[NonEmpty, list[Pattern]] = {}
     """By `context_type`: tools to begin with."""
     tools: dict[Pattern, ToolPreference] = {}
@@ -95,6 +135,41 @@ class Preferences(Table):
     """Folders and files outside the working folder that they may read, and the same to change."""
     sandbox_writes: list[NonEmpty] = []
     policy: Policy = Policy()
+
+    @field_validator("categories")
+    @classmethod
+    def _single_words(cls, said: dict[str, list[str]]) -> dict[str, list[str]]:
+        for name, words in said.items():
+            if several := [word for word in words if not word.isalnum()]:
+                raise ValueError(f"of {name!r}, {several[0]!r} is not one word: give each word by itself")
+        return said
+
+    @cached_property
+    def category_words(self) -> CategoryWords:
+        """The categories of each of the user's own words."""
+        named: dict[str, set[str]] = {}
+        for name, said in self.categories.items():
+            for word in said:
+                named.setdefault(words_in(word)[0], set()).add(name.casefold())
+        return {word: frozenset(names) for word, names in named.items()}
+
+    def permanent_for(self, context_type: str, person: str) -> tuple[Pattern, ...]:
+        """Return the tools that stand on every palette, those of a kind of conversation, and those of a user."""
+        kinds = [said.permanent for said in self._of_kind(context_type)]
+        own = [self.users[person].permanent] if person in self.users else []
+        return tuple(pattern for patterns in (self.permanent, *kinds, *own) for pattern in patterns)
+
+    def recent_for(self, context_type: str) -> int:
+        """Return how many recent tools stand on a palette of this kind of conversation."""
+        said = [one.recent_tools for one in self._of_kind(context_type) if one.recent_tools]
+        return said[0] if said else self.recent_tools
+
+    def _of_kind(self, context_type: str) -> list[ContextPreference]:
+        return [said for name, said in self.contexts.items() if singular(name) == singular(context_type)]
+
+    def tools_for(self, request: str) -> tuple[Pattern, ...]:
+        """Return the tools of the tasks that a request reads like."""
+        return tuple(pattern for task in self.tasks.values() if task.is_of(request) for pattern in task.tools)
 
     def applied(self, spec: ToolSpec) -> ToolSpec:
         """Return a tool as the user wants it seen; of several patterns that fit, a later one adds to an earlier."""
@@ -111,6 +186,8 @@ class Preferences(Table):
                     preview=said.preview or spec.preview,
                 )
                 spec = spec if said.risk is None else _with_risk(spec, said.risk)
+        if self.categories and not spec.given_category:
+            spec = replace(spec, given_category=spec.category_by(self.category_words))
         if (
             spec.unvouched
             and spec.looks is Risk.READ
@@ -125,6 +202,9 @@ class Preferences(Table):
         known, rules = list(names), self.policy.rules
         written = [
             *(("permanent", pattern) for pattern in self.permanent),
+            *((f"contexts.{name}", pattern) for name, said in self.contexts.items() for pattern in said.permanent),
+            *((f"users.{name}", pattern) for name, said in self.users.items() for pattern in said.permanent),
+            *((f"tasks.{name}", pattern) for name, task in self.tasks.items() for pattern in task.tools),
             *((f"pools.{context}", pattern) for context, patterns in self.pools.items() for pattern in patterns),
             *(("tools", pattern) for pattern in self.tools),
             *((f'tools."{name}".preview', said.preview) for name, said in self.tools.items() if said.preview),
@@ -142,6 +222,17 @@ def matching(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
     """Return the names that the patterns stand for, in the patterns' order, each once."""
     known = list(names)
     return tuple(dict.fromkeys(name for pattern in patterns for name in known if fnmatchcase(name, pattern)))
+
+
+def _reads_like(pattern: str, request: str) -> bool:
+    """Whether a request holds the words of a pattern, in which `*` stands for any words or any part of one."""
+    wanted = "  ".join(_PATTERN_WORDS.findall(pattern.casefold())).replace("  *", " *").replace("*  ", "* ")
+    return fnmatchcase(f"  {'  '.join(_WORDS.findall(request.casefold()))}  ", f"* {wanted} *")
+
+
+def singular(kind: str) -> str:
+    """Return the name of a kind as it is compared: `Tasks` is `task`."""
+    return kind.strip().casefold().removesuffix("s")
 
 
 def load_preferences(path: Path | None) -> Preferences:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from packetgate.state.routing import Correction, Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.subject import VAGUE, VERBS, subject_of
-from packetgate.tools.spec.categories import TEXT_ART, categories_in
+from packetgate.tools.spec.categories import TEXT_ART, CategoryWords, categories_in
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.verbs import READ_VERBS
 from packetgate.tools.text.words import words_in, words_of
@@ -41,13 +41,14 @@ def wrong_kind(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -
     on BFCL live, to 0.3 % on MetaTool, and to 0.4 % on LiveMCPBench.
     """
     lead = words_in(_LEAD_ENDS.split(request.strip(), maxsplit=1)[0])
-    asked = frozenset() if _SEVERAL.search(request) else categories_in(lead)
-    subject = subject_of(request)
-    if len(asked) != 1 or spec.category in subject.categories | MEANS | {""} or asked & _spoken_of(spec):
+    own = catalogue.preferences.category_words
+    asked = frozenset() if _SEVERAL.search(request) else categories_in(lead, own)
+    subject = subject_of(request, own)
+    if len(asked) != 1 or spec.category in subject.categories | MEANS | {""} or asked & _spoken_of(spec, own):
         return None
     hits = catalogue.ranking.rank(request, limit=RANKED)
     named_by = next((hit.name_terms for hit in hits if hit.name == spec.name), frozenset())
-    if any(not categories_in([term]) & asked for term in named_by - VAGUE - _ANY_KIND):
+    if any(not categories_in([term], own) & asked for term in named_by - VAGUE - _ANY_KIND):
         return None
     does = _done_by(lead) or {"read"}
     better = [one for one in (catalogue[hit.name] for hit in hits) if one.category in asked]
@@ -71,8 +72,8 @@ def _done_by(words: Iterable[str]) -> set[str]:
     return {"make" if verb in _MAKING else "read" if verb in READ_VERBS else verb for verb in verbs}
 
 
-def _spoken_of(spec: ToolSpec) -> frozenset[str]:
+def _spoken_of(spec: ToolSpec, own: CategoryWords) -> frozenset[str]:
     """Return the categories that a tool's own words speak of; one that makes text art also speaks of images."""
     if spec.category == TEXT_ART:
         return frozenset({TEXT_ART})
-    return categories_in(words_in(" ".join([spec.server, spec.upstream_name, spec.full, *spec.tags])))
+    return categories_in(words_in(" ".join([spec.server, spec.upstream_name, spec.full, *spec.tags])), own)

@@ -13,8 +13,6 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 from packetgate.tools.usage.learning import GENERAL, Learned
 
-RECENT_TOOLS = 6
-
 Reason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
 
 
@@ -27,6 +25,8 @@ class PaletteRequest:
     size: int
     token_budget: int
     context_type: str = GENERAL
+    person: str = ""
+    """Who asks, as the connector names them."""
     subject: Sequence[str] = ()
     """What the session was last about: it goes on where the words tell nothing."""
     recent: Sequence[str] = ()
@@ -51,13 +51,17 @@ class Candidates:
     def __init__(self, wanted: PaletteRequest, catalogue: Catalogue, hits: list[Ranked], subject: Subject) -> None:
         self._wanted = wanted
         self._catalogue = catalogue
+        said = catalogue.preferences
         self.subject = subject
         """What the request is about."""
         self.hits = hits
         """The tools that fit it, best first: more than there is room for, so that a wider palette can go on there."""
         best = [hit.name for hit in self.hits]
-        self.first = tuple(dict.fromkeys([*catalogue.named_in(wanted.words), *best[:1]]))
-        """The tools that the request names, and the best ranked: only wishes get their place before them."""
+        of_task = catalogue.fitting(said.tools_for(wanted.words))
+        self.first = tuple(dict.fromkeys([*catalogue.named_in(wanted.words), *of_task, *best[:1]]))
+        """Those that the request names, those of its task, and the best ranked: only wishes get their place first."""
+        self.permanent = catalogue.fitting(said.permanent_for(wanted.context_type, wanted.person))
+        self.recent = list(wanted.recent)[: said.recent_for(wanted.context_type)]
         self.pool = self._asked_first(catalogue.pool(wanted.context_type))
         """The tools that the conversation begins with; those that it asks for first."""
         canonical = {name: catalogue.canonical(name) for name in (*wanted.described, *wanted.missed)}
@@ -75,8 +79,8 @@ class Candidates:
         by_reason: list[tuple[Reason, Iterable[str]]] = [
             ("described", [name for name in self.wishes if name in self._described]),
             ("widened", self.wishes),
-            ("permanent", self._catalogue.permanent),
-            ("recent", list(wanted.recent)[:RECENT_TOOLS]),
+            ("permanent", self.permanent),
+            ("recent", self.recent),
             ("ranked", [*self.first, *ranked[:half]]),
             ("default", self.pool[:half]),
             ("ranked", ranked[half:]),
@@ -100,7 +104,7 @@ class Candidates:
 
     def _speaks(self, name: str) -> bool:
         """Whether a tool has to do with the user's words, or with the session."""
-        known = name in self.pool or name in self._catalogue.permanent or name in self._wanted.recent
+        known = name in self.pool or name in self.permanent or name in self._wanted.recent
         return known or any(hit.name == name and hit.terms for hit in self.hits)
 
     def note(self) -> str:

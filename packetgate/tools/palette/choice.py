@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from packetgate.state.sections import PaletteEntry, Shown
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.candidates import RECENT_TOOLS, Candidates, PaletteRequest, ranked_hits
+from packetgate.tools.palette.candidates import Candidates, PaletteRequest, ranked_hits
 from packetgate.tools.palette.subject import Subject, subject_of, subject_shift
 from packetgate.tools.palette.texts import LEVELS, counted_tokens
 from packetgate.tools.usage.learning import sharpened
@@ -19,6 +19,8 @@ BRIEF_LEAST, BRIEF_BEST, BRIEF_SCORE = 4, 12, 0.15
 """The same of those shown at least in brief; the others by name, so that the budget holds many more of them."""
 SHARE = 0.5
 """The most of the whole catalogue, in tokens, that a palette may take: else it would save nothing."""
+MOST_RECENT = 8
+"""Tools that a session remembers to have used: `recent_tools` says how many of them stand on a palette."""
 WORTH_SAVING = 800
 """Tokens up to which a palette may take more."""
 
@@ -46,7 +48,7 @@ def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
     What was learned may reorder the tools and add some. It removes none: a tool that would be chosen without it is
     shown at least by name, beyond size and budget if need be.
     """
-    subject = subject_of(wanted.words)
+    subject = subject_of(wanted.words, catalogue.preferences.category_words)
     hits, taught = ranked_hits(wanted, catalogue, subject)
     room = _Room(wanted, catalogue)
     chosen = _choose(wanted, catalogue, Candidates(wanted, catalogue, sharpened(hits, taught), subject), room)
@@ -67,7 +69,7 @@ def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
 
 def _choose(wanted: PaletteRequest, catalogue: Catalogue, candidates: Candidates, room: "_Room") -> Palette:
     reasons = candidates.reasons()
-    always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *catalogue.permanent]))
+    always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *candidates.permanent]))
     order = list(dict.fromkeys([*always, *reasons]))
     scores = {hit.name: hit.score for hit in candidates.hits}
     best = [name for name in order if reasons[name] in {"ranked", "default"}][:BRIEF_BEST]
@@ -101,7 +103,7 @@ def _choose(wanted: PaletteRequest, catalogue: Catalogue, candidates: Candidates
         tokens=room.spent,
         subject=candidates.subject,
         left_out=len(scores.keys() - room.shown.keys()),
-        shift=subject_shift(wanted.subject, candidates.subject.terms),
+        shift=subject_shift(wanted.subject, candidates.subject.terms, catalogue.preferences.category_words),
         note="; ".join(filter(None, notes)),
     )
 
@@ -171,5 +173,5 @@ def _without_room(names: Collection[str]) -> str:
 
 
 def with_recent(recent: Sequence[str], used: Iterable[str]) -> tuple[str, ...]:
-    """Return the session's recent tools after a success: newest first, no repeats, at most six."""
-    return tuple(dict.fromkeys([*used, *recent]))[:RECENT_TOOLS]
+    """Return the session's recent tools after a success: newest first, no repeats, at most eight."""
+    return tuple(dict.fromkeys([*used, *recent]))[:MOST_RECENT]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import filterfalse
 
 from packetgate.tools.ranking.bm25 import Ranked
-from packetgate.tools.spec.categories import DOCUMENTATION, EXTERNAL, MARKS, categories_in
+from packetgate.tools.spec.categories import DOCUMENTATION, EXTERNAL, MARKS, CategoryWords, categories_in
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.verbs import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
 from packetgate.tools.text.words import query_terms, stem_of, words_in
@@ -19,6 +19,7 @@ VAGUE = frozenset(
 """Words that say how or which, not what about."""
 
 VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - MARKS
+_NONE: CategoryWords = {}
 _ADDRESS = re.compile(r"\bhttps?://|\bwww\.", re.IGNORECASE)
 
 
@@ -40,10 +41,10 @@ class Subject:
         return bool(self.terms or self.verbs)
 
 
-def subject_of(request: str) -> Subject:
-    """Read the subject off a request's words."""
+def subject_of(request: str, own: CategoryWords = _NONE) -> Subject:
+    """Read the subject off a request's words; `own` are the user's words for categories."""
     words = words_in(request)
-    categories, telling = categories_in(words), frozenset(query_terms(request))
+    categories, telling = categories_in(words, own), frozenset(query_terms(request))
     return Subject(
         terms=frozenset(filterfalse(str.isdigit, telling - VERBS - VAGUE)),
         verbs=telling & VERBS,
@@ -57,12 +58,12 @@ def documents(spec: ToolSpec, hit: Ranked, request: str) -> bool:
     return spec.category == DOCUMENTATION and bool(hit.terms & subject_of(request).terms)
 
 
-def subject_shift(earlier: Collection[str], now: Collection[str]) -> str:
+def subject_shift(earlier: Collection[str], now: Collection[str], own: CategoryWords = _NONE) -> str:
     """Return in a few words how the subject changed; empty when it did not, or when either turn had none.
 
     It did when the turns share neither a word, in whatever form, nor a category.
     """
-    if not earlier or not now or categories_in(earlier) & categories_in(now):
+    if not earlier or not now or categories_in(earlier, own) & categories_in(now, own):
         return ""
     if {stem_of(word) for word in earlier} & {stem_of(word) for word in now}:
         return ""

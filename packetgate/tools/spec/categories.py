@@ -57,10 +57,15 @@ _MARKS = {
 
 CATEGORIES = tuple(_MARKS)
 
-_CATEGORIES_OF: dict[str, frozenset[str]] = {
+CategoryWords = Mapping[str, frozenset[str]]
+"""By word, the categories that it speaks of."""
+
+_CATEGORIES_OF: CategoryWords = {
     word: frozenset(category for category, marks in _MARKS.items() if word in marks.split())
     for word in " ".join(_MARKS.values()).split()
 }
+
+_NONE: CategoryWords = {}
 
 MARKS = frozenset(_CATEGORIES_OF)
 """All words that speak of a category."""
@@ -77,23 +82,25 @@ _FIELDS = {"name": 3, "tags": 3, "server": 2, "brief": 1}
 """What a word of a tool counts, by where it stands."""
 
 
-def category_of(words: Mapping[str, Iterable[str]]) -> str:
+def category_of(words: Mapping[str, Iterable[str]], own: CategoryWords = _NONE) -> str:
     """Return the category that a tool's words speak of most, by more words where two are even; empty when none does.
 
     Args:
         words: lower-case words of its `name`, `tags`, `server` and `brief` description.
+        own: the user's own words.
     """
     counts: Counter[str] = Counter()
     said: Counter[str] = Counter()
     for field, weight in _FIELDS.items():
-        for category in categories_in(words[field]):
+        for category in categories_in(words[field], own):
             counts[category] += weight
-        said.update(category for word in {*words[field]} for category in categories_in([word]))
+        said.update(category for word in {*words[field]} for category in categories_in([word], own))
     if TEXT_ART in counts:
         return TEXT_ART
-    return max(counts, key=lambda category: (counts[category], said[category], -CATEGORIES.index(category)), default="")
+    order = {category: -at for at, category in enumerate(CATEGORIES)}
+    return max(counts, key=lambda category: (counts[category], said[category], order.get(category, 1)), default="")
 
 
-def categories_in(words: Iterable[str]) -> frozenset[str]:
-    """Return the categories that lower-case words speak of."""
-    return frozenset(category for word in words for category in _CATEGORIES_OF.get(word, ()))
+def categories_in(words: Iterable[str], own: CategoryWords = _NONE) -> frozenset[str]:
+    """Return the categories that lower-case words speak of, the user's `own` words too."""
+    return frozenset(category for word in words for known in (_CATEGORIES_OF, own) for category in known.get(word, ()))

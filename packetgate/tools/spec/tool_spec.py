@@ -10,7 +10,7 @@ from typing import Any
 from packetgate.state.base import new_id
 from packetgate.state.routing import Risk
 from packetgate.tools.policy.rules import Rule
-from packetgate.tools.spec.categories import EXTERNAL, category_of
+from packetgate.tools.spec.categories import EXTERNAL, CategoryWords, category_of
 from packetgate.tools.spec.descriptions import brief_of, without_margins
 from packetgate.tools.spec.listed_names import listed_name
 from packetgate.tools.spec.short_schemas import short_schema
@@ -114,8 +114,12 @@ class ToolSpec:
     @cached_property
     def category(self) -> str:
         """What it is about, such as `images`; empty when its words do not tell."""
+        return self.given_category or self.category_by({})
+
+    def category_by(self, own: CategoryWords) -> str:
+        """Return what its words say that it is about, the user's own words for categories among them."""
         said = {"name": self.upstream_name, "tags": " ".join(self.tags), "server": self.server, "brief": self.brief}
-        return self.given_category or category_of({part: words_in(text) for part, text in said.items()})
+        return category_of({part: words_in(text) for part, text in said.items()}, own)
 
     @cached_property
     def takes(self) -> str:

@@ -12,6 +12,7 @@ from statistics import fmean
 from pydantic import ConfigDict
 
 from packetgate.state.base import Confidence, ConfidenceSource, ErrorType, Section, storable
+from packetgate.state.channels import PROXY
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import Access, ApprovalOutcome, DecidedBy
@@ -73,6 +74,8 @@ class UsageRecord(_Record):
 
     version: int = USAGE_VERSION
     session_id: str
+    origin: str = ""
+    """The connector; empty in records of before it was kept."""
     packet_id: str
     at: datetime
     """When the turn began, in UTC."""
@@ -95,6 +98,7 @@ def record_of(packet: CognitionPacket) -> UsageRecord:
     calls = routing.all_calls if routing else ()
     return UsageRecord(
         session_id=packet.header.session_id,
+        origin=_text(packet.header.origin),
         packet_id=packet.header.packet_id,
         at=packet.header.created_at,
         asked=_text(packet.content.original_prompt, ASKED_CHARS),
@@ -167,6 +171,19 @@ class ToolUsage(Section):
     """The mean over the calls that were reviewed."""
     last_used: datetime
     """When a turn that chose it last began."""
+
+
+def with_context(records: Iterable[UsageRecord]) -> tuple[int, int]:
+    """Return how many sessions of the proxy have said what they are about, and how many there are.
+
+    A session is counted by its calls. A call that waits beside it, under its name and another, belongs to it.
+    """
+    told: dict[tuple[str, ...], bool] = {}
+    for record in records:
+        if record.origin == PROXY:
+            session = tuple(record.session_id.split("-")[:2])
+            told[session] = told.get(session, False) or bool(record.asked)
+    return sum(told.values()), len(told)
 
 
 def by_tool(records: Iterable[UsageRecord]) -> list[ToolUsage]:

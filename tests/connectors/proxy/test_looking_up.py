@@ -23,12 +23,15 @@ async def test_a_call_is_traced_audited_and_counted(cli: CommandLine) -> None:
     trace = cli.run("trace", "last")
     assert "ai.read" in trace.out
     assert "what does the plan say" in trace.out
+    async with Client(proxy(cli), mode="legacy") as client:
+        await client.call_tool("ai.list", {})
     audit = cli.run("audit")
     assert "proxy" in audit.out
     assert "ai.read" in audit.out
     assert cli.run("audit", "--verify").status == 0
     usage = cli.run("tools", "--usage")
     assert "ai.read" in usage.out
+    assert "1 of 2 proxy sessions set a context (50%)" in usage.out
 
 
 async def test_nothing_but_the_protocol_is_printed(cli: CommandLine) -> None:

@@ -9,7 +9,15 @@ from support.tool_specs import a_tool, files_catalogue
 from packetgate.state.errors import ConfigError
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.preferences import Preferences, ToolPreference, load_preferences, matching
+from packetgate.tools.catalogue.preferences import (
+    ContextPreference,
+    Preferences,
+    Task,
+    ToolPreference,
+    UserPreference,
+    load_preferences,
+    matching,
+)
 from packetgate.tools.palette.candidates import PaletteRequest
 from packetgate.tools.palette.choice import choose_palette
 from packetgate.tools.palette.texts import describe
@@ -56,6 +64,22 @@ GOOD = [
             }
         ),
     ),
+    Good(
+        "by kind and by user",
+        "recent_tools = 5\n[contexts.code]\npermanent = ['a.b']\nrecent_tools = 8\n[users.ann]\npermanent = ['c.d']",
+        Preferences(
+            recent_tools=5,
+            contexts={"code": ContextPreference(permanent=["a.b"], recent_tools=8)},
+            users={"ann": UserPreference(permanent=["c.d"])},
+        ),
+    ),
+    Good(
+        "categories and tasks",
+        "[categories]\nbees = ['hive']\n[tasks.release]\npatterns = ['cut * release']\ntools = ['git.*']",
+        Preferences(
+            categories={"bees": ["hive"]}, tasks={"release": Task(patterns=["cut * release"], tools=["git.*"])}
+        ),
+    ),
     Good("tables of others", "permanent = ['a']\n[discord]\nx = 1", Preferences(permanent=["a"])),
     Good("a byte order mark", "\ufeffpermanent = ['é.読む']", Preferences(permanent=["é.読む"])),
     Good("100 words", f"[tools.a]\nbrief = '{'w ' * 100}'", Preferences(tools={"a": ToolPreference(brief=LONG)})),
@@ -78,6 +102,14 @@ BAD = [
     Bad("empty brief", b"[tools.a]\nbrief = ''", ("tools.a.brief:", "at least 1 character")),
     Bad("empty example", b"[tools.a]\nexamples = ['']", ("tools.a.examples.0:", "at least 1 character")),
     Bad("long brief", b"[tools.a]\nbrief = '" + b"w " * 101 + b"'", ("tools.a.brief: 101 words", "100")),
+    Bad("too few recent tools", b"recent_tools = 4", ("recent_tools:", "greater than or equal to 5")),
+    Bad(
+        "too many of a kind", b"[contexts.a]\nrecent_tools = 9", ("contexts.a.recent_tools:", "less than or equal to 8")
+    ),
+    Bad("unknown of a kind", b"[contexts.a]\npools = []", ("contexts.a.pools: not known", "[contexts.NAME]")),
+    Bad("two words", b"[categories]\nbees = ['queen bee']", ("categories: of 'bees', 'queen bee' is not one word",)),
+    Bad("a task without tools", b"[tasks.a]\npatterns = ['a']", ("tasks.a.tools:", "required")),
+    Bad("a task without patterns", b"[tasks.a]\npatterns = []\ntools = ['a']", ("tasks.a.patterns:", "at least 1")),
     Bad("no boolean", b"[tools.a]\nexternal = 'yes'", ("tools.a.external:", "boolean")),
 ]
 
@@ -168,3 +200,21 @@ def test_an_example_is_found_by():
     assert Catalogue(SPECS).ranking.rank("who owes me an answer") == []
     asked = preferring(mail=ToolPreference(examples=["Answer whom I owe one"]))
     assert [hit.name for hit in asked.ranking.rank("who owes me an answer")] == ["mail.send_letter"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "fits"),
+    [
+        ("Write the release notes, please", True),
+        ("RELEASE-NOTES for v2", True),
+        ("Cut a new release", True),
+        ("cut release", True),
+        ("deploying it", True),
+        ("shortcut the release", False),
+        ("release the notes", False),
+        ("redeploy it", False),
+        ("", False),
+    ],
+)
+def test_a_task_is_told_by_the_words_of_a_request(request_: str, fits: bool):
+    assert Task(patterns=["release notes", "cut * release", "deploy*"], tools=["a"]).is_of(request_) is fits

@@ -11,6 +11,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.palette.candidates import PaletteRequest
 from packetgate.tools.palette.choice import choose_palette, with_recent
+from packetgate.tools.palette.subject import subject_of, subject_shift
 from packetgate.tools.palette.texts import describe
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 from packetgate.tools.usage.learning import MOST_ADDED, ConfirmedUse, Learned
@@ -102,6 +103,57 @@ def test_every_kind_of_claim_in_its_order():
 def test_at_most_six_recent_tools():
     chosen = chosen_by(wanted("xyzzy", recent=READS[:9], size=20))
     assert [one.tool_name for one in chosen if one.reason == "recent"] == READS[:6]
+
+
+def chosen_under(said: dict[str, Any], request: str = "xyzzy", **given: Any) -> dict[str, str]:
+    """Return why each tool is chosen, under what stands in `packetgate.toml`."""
+    mail = a_tool("mail.send_letter", "Send a letter.")
+    catalogue = Catalogue([*SPECS, mail], preferences=Preferences.model_validate(said))
+    return {one.tool_name: one.reason for one in choose_palette(wanted(request, **given), catalogue).entries}
+
+
+def test_the_size_of_the_queue_of_recent_tools_is_a_setting_by_kind():
+    said = {"recent_tools": 5, "contexts": {"Tasks": {"recent_tools": 8}}}
+    sizes = [
+        [*chosen_under(said, recent=READS[:9], size=20, context_type=kind).values()].count("recent")
+        for kind in ("general", "task", "tasks")
+    ]
+    assert sizes == [5, 8, 8]
+
+
+def test_permanent_tools_by_kind_of_conversation_and_by_user():
+    said = {
+        "permanent": ["files.read_file"],
+        "contexts": {"code": {"permanent": ["shell.*"]}},
+        "users": {"ann": {"permanent": ["mail.*"]}},
+    }
+    always, code, mail = {"files.read_file"}, {"shell.run_command"}, {"mail.send_letter"}
+    for kind, person, expected in (
+        ("general", "", always),
+        ("code", "bob", always | code),
+        ("general", "ann", always | mail),
+        ("code", "ann", always | code | mail),
+    ):
+        chosen = chosen_under(said, context_type=kind, person=person)
+        assert {name for name, reason in chosen.items() if reason == "permanent"} == expected
+
+
+def test_the_tools_of_a_task_are_on_the_palette_of_its_requests():
+    said = {"tasks": {"release": {"patterns": ["cut * release"], "tools": ["shell.*"]}}}
+    assert "shell.run_command" in chosen_under(said, "Read a note and cut the release", size=4)
+    assert "shell.run_command" not in chosen_under(said, "Read a note", size=4)
+
+
+def test_a_category_of_the_users_own_tells_of_tools_and_of_requests():
+    said = {"categories": {"Bees": ["hive", "honey"]}}
+    bees = [a_tool("farm.count_hive", "Count what is in one."), a_tool("farm.feed", "Feed the dog.")]
+    catalogue = Catalogue([*SPECS, *bees], preferences=Preferences.model_validate(said))
+    assert [one.category for one in catalogue.values() if one.server == "farm"] == ["bees", ""]
+    assert catalogue.pool("bee") == ("farm.count_hive",)
+    words = catalogue.preferences.category_words
+    assert subject_of("Is there honey?", words).categories == {"bees"}
+    assert subject_shift(["hive"], ["honey"])
+    assert not subject_shift(["hive"], ["honey"], words)
 
 
 def test_what_was_selected_off_the_palette_is_on_the_next():
@@ -212,5 +264,5 @@ def test_what_does_not_fit_is_said_and_the_named_and_the_best_keep_their_place(c
 def test_recent_is_newest_first_without_repeats():
     assert with_recent(("a", "b", "c"), ["c"]) == ("c", "a", "b")
     assert with_recent((), ["a", "a"]) == ("a",)
-    assert with_recent(tuple("abcdef"), ["g", "c"]) == ("g", "c", "a", "b", "d", "e")
+    assert with_recent(tuple("abcdefgh"), ["i", "c"]) == ("i", "c", "a", "b", "d", "e", "f", "g")
     assert with_recent(tuple("abc"), []) == ("a", "b", "c")

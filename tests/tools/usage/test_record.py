@@ -11,7 +11,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolExecutionStatus as Status
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import Access, DecidedBy, Reasoning, Reflection
-from packetgate.tools.usage.record import ASKED_CHARS, NAME_CHARS, ShownTool, UsageRecord, record_of
+from packetgate.tools.usage.record import ASKED_CHARS, NAME_CHARS, ShownTool, UsageRecord, record_of, with_context
 
 
 def passes(*decided_by: DecidedBy) -> Reasoning:
@@ -65,6 +65,15 @@ def test_an_error_without_an_answer() -> None:
     fine = with_output(done("files.read_file"), "text")
     errors = [call.error for call in record_of(packet("Go on", lost, told, fine)).calls]
     assert errors == ["no_answer", "tool_error", None]
+
+
+def test_sessions_of_the_proxy_that_set_a_context() -> None:
+    def said(session_id: str, asked: str, origin: str = "proxy") -> UsageRecord:
+        return record_of(asking(asked)).model_copy(update={"session_id": session_id, "origin": origin, "asked": asked})
+
+    assert with_context([]) == (0, 0)
+    proxied = [said("proxy-a", ""), said("proxy-a-1", "x"), said("proxy-b", ""), said("proxy-b", "")]
+    assert with_context([*proxied, said("s", "x", "terminal")]) == (1, 2)
 
 
 def test_long_and_odd_texts_are_cut_and_can_be_kept() -> None:
