@@ -48,8 +48,8 @@ class Wanted:
 
     name: str
     params: Mapping[str, Any]
-    only_reads: bool = False
-    """Whether it came as one that changes nothing."""
+    if_it_changes: str = ""
+    """For a call that is to read only: what the client is told to do where it changes something."""
     call_id: str = ""
     """What the journal knows it by, where it may be proposed again; empty: a new one."""
 
@@ -226,10 +226,10 @@ def _proposal(
     entry = PaletteEntry(tool_name=spec.name, shown="full", reason="ranked", risk=spec.risk)
     packet = caller.opened(entry)
     call = _traced(wanted, checked, packet, caller, catalogue)
-    if wanted.only_reads and call.risk is not Risk.READ:
+    if wanted.if_it_changes and call.risk is not Risk.READ:
         why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
         vouch = f" {way_to_vouch(call)}" if call.unvouched else ""
-        raise CallRefusedError(f"{call.tool_name} may {call.risk}{why}. Call it by call_changing_tool.{vouch}")
+        raise CallRefusedError(f"{call.tool_name} may {call.risk}{why}. {wanted.if_it_changes}{vouch}")
     if apart and (call.risk is not Risk.READ or call.is_loud or spec.rules):
         packet = caller.opened(entry, apart=True)
     routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)

@@ -63,7 +63,8 @@ class Calling:
         """
         session = self.gateway.session_of(ctx, context_id)
         name = (await self.gateway.catalogue(session, name)).exactly(name) or name
-        return await self._call(ctx, Wanted(name, params, only_reads=only_reads), session, by_meta_tool)
+        instead = "Call it by call_changing_tool." if only_reads else ""
+        return await self._call(ctx, Wanted(name, params, if_it_changes=instead), session, by_meta_tool)
 
     def _how(self, name: str, session: ProxySession, on_list: Collection[str]) -> How:
         if name in on_list or name in {entry.tool_name for entry in session.palette}:
