@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,8 +20,15 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from benchmarks.environment import make_environment
 from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
+from packetgate.graph.pipeline import Pipeline, Wanted
+from packetgate.state.base import new_id
+from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
+from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import Content, Context, Governance, Header, PaletteEntry
+from packetgate.tools.execution.journal import MemoryJournal
 from packetgate.tools.servers.config import load_config
 from packetgate.tools.servers.opening import open_hub
 
@@ -42,16 +50,40 @@ Ask = Callable[[str], Awaitable[float]]
 """Tells langchain-mcp-adapters how many calls to make, and returns how long they took."""
 
 
-async def hub(folder: Path, stack: AsyncExitStack) -> Call:
-    """Return a call through our hub."""
-    entry = {"command": sys.executable, "args": [SERVER]}
+@dataclass(frozen=True)
+class Client:
+    """A client of the pipeline that makes the same call again and again."""
+
+    settings: RoutingContext
+    sources: tuple[ToolCall, ...] = ()
+
+    def opened(self, entry: PaletteEntry, *, apart: bool = False) -> CognitionPacket:
+        """Return the packet of one more call."""
+        return CognitionPacket(
+            header=Header(packet_id=new_id(), session_id="benchmark"),
+            content=Content(original_prompt="Read the echo of hello"),
+            context=Context(palette=(entry,)),
+            governance=Governance(settings=self.settings),
+        )
+
+
+async def ours(folder: Path, stack: AsyncExitStack) -> tuple[Call, Call]:
+    """Return a call through our hub, and one through the pipeline, which judges it and writes it down."""
+    entry = {"command": sys.executable, "args": [SERVER], "trusted": True}
     (folder / "mcp.json").write_text(compact_json({"mcpServers": {"echo": entry}, "builtin": False}))
     config = load_config(folder / "mcp.json")
     opened = await stack.enter_async_context(
         await open_hub(config, folder, folder / "logs", None, patience_s=PATIENCE_S)
     )
     await opened.catalogue()
-    return lambda: opened.call("echo.read_echo", ARGUMENTS)
+    pipeline, client = Pipeline(opened, MemoryJournal(), MemoryJournal(), "benchmark"), Client(RoutingContext())
+
+    async def judged() -> object:
+        packet = await pipeline.proposed(Wanted("echo.read_echo", ARGUMENTS), client, client.settings)
+        packet, _ = await pipeline.executed(packet)
+        return packet.routing.execution_result
+
+    return lambda: opened.call("echo.read_echo", ARGUMENTS), judged
 
 
 async def sdk(stack: AsyncExitStack) -> Call:
@@ -118,7 +150,8 @@ async def adapters(folder: Path) -> AsyncIterator[Ask]:
 async def _measure(runs: int) -> list[Ratio]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        calls = {OURS: await hub(folder, stack), SDK: await sdk(stack), "langchain.mcp": await langchain(stack)}
+        through_hub, judged = await ours(folder, stack)
+        calls = {OURS: through_hub, SDK: await sdk(stack), "langchain.mcp": await langchain(stack)}
         ask: Ask | None = None
         try:
             ask = await stack.enter_async_context(adapters(folder))
@@ -134,6 +167,11 @@ async def _measure(runs: int) -> list[Ratio]:
             for group, most, warm_up in ((sides, runs, WARM_UP), (slow, min(runs, FEW), 0)):
                 took = await interleaved(group, most, warm_up)
                 ratios += [Ratio(name, took[OURS], took[one], GOALS.get(one), one) for one in [*group][1:]]
+            pair: dict[str, Side] = {
+                one: partial(timed, call, number) for one, call in ((OURS, judged), (SDK, calls[SDK]))
+            }
+            took = await interleaved(pair, runs, WARM_UP)
+            ratios.append(Ratio(f"{name}, judged and journaled", took[OURS], took[SDK], GOALS[SDK], SDK))
         return ratios
 
 
