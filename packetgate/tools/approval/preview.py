@@ -49,6 +49,8 @@ async def previews(
     they run, and the packet that is returned has them in its trail.
     """
     wanted = {call.call_id: reading for call in calls if (reading := _looking(call, packet, catalogue))}
+    if not wanted:
+        return packet, ("",) * len(calls)
     for reading in [one for one in wanted.values() if one.risk is Risk.READ]:
         entry = PaletteEntry(tool_name=reading.tool_name, shown="brief", reason="preview", risk=reading.risk)
         packet = packet.merged({"context": packet.context.offering(entry)})

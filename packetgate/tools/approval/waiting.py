@@ -44,6 +44,8 @@ async def asking_about(
     What these would change is read now, once: the question is the same whenever and wherever it is looked at.
     """
     waiting = [call for call in calls if call.status.awaits_user]
+    if not waiting:
+        return {"context": packet.context, **asking(packet, asks=False)}
     packet, shown = await previews(waiting, packet, catalogue, toolbox, journal)
     asked = [
         AskedCall(

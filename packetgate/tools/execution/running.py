@@ -133,13 +133,15 @@ async def rehearse(
     They are executed like any other call, with everything above read switched off; the packet that is returned has
     them in its trail. A dry run that takes longer than `PATIENCE_S` says nothing of the call in earnest.
     """
+    waiting = [call for call in calls if call.status.awaits_user and _has_dry_run(call, catalogue)]
+    if not waiting:
+        return packet, tuple(calls)
     dry = packet.merged({"governance": packet.governance.rehearsing()})
     ends: dict[str, ToolCall] = {}
 
     async def rehearsed(call: ToolCall) -> None:
         (ends[call.call_id],) = await execute_all([call], dry, catalogue, toolbox, journal)
 
-    waiting = [call for call in calls if call.status.awaits_user and _has_dry_run(call, catalogue)]
     try:
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*(rehearsed(call) for call in waiting))
