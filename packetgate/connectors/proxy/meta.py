@@ -16,7 +16,7 @@ from packetgate.connectors.proxy.listing import FEWEST, in_order, is_small, with
 from packetgate.connectors.proxy.results import CallOutcome
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.state.routing import Risk
-from packetgate.tools.builtin.failures import ToolFailure
+from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.reading import Lines, read_kept
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec

@@ -43,7 +43,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, PacketgateError
 from packetgate.state.printing import counted, printable
 from packetgate.state.sections import ServerHealth
-from packetgate.tools.builtin.failures import ToolFailure
+from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences, read_file

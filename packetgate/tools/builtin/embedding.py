@@ -1,4 +1,4 @@
-"""The `embedding` server: `query`."""
+"""`embedding.query`."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated
@@ -7,20 +7,21 @@ from pydantic import Field
 
 from packetgate.state.printing import counted
 from packetgate.state.routing import Risk
-from packetgate.tools.builtin.corpus import Corpus, Hit, Scan
-from packetgate.tools.builtin.failures import EmbeddingsError, ToolFailure
-from packetgate.tools.builtin.lexical import LexicalIndex
+from packetgate.tools.builtin.corpus import Corpus, EmbeddingsError, Hit, LexicalIndex, Scan
+from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.tool import Answer, BuiltinTool
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from packetgate.tools.builtin.semantic import EmbeddingIndex
-
 
 def embedding_tools(corpus: Corpus, by_words: LexicalIndex, embeddings: "Embeddings | None") -> tuple[BuiltinTool, ...]:
     """Return the tools, which search the corpus."""
-    by_meaning = _semantic(embeddings)
+    by_meaning = None
+    if embeddings is not None:
+        from packetgate.tools.builtin.semantic import EmbeddingIndex
+
+        by_meaning = EmbeddingIndex(embeddings)
 
     async def query(
         query: Annotated[str, Field(min_length=1, max_length=10_000, description="What to look for, in plain words.")],
@@ -57,16 +58,7 @@ def embedding_tools(corpus: Corpus, by_words: LexicalIndex, embeddings: "Embeddi
     return (BuiltinTool(query, Risk.READ, open_world=embeddings is not None),)
 
 
-def _semantic(embeddings: "Embeddings | None") -> "EmbeddingIndex | None":
-    if embeddings is None:
-        return None
-    from packetgate.tools.builtin.semantic import EmbeddingIndex
-
-    return EmbeddingIndex(embeddings)
-
-
 def _told(query: str, search: str, note: str, scan: Scan, hits: list[Hit]) -> str:
-    """Return the result as a person reads it."""
     kind = "by words" if search == "lexical" else "by meaning, with embeddings"
     files = counted(len(scan.files), "file")
     if hits:

@@ -11,13 +11,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import anyio
+from pydantic import Field
 
+from packetgate.state.routing import Risk
 from packetgate.tools.builtin import launcher
-from packetgate.tools.builtin.failures import ToolFailure
-from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.files import Root, ToolFailure
 from packetgate.tools.builtin.sandbox import HAS_LAUNCHER, Sandbox
+from packetgate.tools.builtin.tool import BuiltinTool, DryRun
 
 MAX_OUTPUT_BYTES = 45_000
 _GRACE_S = 2.0
@@ -35,37 +38,51 @@ class _Finished:
     stderr: str
 
 
-async def execute(root: Root, sandbox: Sandbox, argv: Sequence[str], timeout_s: float, *, dry_run: bool) -> str:
-    """Run a program in the root, or tell what would run, and return its output and exit status in words.
+def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
+    """Return the tool that runs programs in `root`, in the sandbox."""
 
-    Raises:
-        ToolFailure: it cannot be started, ran past the time-out, or ended with another status than 0; or a sandbox is
-            required and there is none.
-    """
-    command = shlex.join(argv)
-    if not argv or not argv[0].strip():
-        raise ToolFailure('argv names no program: give the program first, then its arguments, as in ["ls", "-l"]')
-    environment = _minimal_environment(os.environ)
-    folder = await asyncio.to_thread(lambda: root.path)
-    if dry_run:
-        program = await asyncio.to_thread(_find, argv[0], root, environment["PATH"])
-        which = f"The program is {program}." if program else f"The program {argv[0]!r} was not found."
-        kept_from = await sandbox.description(folder)
-        return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {kept_from}."
-    try:
-        async with sandbox.entered(argv, folder, environment) as (given, wrapper):
-            finished = await _run_program(argv, folder, given, timeout_s, wrapper)
-    except FileNotFoundError as error:
-        raise ToolFailure(
-            f"cannot run {argv[0]!r}: no such program, or the interpreter it names is missing; "
-            "argv is one program and its arguments, no shell"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise ToolFailure(f"cannot run {argv[0]!r}: {getattr(error, 'strerror', None) or error}") from error
-    report = _report(command, finished, timeout_s)
-    if finished.timed_out or finished.status != 0:
-        raise ToolFailure(report)
-    return report
+    async def execute(
+        argv: Annotated[
+            list[str],
+            Field(min_length=1, description='The program and its arguments, for example ["git", "status"]. No shell.'),
+        ],
+        timeout_s: Annotated[float, Field(ge=0.1, le=600, description="Seconds until it is stopped.")] = 30,
+        dry_run: DryRun = True,
+    ) -> str:
+        """Run one program, starting in the working folder.
+
+        It gets no shell (so no pipes, wildcards or variables), no input, and of the environment only PATH, HOME, LANG,
+        TERM and TMPDIR. Where the system offers a sandbox, it can change nothing outside the working folder and has no
+        network; a dry run says which one there is. Without one, files and network are open to it as to the user.
+        Returns its exit status and output; a status other than 0, or the time-out, is an error that carries the
+        output. When it ends, whatever it started in the background ends with it. A dry run only says what would run.
+        """
+        command = shlex.join(argv)
+        if not argv[0].strip():
+            raise ToolFailure('argv names no program: give the program first, then its arguments, as in ["ls", "-l"]')
+        environment = _minimal_environment(os.environ)
+        folder = await asyncio.to_thread(lambda: root.path)
+        if dry_run:
+            program = await asyncio.to_thread(_find, argv[0], root, environment["PATH"])
+            which = f"The program is {program}." if program else f"The program {argv[0]!r} was not found."
+            kept_from = await sandbox.description(folder)
+            return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {kept_from}."
+        try:
+            async with sandbox.entered(argv, folder, environment) as (given, wrapper):
+                finished = await _run_program(argv, folder, given, timeout_s, wrapper)
+        except FileNotFoundError as error:
+            raise ToolFailure(
+                f"cannot run {argv[0]!r}: no such program, or the interpreter it names is missing; "
+                "argv is one program and its arguments, no shell"
+            ) from error
+        except (OSError, ValueError) as error:
+            raise ToolFailure(f"cannot run {argv[0]!r}: {getattr(error, 'strerror', None) or error}") from error
+        report = _report(command, finished, timeout_s)
+        if finished.timed_out or finished.status != 0:
+            raise ToolFailure(report)
+        return report
+
+    return (BuiltinTool(execute, Risk.EXECUTE, open_world=True),)
 
 
 def _minimal_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What `ai.move`, `ai.copy`, `ai.delete` and `ai.make_folder` do."""
+"""`ai.move`, `ai.copy`, `ai.delete` and `ai.make_folder`."""
 
 import os
 import shutil
@@ -6,65 +6,141 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
+from typing import Annotated
+
+from pydantic import Field
 
 from packetgate.state.printing import byte_size
-from packetgate.tools.builtin.failures import ToolFailure, os_failures
-from packetgate.tools.builtin.paths import entries_line, missing
-from packetgate.tools.builtin.root import Root
+from packetgate.state.routing import Risk
+from packetgate.tools.builtin.files import Root, ToolFailure, os_failures
+from packetgate.tools.builtin.paths import DESTINATION, PathReader, entries_line, missing
+from packetgate.tools.builtin.tool import BuiltinTool, DryRun
+
+_Source = Annotated[str, Field(description="The file or folder as it is called now, for example drafts/plan.md.")]
 
 
-def move(root: Root, path: str, destination: str, *, dry_run: bool) -> str:
-    """Move or rename a file or a folder, or tell what that would do, and return it in words.
+class _Mover:
+    def __init__(self, root: Root) -> None:
+        self._root = root
 
-    Raises:
-        ToolFailure: it is not there, the destination is, or one of them is outside the root.
-    """
-    real, about = _there(root, path)
-    target = _target(root, real, destination)
-    name, new = root.name(real), root.name(target)
-    if target.is_relative_to(real):
-        raise ToolFailure(f"{name} cannot be moved into itself, to {new}")
-    verb = "rename" if real.parent == target.parent else "move"
-    if dry_run:
-        return f"Would {verb} {name} to {new}"
-    with (
-        os_failures(f"{verb} {name} to {new}"),
-        root.folder(real.parent) as old_folder,
-        root.folder(target.parent, create=True) as new_folder,
-    ):
-        if stat.S_ISDIR(about.st_mode):
-            os.rename(real.name, target.name, src_dir_fd=old_folder, dst_dir_fd=new_folder)
-        else:  # unlike a rename, a link never replaces what someone else has just put there
-            os.link(real.name, target.name, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)
-            os.unlink(real.name, dir_fd=old_folder)
-    return f"{verb.capitalize()}d {name} to {new}"
+    def move(
+        self,
+        path: _Source,
+        destination: Annotated[
+            str,
+            Field(
+                description="The folder to move it to, as archive/, or its new path. A new name alone renames it where "
+                "it is."
+            ),
+        ],
+        dry_run: DryRun = True,
+    ) -> str:
+        """Move or rename a file or folder: put it into another folder, or give it a new name.
+
+        Returns: the new path. Missing folders are created on the way, and nothing that is there is replaced.
+        """
+        real, about = _there(self._root, path)
+        target = _target(self._root, real, destination)
+        name, new = self._root.name(real), self._root.name(target)
+        if target.is_relative_to(real):
+            raise ToolFailure(f"{name} cannot be moved into itself, to {new}")
+        verb = "rename" if real.parent == target.parent else "move"
+        if dry_run:
+            return f"Would {verb} {name} to {new}"
+        with (
+            os_failures(f"{verb} {name} to {new}"),
+            self._root.folder(real.parent) as old_folder,
+            self._root.folder(target.parent, create=True) as new_folder,
+        ):
+            if stat.S_ISDIR(about.st_mode):
+                os.rename(real.name, target.name, src_dir_fd=old_folder, dst_dir_fd=new_folder)
+            else:  # unlike a rename, a link never replaces what someone else has just put there
+                os.link(real.name, target.name, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)
+                os.unlink(real.name, dir_fd=old_folder)
+        return f"{verb.capitalize()}d {name} to {new}"
+
+    def copy(
+        self,
+        path: _Source,
+        destination: Annotated[str, Field(description="The folder to copy it to, as backup/, or its new path.")],
+        dry_run: DryRun = True,
+    ) -> str:
+        """Copy or duplicate a file, for example as a backup; the original stays.
+
+        Returns: the path of the copy. Missing folders are created on the way, and nothing that is there is replaced.
+        """
+        real, about = _there(self._root, path)
+        target = _target(self._root, real, destination, stays=False)
+        name, new = self._root.name(real), self._root.name(target)
+        if not stat.S_ISREG(about.st_mode):
+            raise ToolFailure(f"{name} is not a file: only files are copied, one at a time")
+        what = f"{name} to {new}: {byte_size(about.st_size)}"
+        if dry_run:
+            return f"Would copy {what}"
+        with (
+            os_failures(f"copy {name} to {new}"),
+            self._root.folder(real.parent) as old_folder,
+            self._root.folder(target.parent, create=True) as new_folder,
+        ):
+            _copy(real.name, old_folder, target.name, new_folder)
+        return f"Copied {what}"
+
+    def delete(
+        self,
+        path: Annotated[str, Field(description="The file or empty folder to delete, for example old/draft.md.")],
+        dry_run: DryRun = True,
+    ) -> str:
+        """Delete or remove a file or an empty folder for good.
+
+        Returns: what was deleted. A folder that holds something stays, and a link goes without what it leads to.
+        """
+        real, about = _there(self._root, path)
+        name, is_folder = self._root.name(real), stat.S_ISDIR(about.st_mode)
+        with os_failures(f"delete {name}"):
+            if is_folder and any(real.iterdir()):
+                raise ToolFailure(
+                    f"{name} is a folder that is not empty, so it stays. {entries_line(self._root, real)}"
+                )
+            what = f"{name}: {'an empty folder' if is_folder else byte_size(about.st_size)}"
+            if dry_run:
+                return f"Would delete {what}; it cannot be brought back"
+            with self._root.folder(real.parent) as folder:
+                if is_folder:
+                    os.rmdir(real.name, dir_fd=folder)
+                else:
+                    os.unlink(real.name, dir_fd=folder)
+        return f"Deleted {what}"
+
+    def make_folder(
+        self,
+        path: Annotated[str, Field(description="The new folder, for example archive/2026.")],
+        dry_run: DryRun = True,
+    ) -> str:
+        """Make or create a new, empty folder (directory)."""
+        real = self._root.resolve(path)
+        name = self._root.name(real)
+        if os.path.lexists(real):
+            raise ToolFailure(f"{name} exists already: {'a folder' if real.is_dir() else 'a file'}")
+        if dry_run:
+            return f"Would make the folder {name}"
+        with os_failures(f"make the folder {name}"), self._root.folder(real, create=True):
+            return f"Made the folder {name}"
 
 
-def copy(root: Root, path: str, destination: str, *, dry_run: bool) -> str:
-    """Copy a file, or tell what that would do, and return it in words.
-
-    Raises:
-        ToolFailure: it is not there or no file, the destination is there, or one of them is outside the root.
-    """
-    real, about = _there(root, path)
-    target = _target(root, real, destination, stays=False)
-    name, new = root.name(real), root.name(target)
-    if not stat.S_ISREG(about.st_mode):
-        raise ToolFailure(f"{name} is not a file: only files are copied, one at a time")
-    told = f"{name} to {new}: {byte_size(about.st_size)}"
-    if dry_run:
-        return f"Would copy {told}"
-    with (
-        os_failures(f"copy {name} to {new}"),
-        root.folder(real.parent) as old_folder,
-        root.folder(target.parent, create=True) as new_folder,
-    ):
-        _copy(real.name, old_folder, target.name, new_folder)
-    return f"Copied {told}"
+def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
+    """Return the tools that move, copy and delete below `root`. Each tells in a dry run what it would change."""
+    mover = _Mover(root)
+    source = PathReader(root, kind="any", follow=False, careful=True)
+    target = PathReader(root, parameter=DESTINATION, follow=False)
+    return (
+        BuiltinTool(mover.move, Risk.WRITE, preview="ai.move", paths=(source, target)),
+        BuiltinTool(mover.copy, Risk.WRITE, preview="ai.copy", paths=(source, target)),
+        BuiltinTool(mover.delete, Risk.WRITE, preview="ai.delete", paths=(source,)),
+        BuiltinTool(mover.make_folder, Risk.WRITE, preview="ai.make_folder", paths=(PathReader(root),)),
+    )
 
 
 def _copy(name: str, folder: int, new_name: str, new_folder: int) -> None:
-    """Copy so that the new file appears whole, and in nobody's place."""
     temporary = f".{token_hex(8)}.tmp"
     source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     with os.fdopen(source, "rb") as old:
@@ -81,46 +157,7 @@ def _copy(name: str, folder: int, new_name: str, new_folder: int) -> None:
                 os.unlink(temporary, dir_fd=new_folder)
 
 
-def delete(root: Root, path: str, *, dry_run: bool) -> str:
-    """Delete a file, a link or an empty folder, or tell what that would do, and return it in words.
-
-    Raises:
-        ToolFailure: it is not there, holds something, or is outside the root.
-    """
-    real, about = _there(root, path)
-    name, is_folder = root.name(real), stat.S_ISDIR(about.st_mode)
-    with os_failures(f"delete {name}"):
-        if is_folder and any(real.iterdir()):
-            raise ToolFailure(f"{name} is a folder that is not empty, so it stays. {entries_line(root, real)}")
-        told = f"{name}: {'an empty folder' if is_folder else byte_size(about.st_size)}"
-        if dry_run:
-            return f"Would delete {told}; it cannot be brought back"
-        with root.folder(real.parent) as folder:
-            if is_folder:
-                os.rmdir(real.name, dir_fd=folder)
-            else:
-                os.unlink(real.name, dir_fd=folder)
-    return f"Deleted {told}"
-
-
-def make_folder(root: Root, path: str, *, dry_run: bool) -> str:
-    """Make a folder with those that lead to it, or tell what that would do, and return it in words.
-
-    Raises:
-        ToolFailure: something is there already, or it is outside the root.
-    """
-    real = root.resolve(path)
-    name = root.name(real)
-    if os.path.lexists(real):
-        raise ToolFailure(f"{name} exists already: {'a folder' if real.is_dir() else 'a file'}")
-    if dry_run:
-        return f"Would make the folder {name}"
-    with os_failures(f"make the folder {name}"), root.folder(real, create=True):
-        return f"Made the folder {name}"
-
-
 def _there(root: Root, path: str) -> tuple[Path, os.stat_result]:
-    """Return what a path names itself, be it a link."""
     real = root.resolve(path, follow=False)
     if real == root.path:
         raise ToolFailure("the working folder itself stays as it is: name something in it")
@@ -132,11 +169,6 @@ def _there(root: Root, path: str) -> tuple[Path, os.stat_result]:
 
 
 def _target(root: Root, real: Path, destination: str, *, stays: bool = True) -> Path:
-    """Return where something goes: into a folder under its own name, or under the new name that is given.
-
-    Args:
-        stays: whether a bare name is a new name in the folder where it lies.
-    """
     folder = root.resolve(destination)
     is_bare, target = "/" not in destination.strip(), root.resolve(destination, follow=False)
     if folder.is_dir():

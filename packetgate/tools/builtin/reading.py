@@ -1,13 +1,26 @@
-"""What `ai.read` does."""
+"""`ai.read`."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from packetgate.state.printing import counted
-from packetgate.tools.builtin.failures import NotTextError, TooLargeError, ToolFailure, os_failures
-from packetgate.tools.builtin.paths import entries_line, missing
-from packetgate.tools.builtin.root import Root
-from packetgate.tools.builtin.text import decode, lines_of, read_bytes, read_part
-from packetgate.tools.text.kept import SHOWN_CHARS, KeptResults
+from packetgate.state.routing import Risk
+from packetgate.tools.builtin.files import (
+    NotTextError,
+    Root,
+    TooLargeError,
+    ToolFailure,
+    decode,
+    lines_of,
+    os_failures,
+    read_bytes,
+    read_part,
+)
+from packetgate.tools.builtin.paths import PathReader, entries_line, missing
+from packetgate.tools.builtin.tool import BuiltinTool, ExistingFile
+from packetgate.tools.text.kept import PREFIX, SHOWN_CHARS, KeptResults
 
 MAX_READ_BYTES = 5_000_000
 ROOM_CHARS = 200
@@ -41,23 +54,45 @@ class Lines:
         return first, total if self.tail else last
 
 
-def read_text(root: Root, path: str, wanted: Lines) -> str:
-    """Return lines of a file; when it is not the whole file, a last line in brackets says what is missing.
+def reading_tools(root: Root, kept: KeptResults | None) -> tuple[BuiltinTool, ...]:
+    """Return the tools that read files below `root`, and `kept` results."""
 
-    Raises:
-        ToolFailure: it is missing, a folder, not text, too large, outside the root, or has no such lines.
-    """
-    try:
-        name, text = whole_text(root, path)
-    except TooLargeError:
-        if not (wanted.tail or wanted.head or wanted.last_line):
-            raise
-        return _part(root, path, wanted)
-    return _lines(text, name, wanted)
+    def read(
+        path: ExistingFile,
+        *,
+        first_line: Annotated[int, Field(ge=1, description="The line to start at, as 10 in 'lines 10 to 20'.")] = 1,
+        last_line: Annotated[
+            int, Field(ge=0, description="The line to stop at, as 20 in 'lines 10 to 20'. 0: the end of the file.")
+        ] = 0,
+        head: Annotated[
+            int, Field(ge=0, description="How many lines from the beginning, as 5 in 'the first 5 lines'. 0: all.")
+        ] = 0,
+        tail: Annotated[
+            int, Field(ge=0, description="How many lines from the end, as 20 in 'the last 20 lines'. 0: all.")
+        ] = 0,
+        max_lines: Annotated[int, Field(ge=1, le=100_000, description="Most lines to return at once.")] = 2000,
+    ) -> str:
+        """Read a text file: show, open or print what it says, all of it, some lines, or the first or last lines.
+
+        Returns: its UTF-8 text as it is. When that is not the whole file, the last line says, in brackets, how many
+        lines there are and how to read on. A path that a cut result names ("kept:...") is that result. Files above
+        5 MB, binary files and files outside the working folder are refused.
+        """
+        lines = Lines(first_line, last_line, head, tail, max_lines)
+        if kept and path.startswith(PREFIX):
+            return read_kept(kept, path, lines)
+        try:
+            name, text = whole_text(root, path)
+        except TooLargeError:
+            if not (tail or head or last_line):
+                raise
+            return _part(root, path, lines)
+        return _shown(text, name, lines)
+
+    return (BuiltinTool(read, Risk.READ, reads_on=True, paths=(PathReader(root, kind="file"),)),)
 
 
 def _part(root: Root, path: str, wanted: Lines) -> str:
-    """Return lines from the beginning or the end of a file that is too large to be read whole."""
     real = root.resolve(path)
     name = root.name(real)
     with os_failures(f"read {name}"):
@@ -94,7 +129,7 @@ def whole_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str,
 
 
 def read_kept(kept: KeptResults, handle: str, wanted: Lines) -> str:
-    """Return lines of a result that was too long to show, as many as are shown at once.
+    """Return lines of a result that was too long to show, as many as are shown at once. Blocking.
 
     Raises:
         ToolFailure: this session keeps no such result, or it is no text, or has no such lines.
@@ -107,7 +142,7 @@ def read_kept(kept: KeptResults, handle: str, wanted: Lines) -> str:
         raise ToolFailure(f"{handle} is not kept, or no more, in this session: call the tool that it came from again")
     lines = lines_of(text)
     if not lines:
-        return _lines(text, handle, wanted)
+        return _shown(text, handle, wanted)
     first, last = wanted.of(len(lines), handle)
     most, total = 0, 0
     for line in lines[first - 1 : last]:
@@ -115,10 +150,10 @@ def read_kept(kept: KeptResults, handle: str, wanted: Lines) -> str:
         if total > SHOWN_CHARS - ROOM_CHARS:
             break
         most += 1
-    return _lines(text, handle, Lines(first, max_lines=max(1, most)))
+    return _shown(text, handle, Lines(first, max_lines=max(1, most)))
 
 
-def _lines(text: str, name: str, wanted: Lines) -> str:
+def _shown(text: str, name: str, wanted: Lines) -> str:
     lines = lines_of(text)
     if not lines:
         return f"[{name} is empty]"

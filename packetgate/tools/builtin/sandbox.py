@@ -16,7 +16,7 @@ from typing import Literal
 import anyio
 
 from packetgate.tools.builtin import launcher
-from packetgate.tools.builtin.failures import ToolFailure
+from packetgate.tools.builtin.files import ToolFailure
 
 HAS_LAUNCHER = sys.platform == "linux" and bool(sys.executable)
 """Whether a launcher ends what a program started; elsewhere only its process group ends with it."""
@@ -166,7 +166,6 @@ def _runs(command: list[str], folder: Path, environment: Mapping[str, str]) -> b
 
 
 def _hide_environment() -> None:
-    """Keep this process's memory, and the environment in it, from programs of the same user."""
     import ctypes
 
     ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE

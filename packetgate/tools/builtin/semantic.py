@@ -7,8 +7,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from packetgate.tools.builtin.corpus import Chunk, Hit, TextFile, best
-from packetgate.tools.builtin.failures import EmbeddingsError
+from packetgate.tools.builtin.corpus import Chunk, EmbeddingsError, Hit, TextFile, best
 
 _BATCH = 128
 """Chunks embedded at a time; what is done stays done when a later batch fails."""
@@ -64,10 +63,6 @@ class EmbeddingIndex:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """Return what embeddings raise when their endpoint is down, refuses, or answers with something else.
-
-    An endpoint that is no OpenAI-compatible one gets as far as the SDK's own attribute and key errors.
-    """
     import httpx
     from openai import OpenAIError
 

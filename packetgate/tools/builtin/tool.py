@@ -1,21 +1,38 @@
-"""A tool of our own: an async function, described by its docstring and its annotations."""
+"""A tool of our own: a function, described by its docstring and its annotations."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import cleandoc
-from typing import Any, NamedTuple
+from inspect import cleandoc, iscoroutinefunction
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from packetgate.state.routing import Risk
-from packetgate.tools.builtin.kinds import suffixes_of
 from packetgate.tools.builtin.paths import PathReader
+from packetgate.tools.builtin.tree import suffixes_of
 from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 BUILT_IN = "built in"
 """How the digest of a built-in server begins; those of others are hexadecimal."""
+
+ExistingFile = Annotated[
+    str, Field(description="The file: its path in the working folder, as notes.txt, or only its name.")
+]
+FileOrFolder = Annotated[
+    str, Field(description="The file or folder, for example notes.txt or docs. Left out: the whole working folder.")
+]
+WhichFiles = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=300,
+        description="Only files of such names: *.md for Markdown files, *.{jpg,png}, or a part of a name.",
+    ),
+]
+DryRun = Annotated[bool, Field(description="Only tell what would happen and change nothing. False does it.")]
 
 
 class Answer(NamedTuple):
@@ -26,11 +43,15 @@ class Answer(NamedTuple):
     """The same for programs, where it says more than the text."""
 
 
+Result = str | Answer
+
+
 @dataclass(frozen=True)
 class BuiltinTool:
     """A function under its own name, or another. Where it takes `dry_run`, it can be asked what it would do."""
 
-    function: Callable[..., Awaitable[Answer]]
+    function: Callable[..., Result] | Callable[..., Awaitable[Result]]
+    """One that is not async is called in a thread."""
     risk: Risk
     named: str = ""
     """What it is called, where the function cannot have that name."""
@@ -51,7 +72,7 @@ class BuiltinTool:
         return self.named or self.function.__name__
 
     @cached_property
-    def _arguments(self) -> TypeAdapter[Awaitable[Answer]]:
+    def _arguments(self) -> TypeAdapter[Any]:
         function: Any = self.function  # an adapter of a function validates its arguments and calls it
         return TypeAdapter(function)
 
@@ -62,7 +83,7 @@ class BuiltinTool:
         has_dry_run = properties.pop("dry_run", None) is not None
         for name, described in properties.items():
             del described["title"]
-            properties[name] = _plain(described)
+            properties[name] = _without_null(described)
         full = cleandoc(self.function.__doc__ or "")
         return ToolSpec(
             name=f"{server}.{self.name}",
@@ -102,11 +123,14 @@ class BuiltinTool:
             ValidationError: the arguments are not what it takes.
             ToolFailure: it cannot do what it was asked.
         """
-        return await self._arguments.validate_python(params)
+        if iscoroutinefunction(self.function):
+            result: Result = await self._arguments.validate_python(params)
+        else:
+            result = await asyncio.to_thread(self._arguments.validate_python, params)
+        return Answer(result) if isinstance(result, str) else result
 
 
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a parameter that may be left out, as if it could not be null as well."""
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) != 1 or schema.get("default", "") is not None:
         return schema

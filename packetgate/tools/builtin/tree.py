@@ -4,14 +4,11 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from fnmatch import translate
-from functools import lru_cache
+from fnmatch import fnmatchcase
 from pathlib import Path
-from re import compile as compiled
 from typing import NamedTuple
 
-from packetgate.tools.builtin.root import Root, holds_secrets
+from packetgate.tools.builtin.files import Root, holds_secrets
 
 MAX_ENTRIES = 50_000
 """Looked at in one go."""
@@ -20,6 +17,28 @@ _BUILT = frozenset(
     {"node_modules", "bower_components", "venv", ".venv", "site-packages", "__pycache__", ".git"}
     | {"dist", "build", "target", "vendor", "htmlcov"}
 )
+_SUFFIXES = {
+    "archive": "zip tar gz tgz bz2 xz 7z rar",
+    "audio": "mp3 wav flac ogg opus m4a aac aiff",
+    "html": "html htm",
+    "image": "png jpg jpeg gif webp svg bmp tif tiff heic avif ico",
+    "javascript": "js mjs cjs jsx",
+    "jpeg": "jpg jpeg",
+    "jpg": "jpg jpeg",
+    "markdown": "md markdown",
+    "presentation": "pptx ppt odp key",
+    "python": "py pyi",
+    "rust": "rs",
+    "shell": "sh bash zsh",
+    "spreadsheet": "xlsx xls ods csv tsv",
+    "text": "txt",
+    "typescript": "ts tsx",
+    "video": "mp4 mov mkv avi webm mpeg mpg",
+    "yaml": "yaml yml",
+    **{one: one for one in "c cpp csv css docx epub go ini ipynb java js json log md odt pdf php".split()},
+    **{one: one for one in "png pptx py rb rs rst sh sql svg tex toml ts tsv txt wav xlsx xml zip".split()},
+}
+_SAME = {"picture": "image", "photo": "image", "music": "audio", "film": "video", "movie": "video", "bash": "shell"}
 WITHHELD = "secret or denied"
 """Why something is left out: it may hold keys or secrets, or a rule asks about it or denies it."""
 NOT_ENTERED = "folders of built or installed files"
@@ -136,7 +155,7 @@ def _test(pattern: str, *, parts: bool) -> Callable[[str], bool]:
         return lambda path: _parts_fit(path.split("/"), pattern.split("/"))
     if parts and not any(sign in pattern for sign in "*?["):
         return lambda path: pattern in path.rpartition("/")[2]
-    return lambda path: _part_fits(path.rpartition("/")[2], pattern)
+    return lambda path: fnmatchcase(path.rpartition("/")[2], pattern)
 
 
 def _parts_fit(parts: list[str], patterns: list[str]) -> bool:
@@ -145,17 +164,18 @@ def _parts_fit(parts: list[str], patterns: list[str]) -> bool:
         if pattern == "**":
             reached = set(range(min(reached, default=len(parts)), len(parts) + 1)) if reached else set()
         else:
-            reached = {at + 1 for at in reached if at < len(parts) and _part_fits(parts[at], pattern)}
+            reached = {at + 1 for at in reached if at < len(parts) and fnmatchcase(parts[at], pattern)}
     return len(parts) in reached
 
 
-def _part_fits(name: str, pattern: str) -> bool:
-    return _regex(pattern)(name)
+def suffixes_of(kind: str) -> tuple[str, ...]:
+    """Return how the names of files of a kind end, without the dot; none where the word is for no kind."""
+    word = kind.casefold().lstrip("*.")
+    kinds = (_SAME.get(one, one) for one in (word, word.removesuffix("s")))
+    return next((tuple(_SUFFIXES[kind].split()) for kind in kinds if kind in _SUFFIXES), ())
 
 
-@lru_cache(maxsize=1024)
-def _regex(pattern: str) -> Callable[[str], bool]:
-    with suppress(ValueError):
-        expression = compiled(translate(pattern))
-        return lambda name: expression.match(name) is not None
-    return lambda name: name == pattern
+def pattern_of(name: str) -> str:
+    """Return the pattern for names that hold a word, or that end as names of that kind do."""
+    suffixes = suffixes_of(name) if name.isalpha() else ()
+    return name if {*suffixes} <= {name.casefold()} else f"{{*{name}*,{','.join(f'*.{one}' for one in suffixes)}}}"

@@ -83,7 +83,6 @@ def _with_tool(call: CheckedCall, catalogue: Catalogue) -> CheckedCall:
 
 
 def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
-    """Give misspelt parameters the one name that they are close to, where the value then fits."""
     if spec.is_open:
         return call
     unknown = [name for name in call.params if name not in spec.parameters]
@@ -108,7 +107,6 @@ def _wrong(spec: ToolSpec, params: Mapping[str, Any]) -> set[str]:
 
 
 def _like(name: str, other: str) -> bool:
-    """Whether one name is the other misspelt: each of its words is close to the word in its place."""
     words, others = words_of(name), words_of(other)
     if "".join(words) == "".join(others):
         return True
@@ -130,7 +128,6 @@ def _with_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
 
 
 def _with_meaning(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
-    """Give a tool of our own the paths that are meant: what is checked and approved after this is what is opened."""
     if spec.meant is None:
         return call
     params = spec.meant(call.params)

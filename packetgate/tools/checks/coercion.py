@@ -54,7 +54,6 @@ def wrong_names(flaws: Iterable[ValidationError]) -> set[str]:
 
 
 def _round(spec: ToolSpec, params: dict[str, Any], flaws: Sequence[ValidationError]) -> dict[str, Any]:
-    """Return the arguments with another reading for as many flawed values as have one."""
     mended: set[_Path] = set()
     for flaw in flaws:
         path = _path(flaw)
@@ -69,7 +68,6 @@ def _round(spec: ToolSpec, params: dict[str, Any], flaws: Sequence[ValidationErr
 
 
 def _trials(params: dict[str, Any], flaw: ValidationError) -> Iterator[dict[str, Any]]:
-    """Yield the arguments with other readings of what might mend a flaw, the nearest first."""
     for places in _plans(flaw):
         readings = {_path(one): found for one in places if (found := _readings_at(params, one))}
         for rank in range(max(map(len, readings.values()), default=0)):
@@ -80,7 +78,6 @@ def _trials(params: dict[str, Any], flaw: ValidationError) -> Iterator[dict[str,
 
 
 def _plans(flaw: ValidationError) -> list[Sequence[ValidationError]]:
-    """Return what might be repaired to mend a flaw: the value itself, or what is wrong in it for one of the choices."""
     plans: list[Sequence[ValidationError]] = [[flaw]]
     for choice in _choices(flaw):
         plans += [choice, [leaf for one in choice for leaf in _leaves(one)]]
@@ -88,7 +85,6 @@ def _plans(flaw: ValidationError) -> list[Sequence[ValidationError]]:
 
 
 def _leaves(flaw: ValidationError) -> Sequence[ValidationError]:
-    """Return what is wrong inside a value, in the first choice that looks inside it; else the flaw itself."""
     depth = len(flaw.instance_path)
     inside = [choice for choice in _choices(flaw) if any(len(one.instance_path) > depth for one in choice)]
     return [leaf for one in inside[0] for leaf in _leaves(one)] if inside else [flaw]
@@ -122,11 +118,6 @@ def _replaced(holder: Any, path: _Path, value: Any) -> Any:
 
 
 def _readings(value: Any, options: Sequence[Any] = ()) -> list[Any]:
-    """Return what the value may be read as, the nearest first: `"5"` as 5, `"[5]"` as a list, 5 as `"5"` or `[5]`.
-
-    Args:
-        options: those of an enum, of which one may be the value in other letter case.
-    """
     scalars = [*_options(value, options), *_scalars(value)]
     from_text = [] if not isinstance(value, str) else from_json(value)
     wrapped = [] if value is None or from_text or isinstance(value, list) else [[one] for one in (value, *scalars)]

@@ -89,8 +89,6 @@ class _Reader:
 
 
 class _Schema:
-    """One schema within the whole, as it is read keyword by keyword."""
-
     def __init__(self, reader: _Reader, place: str, depth: int) -> None:
         self._reader = reader
         self._place = place
@@ -151,7 +149,6 @@ class _Schema:
         self._reader.changes.append(f"{self._place or 'the arguments'}: {what}")
 
     def _name_changes(self, given: Mapping[str, Any]) -> None:
-        """Name the keywords that are read otherwise than they are written, beside those that are left out."""
         untold = _IGNORED | self._left_out | {*NAMES}
         for key, value in given.items():
             same = key in self._read and (self._read[key] == value or key in _SCHEMAS)
@@ -244,7 +241,6 @@ class _Schema:
                 read[pattern] = self._inner(one)
 
     def _required(self, value: Any) -> bool:
-        """Read which properties must be given; return whether the value itself must be, as older drafts say it."""
         value = _as_switch(value)
         names = value if isinstance(value, list) else []
         if isinstance(value, str) and value in self._read.get("properties", {}):
@@ -259,7 +255,6 @@ class _Schema:
         return value is True
 
     def _contradiction(self) -> None:
-        """Where none of the values that are listed is of its type, the values are what was meant."""
         read, kinds = self._read, self._read.get("type")
         listed = [read["const"]] if "const" in read else read.get("enum")
         if kinds is None or listed is None or any(is_valid({"type": kinds}, value) for value in listed):
@@ -287,7 +282,6 @@ class _Schema:
 
 
 def _readable(key: str, value: Any) -> Any:
-    """Return the value of a keyword as the newest draft has it; None where it cannot be used."""
     if key == "pattern":
         return translated(value) if isinstance(value, str) else None
     if key == "enum":
@@ -320,7 +314,6 @@ def _short(value: Any) -> str:
 
 
 def _with_definitions(root: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema whose definitions stand where JSON Schema keeps them, rather than OpenAPI."""
     components = root.get("components")
     schemas = components.get("schemas") if isinstance(components, dict) else None
     if not isinstance(schemas, dict):
@@ -331,7 +324,6 @@ def _with_definitions(root: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lists_parameters_only(root: Mapping[str, Any]) -> bool:
-    """Whether a schema is an object of parameters by name, without the `properties` around it."""
     keywords = {"type", "properties", "$ref", "required", "additionalProperties", *DEFINITIONS, *LISTS}
     parts = [value for value in root.values() if isinstance(value, dict)]
     return len(parts) == len(root) and not keywords & root.keys() and all("type" in part for part in parts)

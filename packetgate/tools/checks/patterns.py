@@ -95,7 +95,6 @@ class _Translation:
 
 
 def _character(match: re.Match[str]) -> str:
-    """Return the one character that an escape stands for, as every language writes it; empty for other tokens."""
     if match["high"]:
         code = 0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00
     elif digits := match["brace"]:

@@ -73,7 +73,6 @@ class _Links:
                 self.definitions.setdefault(name, []).append((*path, key, name))
 
     def rewrite(self, widened: set[int]) -> None:
-        """Replace references by pointers, and take out names."""
         circular = self._circular()
         for path, schema in self._schemas.items():
             references = {key: schema.pop(key) for key in self._targets[path]}
@@ -95,7 +94,6 @@ class _Links:
                     schema["$ref"] = pointer
 
     def _circular(self) -> set[tuple[Path, str]]:
-        """Return references that lead back to a schema of the same value: it would be checked without end."""
         inner: dict[Path, list[tuple[Path, str]]] = {path: [] for path in self._schemas}
         for path in inner:
             steps = next((count for count in (1, 2) if path[:-count] in inner), 0) if path else 0
@@ -159,13 +157,11 @@ class _Links:
         return tuple(path) if isinstance(at, dict | bool) else None
 
     def _named(self, path: Path, name: str) -> Path | None:
-        """Return the definition of a name that stands nearest to a place."""
         shared = {one: sum(a == b for a, b in zip(one, path, strict=False)) for one in self.definitions.get(name, ())}
         return max(shared, key=lambda one: shared[one], default=None)
 
 
 def _widen(root: dict[str, Any], widened: set[int], places: Mapping[int, str]) -> list[str]:
-    """Have what stands around schemas that take more than they say refuse no more than it says."""
     changes: list[str] = []
     schemas = dict(_walked(root, ()))
     for path in [path for path, schema in schemas.items() if id(schema) in widened]:
@@ -190,7 +186,6 @@ def _pointer(path: Path) -> str:
 
 
 def _only_reference(root: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what a schema is by its one reference, its own keywords kept; None where it is more than a reference."""
     ways = root.get("allOf")
     alone = ways[0] if isinstance(ways, list) and len(ways) == 1 and isinstance(ways[0], dict) else {}
     reference, key = (root["$ref"], "$ref") if "$ref" in root else (alone.get("$ref"), "allOf")
@@ -206,7 +201,6 @@ def _only_reference(root: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _walked(schema: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield every schema in a schema, with its place, the outer ones first."""
     if not isinstance(schema, dict):
         return
     yield path, schema

@@ -84,7 +84,6 @@ def result_flaw(schema: Mapping[str, Any], structured: Any) -> str:
 
 
 def _is_told_by_name(spec: ToolSpec, flaw: ValidationError) -> bool:
-    """Whether a flaw is a parameter that is missing or unknown, by the outermost schema itself."""
     match list(flaw.schema_path), list(flaw.instance_path):
         case ["required"], []:
             return True
@@ -107,7 +106,6 @@ def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correctio
 
 @lru_cache(maxsize=512)
 def _validator(schema: str) -> Validator:
-    """Checking a schema takes longer than checking a call against it, and a turn checks a call three times."""
     parsed = json.loads(schema)
     if not re.match(r"https?://json-schema\.org/", str(parsed.get("$schema", ""))):
         parsed.pop("$schema", None)
@@ -120,7 +118,6 @@ def _validator(schema: str) -> Validator:
 
 
 def _refused(uri: str) -> NoReturn:
-    """A reference that leads out of the schema is never fetched: the schema comes from an untrusted server."""
     raise ValueError(f"{uri} leads out of the schema")
 
 

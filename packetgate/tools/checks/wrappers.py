@@ -67,13 +67,11 @@ def unwrapped(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> Unw
 
 
 def _wraps(spec: ToolSpec, params: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
-    """Whether the tool takes what is in `body`, and cannot be called with what is around it."""
     around, known = params.keys(), spec.parameters.keys()
     return body.keys() <= known and not around & known and bool(check_params(spec, params))
 
 
 def _body(key: str, value: Any) -> dict[str, Any] | None:
-    """Return the arguments that a parameter of a wrapper holds."""
     if not set(words_of(key)) & _BODY_KEYS:
         return None
     read = from_json(value) if isinstance(value, str) else [value]
@@ -81,7 +79,6 @@ def _body(key: str, value: Any) -> dict[str, Any] | None:
 
 
 def _inner_tool(names: Mapping[str, str], catalogue: Catalogue) -> str | None:
-    """Return the tool that a wrapper's parameters name, perhaps with its server."""
     servers = [
         value for key, value in names.items() if "server" in words_of(key) and set(words_of(key)) <= _SERVER_KEYS
     ]

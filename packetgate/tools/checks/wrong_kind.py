@@ -67,13 +67,11 @@ def wrong_kind(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -
 
 
 def _done_by(words: Iterable[str]) -> set[str]:
-    """Return what words say is done: one making is like another, and so is one reading; to delete is its own."""
     verbs = {word for word in words if word in VERBS | _MAKING}
     return {"make" if verb in _MAKING else "read" if verb in READ_VERBS else verb for verb in verbs}
 
 
 def _spoken_of(spec: ToolSpec, own: CategoryWords) -> frozenset[str]:
-    """Return the categories that a tool's own words speak of; one that makes text art also speaks of images."""
     if spec.category == TEXT_ART:
         return frozenset({TEXT_ART})
     return categories_in(words_in(" ".join([spec.server, spec.upstream_name, spec.full, *spec.tags])), own)

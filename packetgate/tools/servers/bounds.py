@@ -19,7 +19,7 @@ from mcp_types.methods import validate_server_result
 
 from packetgate.tools.checks.dialects import normalised
 from packetgate.tools.checks.validation import schema_flaw
-from packetgate.tools.servers.answers import readable_answer, without_nulls
+from packetgate.tools.servers.content import readable_answer, without_nulls
 
 MAX_MESSAGE_BYTES = 32_000_000
 """Longest message of a server. What is longer ends the session, or, over HTTP, that one answer."""
@@ -87,11 +87,6 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
     async def _call(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions, **inner: Any
     ) -> dict[str, Any]:
-        """Send a call; each report of its progress extends the wait, up to a bound.
-
-        Raises:
-            CallTimeoutError: no answer came in time. The SDK's own error has a code that servers use as well.
-        """
         wait_s, report = opts.get("timeout"), opts.get("on_progress")
         if wait_s is None:
             return await super().send_raw_request(method, params, opts, **inner)
@@ -172,12 +167,6 @@ class _UnfitError(ValueError):
 def _usable(
     tools: list[Any], taken: set[str], check: Callable[[_Tool], None]
 ) -> tuple[list[_Tool], list[str], list[str]]:
-    """Return the tools that can be offered, of each other one a phrase that names it and says why not, and of each
-    whose schema is not used as it stands what was changed.
-
-    Of a tool only what is used here is kept; its name is added to those `taken`. `check` raises ValueError for one
-    that is against the protocol. Blocking.
-    """
     kept: list[_Tool] = []
     left_out: list[str] = []
     changed: list[str] = []
@@ -201,11 +190,6 @@ def _usable(
 
 
 def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
-    """Return what is used of a tool, without characters that nobody sees, and what was changed of its schema.
-
-    Raises:
-        _UnfitError: they stand where they cannot be taken out, or the tool is too large, or no call can be checked.
-    """
     if not isinstance(raw, dict) or not isinstance(raw.get("name"), str):
         raise _UnfitError("it has no name")
     name = raw["name"]
@@ -226,7 +210,6 @@ def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
 
 
 def _output_schema(raw: _Tool) -> _Tool:
-    """Return the schema of what a tool returns; nothing where a client could not use it."""
     schema = raw.get("outputSchema")
     if not isinstance(schema, dict) or schema.get("type") != "object" or schema_flaw(schema):
         return {}
@@ -238,13 +221,6 @@ def _output_schema(raw: _Tool) -> _Tool:
 
 
 def _without_hidden(value: Any, *, of_schema: bool = False) -> Any:
-    """Return texts, wherever they stand, without what steers a terminal, turns letters around, or is not seen.
-
-    In a schema that goes for descriptions; names and values must be as the server takes them.
-
-    Raises:
-        _UnfitError: such characters stand in one of these.
-    """
     match value:
         case str():
             seen = "".join(char for char in value if char in "\n\t" or _is_seen(char))

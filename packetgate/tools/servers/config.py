@@ -161,7 +161,6 @@ def entries_in(document: Mapping[str, Any], folder: Path = Path()) -> list[tuple
 
 
 def _places(document: Mapping[str, Any], folder: Path) -> list[Any] | None:
-    """Return where servers are in a file; None where it has no place for them."""
     holders = [*_holders(document)]
     projects = document.get("projects")  # of Claude Code
     if isinstance(projects, dict) and isinstance(own := projects.get(str(folder.absolute())), dict):
@@ -174,7 +173,6 @@ def _places(document: Mapping[str, Any], folder: Path) -> list[Any] | None:
 
 
 def _deeper(document: Mapping[str, Any], depth: int = 0) -> Iterator[Any]:
-    """Yield where servers are within other settings: of an editor's workspace, of a container."""
     for key, value in document.items():
         if isinstance(value, dict) and key != "projects" and depth < MAX_DEPTH:
             yield from _holders(value)
@@ -192,7 +190,6 @@ def _holders(document: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _is_of_no_server(name: str, entry: Any) -> bool:
-    """Whether a key beside the servers is a note of its client."""
     return name.startswith(("$", "//", "_comment")) and not looks_like_a_server(entry)
 
 
@@ -232,7 +229,6 @@ def _servers(
 
 
 def _names(written: list[str], reserved: Collection[str]) -> dict[str, str]:
-    """Return the name before a tool's for each name in the file: letters, digits, `-` and `_`, each one once."""
     names = {name: name for name in written if _SERVER_NAME.fullmatch(name) and name not in reserved}
     taken = {*names, *reserved}
     for name in written:

@@ -36,19 +36,16 @@ from packetgate.state.errors import (
 from packetgate.state.printing import printable
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
-from packetgate.tools.servers.answers import MAX_PARTS
 from packetgate.tools.servers.bounds import BoundedTransport, CallTimeoutError
-from packetgate.tools.servers.content import read_answer
-from packetgate.tools.servers.freshness import hinted_s
+from packetgate.tools.servers.content import MAX_PARTS, read_answer
+from packetgate.tools.servers.http import RemoteTransport
 from packetgate.tools.servers.messages import failure_of
 from packetgate.tools.servers.refusals import LOST, forgot_session, pinged, unanswered
 from packetgate.tools.servers.relaying import Listeners, Relay
-from packetgate.tools.servers.remote import RemoteTransport
 from packetgate.tools.servers.results import Keep, to_result_aside
 from packetgate.tools.servers.server import Server
-from packetgate.tools.servers.server_log import ServerLog
-from packetgate.tools.servers.specs import spec_of
-from packetgate.tools.servers.stdio import NoMessageError
+from packetgate.tools.servers.specs import hinted_s, spec_of
+from packetgate.tools.servers.stdio import NoMessageError, ServerLog
 from packetgate.tools.servers.stored_listings import StoredListing, StoredListings
 from packetgate.tools.spec.idempotency import META
 from packetgate.tools.spec.standing import Ground
@@ -89,7 +86,6 @@ class _Messages(MessageHandler):
         self._on_change()
 
     async def on_exception(self, message: Exception) -> None:
-        """Put into the log what the server printed that is no message."""
         if self._log is not None and isinstance(message, NoMessageError):
             await asyncio.to_thread(self._log.write, message.printed + b"\n")
 
@@ -250,7 +246,6 @@ class Connection(Server):
         self.on_change()
 
     async def _open(self) -> None:
-        """Start or reach the server and list its tools; sets `state`, and `problem` when that fails."""
         self.session += 1
         self.state, self._suspected = "connecting", False
         await self.close()
@@ -267,7 +262,6 @@ class Connection(Server):
             self._attempts = 0
 
     async def _start(self, transport: ClientTransport) -> None:
-        """Open a session and list the tools; a server that refuses streamable HTTP is reached by SSE."""
         self._client = Client(
             BoundedTransport(transport),
             init_timeout=CONNECT_TIMEOUT_S,
@@ -333,7 +327,6 @@ class Connection(Server):
         return self._client if self.state == "ready" else None
 
     async def _told(self, message: LoggingMessageNotificationParams) -> None:
-        """Hand on what the server logs in the middle of a call."""
         relay = self._listeners.only
         if relay is None:
             await default_log_handler(message)
@@ -351,7 +344,6 @@ class Connection(Server):
         return tell
 
     def _loss(self, client: Client[BoundedTransport], error: MCPError) -> ServerError | None:
-        """Return the error for a call without an answer; None where the server answered with an error of its own."""
         failure, said = failure_of(error), self._cause(error)
         if failure is None:  # the SDK's own
             closed = error.error.code == CONNECTION_CLOSED and error.error.message.startswith(_CLOSED)
@@ -361,7 +353,6 @@ class Connection(Server):
         return self._went_away(client, error) if failure.kind == "broken" else unanswered(self.name, failure, said)
 
     async def _still_responds(self) -> bool:
-        """Whether a server that let a call wait too long answers anything."""
         if self._client is None:
             return False
         try:
@@ -371,7 +362,6 @@ class Connection(Server):
         return True
 
     def _went_away(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
-        """Return the error for a call whose session ended; a newer session is left alone."""
         self._count_failed(client, error)
         said = self._cause(error)
         problem = self.problem if self.state == "failed" else said

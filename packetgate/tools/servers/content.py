@@ -1,6 +1,7 @@
-"""From the content of an MCP answer to text, nothing hidden, and attachments: their bytes go to a file or nowhere."""
+"""Results of calls, in whatever form a server gave them: text, nothing hidden, and attachments in files."""
 
 import asyncio
+import json
 from base64 import b64decode
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -20,6 +21,14 @@ from packetgate.state.attachments import MAX_ATTACHMENTS, MAX_NAME, ResultAttach
 from packetgate.state.printing import byte_size
 from packetgate.state.redaction import redacted
 from packetgate.tools.servers.signatures import cleaned_type, fits
+
+MAX_PARTS = 1_000
+"""Parts of an answer that are read: each takes long to parse."""
+
+_FIELDS = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+
+Check = Callable[[dict[str, Any]], None]
+"""Raises ValueError for a result that is against the protocol."""
 
 Keep = Callable[[bytes], str]
 
@@ -68,7 +77,6 @@ def _read(content: Sequence[ContentBlock], structured: Any, keep: Keep | None) -
 
 
 def _part(block: ContentBlock, declared: _Declared | None, line: str) -> dict[str, Any]:
-    """Return a part as it was sent, with a digest for its bytes, and with the line that says what they are."""
     part = block.model_dump(mode="json", by_alias=True, exclude_none=True)
     if declared is None:
         return part
@@ -83,7 +91,6 @@ def _part(block: ContentBlock, declared: _Declared | None, line: str) -> dict[st
 
 
 def _told(declared: _Declared, attachments: list[ResultAttachment], keep: Keep | None) -> str:
-    """Return the line for what is not text, and add it to the attachments where it can be one."""
     kind, mime_type, uri, encoded = declared
     where = f"{kind} {uri}, " if uri else f"{kind} "
     if len(attachments) == MAX_ATTACHMENTS:
@@ -105,7 +112,6 @@ def _told(declared: _Declared, attachments: list[ResultAttachment], keep: Keep |
 
 
 def _declared(block: ContentBlock) -> _Declared | None:
-    """Return what the server says of a block that is not text; None for one that is, or that has no bytes."""
     match block:
         case ImageContent() | AudioContent():
             return _Declared(block.type, cleaned_type(block.mime_type), "", block.data)
@@ -115,7 +121,6 @@ def _declared(block: ContentBlock) -> _Declared | None:
 
 
 def _name(uri: str) -> str:
-    """Return the end of an address, as a name."""
     end = redacted(uri).rstrip("/").rsplit("/", 1)[-1]
     return "".join(char for char in end if char.isprintable())[:MAX_NAME]
 
@@ -132,7 +137,6 @@ def _text_of(block: ContentBlock) -> str:
 
 
 def _told_link(link: ResourceLink) -> str:
-    """Return what a link leads to, on one line."""
     size = byte_size(link.size) if link.size is not None else ""
     about = [link.name, link.title if link.title != link.name else "", str(link.uri), link.mime_type, size]
     told = f"resource {', '.join(filter(None, about))}" + (f": {link.description}" if link.description else "")
@@ -140,7 +144,6 @@ def _told_link(link: ResourceLink) -> str:
 
 
 def _without(value: Any, told: dict[str, str]) -> Any:
-    """Return JSON in which the lines stand for the bytes that they tell of."""
     match value:
         case str():
             return told.get(value, value) if value else value
@@ -149,3 +152,61 @@ def _without(value: Any, told: dict[str, str]) -> Any:
         case dict():
             return {key: _without(one, told) for key, one in value.items()}
     return value
+
+
+def without_nulls(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without its nulls: many servers write null for what is absent."""
+    return {key: inner for key, inner in value.items() if inner is not None}
+
+
+def readable_answer(answer: dict[str, Any], check: Check) -> dict[str, Any]:
+    """Return the result of a call in the protocol's form, with no more parts than can be read.
+
+    A part of an unknown form becomes a text of its JSON; structured content that is no object becomes one, and so does
+    a result that has no content at all.
+    """
+    if "inputRequests" in answer or answer.get("resultType") not in {None, "complete"}:
+        return answer
+    kept = without_nulls(answer)
+    if "content" not in kept and (others := {key: kept[key] for key in kept.keys() - _FIELDS}):
+        kept.setdefault("structuredContent", others)
+    parts = kept.get("content", [])
+    parts = parts if isinstance(parts, list) else [parts]
+    more = len(parts) - MAX_PARTS
+    kept["content"] = parts[:MAX_PARTS] + ([_as_text(f"[cut here: {more:,} more parts]")] if more > 0 else [])
+    if _is_fit(kept, check) and isinstance(kept.get("structuredContent", {}), dict):
+        return kept
+    kept["content"] = [_readable_part(part, check) for part in kept["content"]]
+    if "isError" in kept:
+        kept["isError"] = str(kept["isError"]).lower() in {"true", "1"}
+    if not isinstance(kept.get("structuredContent", {}), dict):
+        kept["structuredContent"] = {"result": kept["structuredContent"]}
+    if not isinstance(kept.get("_meta", {}), dict):
+        del kept["_meta"]
+    return kept
+
+
+def _readable_part(part: Any, check: Check) -> dict[str, Any]:
+    if not isinstance(part, dict):
+        return _as_text(part)
+    part = without_nulls(part)
+    if isinstance(part.get("annotations"), dict):
+        part["annotations"] = without_nulls(part["annotations"])
+    if isinstance(part.get("resource"), dict):
+        part["resource"] = without_nulls(part["resource"])
+    if "text" in part and part.get("type", "text") == "text":
+        part |= _as_text(part["text"])
+    bare = {key: part[key] for key in part.keys() - {"annotations", "_meta"}}
+    return next((one for one in (part, bare) if _is_fit({"content": [one]}, check)), _as_text(part))
+
+
+def _is_fit(answer: dict[str, Any], check: Check) -> bool:
+    try:
+        check(answer)
+    except ValueError:
+        return False
+    return True
+
+
+def _as_text(value: Any) -> dict[str, Any]:
+    return {"type": "text", "text": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}

@@ -139,7 +139,6 @@ class _Reading:
         return kind
 
     def _command(self) -> list[str]:
-        """Return the program, and the arguments that stand with it."""
         given = self._get("command")
         if given is None or given == "":
             return []
@@ -169,7 +168,6 @@ class _Reading:
         return [self._text(f"{field}.{place}", one) for place, one in enumerate(given) if one is not None]
 
     def _texts(self, field: str, given: Any, between: str) -> dict[str, str]:
-        """Return texts by name; a list of `NAME=value`, or of objects with name and value, is read as well."""
         if isinstance(given, list):
             given = dict(self._pair(field, one, between) for one in given)
         if given is None:
@@ -243,7 +241,6 @@ class _Reading:
         return max(1, round(ms))
 
     def _names(self, fields: Iterable[str]) -> tuple[str, ...]:
-        """Return the tools that lists of an entry name; Gemini CLI may write arguments behind a name."""
         lists = [given for field in fields if isinstance(given := self._get(field), list)]
         return tuple(name.partition("(")[0] for names in lists for name in names if isinstance(name, str))
 
@@ -255,7 +252,6 @@ class _Reading:
         return given
 
     def _enabled(self) -> bool:
-        """Whether the server may start; what is said of that and not understood keeps it from it."""
         enabled = True
         for field, starts in (("disabled", _FALSE), ("enabled", _TRUE), ("isactive", _TRUE), ("active", _TRUE)):
             given = self._get(field)
@@ -269,7 +265,6 @@ class _Reading:
 
 
 def _unfolded(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with what clients put into objects of their own beside the rest: a command, a request."""
     flat = dict(raw)
     for key, value in raw.items():
         if not isinstance(value, dict):

@@ -5,10 +5,15 @@ import email.utils
 import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
+from fastmcp.client.transports import ClientTransport, SSETransport, StreamableHttpTransport
+from fastmcp.client.transports.base import TransportOptions
+from mcp import ClientSession
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, RequestId
 
@@ -22,6 +27,9 @@ _LINE_CHARS = 200
 _EVENTS = "text/event-stream"
 _TITLE = re.compile(r"<title[^>]*>\s*([^<]+?)\s*</title>", re.IGNORECASE)
 _TAG = re.compile(r"<[^>]*>")
+_SSE_PATH = re.compile(r"/sse(/|$)")
+_NO_ANSWER_TO_THE_WAY = frozenset({401, 403, 407, 408, 425, 429})
+"""Statuses that speak of who asks or when: the other way would be refused as well."""
 
 
 class LenientHttp(httpx2.AsyncClient):
@@ -49,15 +57,12 @@ class LenientHttp(httpx2.AsyncClient):
         return await self._ended(httpx2.Response(200, request=request), [failed(asked, why, failure)])
 
     def _opened(self, response: httpx2.Response) -> httpx2.Response:
-        """Return the answer to a request for a stream of events."""
         return _with_events(response, None)
 
     async def _told(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send what wants no answer."""
         return await super().send(request, **options)
 
     async def _asked(self, response: httpx2.Response, asked: RequestId) -> httpx2.Response:
-        """Return the answer to a request."""
         if response.has_redirect_location:
             return response
         if response.status_code < 400 and _kind(response) == _EVENTS:
@@ -65,7 +70,6 @@ class LenientHttp(httpx2.AsyncClient):
         return await self._ended(response, await _answer(response, asked))
 
     async def _ended(self, response: httpx2.Response, messages: list[JSONRPCMessage]) -> httpx2.Response:
-        """Return a response that ends a request."""
         return _json(response, messages)
 
 
@@ -114,7 +118,6 @@ def lenient_http(
 
 
 def _request_id(request: httpx2.Request) -> RequestId | None:
-    """Return the id of the JSON-RPC request that is sent; None for anything else."""
     try:
         sent = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):
@@ -126,7 +129,6 @@ def _request_id(request: httpx2.Request) -> RequestId | None:
 
 
 async def _answer(response: httpx2.Response, asked: RequestId) -> list[JSONRPCMessage]:
-    """Return what a body says to a request: the last of it is the answer."""
     status = response.status_code
     body = await (_beginning(response) if status >= 400 else response.aread())
     await response.aclose()
@@ -161,7 +163,6 @@ async def _beginning(response: httpx2.Response) -> bytes:
 
 
 def _first_line(body: bytes) -> str:
-    """Return the first line of a body that says something; of a page, its title."""
     text = body.decode(errors="replace")
     title = _TITLE.search(text)
     lines = [title[1]] if title else (_TAG.sub(" ", text) if text.lstrip().startswith("<") else text).splitlines()
@@ -169,7 +170,6 @@ def _first_line(body: bytes) -> str:
 
 
 def _retry_after_s(response: httpx2.Response) -> float | None:
-    """Return how long the server asks to wait: it says so in seconds, or by a date."""
     said = response.headers.get("retry-after", "")
     if said.strip().isdecimal():
         return float(said)
@@ -180,7 +180,6 @@ def _retry_after_s(response: httpx2.Response) -> float | None:
 
 
 def _json(response: httpx2.Response, messages: list[JSONRPCMessage]) -> httpx2.Response:
-    """Return a response whose body has these messages."""
     if len(messages) == 1:
         kind, body = "application/json", _dumped(messages[0])
     else:
@@ -200,7 +199,6 @@ def _kind(response: httpx2.Response) -> str:
 
 
 def _with_events(response: httpx2.Response, asked: RequestId | None) -> httpx2.Response:
-    """Return a response whose events are read leniently."""
     if _kind(response) == _EVENTS and response.status_code < 400:
         source = httpx2.Response(200, headers=response.headers, stream=response.stream, request=response.request)
         response.stream = _LenientEvents(source, asked)
@@ -208,8 +206,6 @@ def _with_events(response: httpx2.Response, asked: RequestId | None) -> httpx2.R
 
 
 class _LenientEvents(httpx2.AsyncByteStream):
-    """A stream of events, each of which holds one message that the SDK can read."""
-
     def __init__(self, source: httpx2.Response, asked: RequestId | None) -> None:
         self._source = source
         self._asked = asked
@@ -235,7 +231,6 @@ class _LenientEvents(httpx2.AsyncByteStream):
             yield f"data: {_dumped(one)}\n\n".encode()
 
     def _is_foreign(self, message: JSONRPCMessage) -> bool:
-        """Whether a message answers another request than the one of this stream, by its id."""
         if self._asked is None or not isinstance(message, JSONRPCResponse | JSONRPCError):
             return False
         return str(message.id) != str(self._asked)
@@ -245,8 +240,6 @@ class _LenientEvents(httpx2.AsyncByteStream):
 
 
 class _JoinedEvents(httpx2.AsyncByteStream):
-    """A stream of events, and those that are put in between."""
-
     def __init__(self, events: _LenientEvents, joined: "asyncio.Queue[bytes | Exception | None]") -> None:
         self._events = events
         self._joined = joined
@@ -275,8 +268,6 @@ class _JoinedEvents(httpx2.AsyncByteStream):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """An answer's bytes, up to the most that a message may have."""
-
     def __init__(self, stream: httpx2.AsyncByteStream, flaw: str = "") -> None:
         self._stream = stream
         self._flaw = flaw
@@ -294,10 +285,58 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Bound an answer that is read whole; of a stream of events, each event is bounded."""
     if not isinstance(response.stream, httpx2.AsyncByteStream):
         return
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         response.stream = _BoundedStream(response.stream, "the answer is compressed, which it was not asked to be")
     elif _kind(response) != _EVENTS:
         response.stream = _BoundedStream(response.stream)
+
+
+class RemoteTransport(ClientTransport):
+    """One way to a server at a URL."""
+
+    def __init__(self, entry: Mapping[str, Any], *, sse: bool = False) -> None:
+        """Take an entry of `mcp.json`, its variables filled in."""
+        self._entry = entry
+        by_path = entry.get("transport") is None and _SSE_PATH.search(urlsplit(entry["url"]).path)
+        self._sse = sse or entry.get("transport") == "sse" or bool(by_path)
+        self._status = 0
+        given: dict[str, Any] = {"headers": entry.get("headers"), "auth": entry.get("auth")}
+        given["httpx_client_factory"] = self._client
+        self._inner: ClientTransport = (
+            SSETransport(entry["url"], sse_read_timeout=entry.get("sse_read_timeout"), **given)
+            if self._sse
+            else StreamableHttpTransport(entry["url"], **given)
+        )
+        self.legacy_only = self._inner.legacy_only
+
+    def other_way(self) -> "RemoteTransport | None":
+        """Return the way by SSE where the server refused the request itself, as one does that knows only that."""
+        refused = 400 <= self._status < 500 and self._status not in _NO_ANSWER_TO_THE_WAY
+        return RemoteTransport(self._entry, sse=True) if refused and not self._sse else None
+
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: TransportOptions | None = None, **session: Any
+    ) -> AsyncIterator[ClientSession]:
+        """Open a session as the inner transport does."""
+        async with self._inner.connect_session(transport_options=transport_options, **session) as opened:
+            yield opened
+
+    def get_session_id(self) -> str | None:
+        """Return the id that the server gave to the session."""
+        return self._inner.get_session_id()
+
+    async def close(self) -> None:
+        """Close the inner transport."""
+        await self._inner.close()  # type: ignore[no-untyped-call]
+
+    def _client(self, *given: Any, **named: Any) -> httpx2.AsyncClient:
+        client = lenient_http(*given, kind=LenientSse if self._sse else LenientHttp, **named)
+        client.event_hooks["response"].append(self._note)
+        return client
+
+    async def _note(self, response: httpx2.Response) -> None:
+        if response.request.method == "POST":
+            self._status = response.status_code

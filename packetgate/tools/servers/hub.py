@@ -215,7 +215,6 @@ class McpHub:
                 await _before_next(sent, error, connection, session)
 
     def _offered(self) -> dict[str, Server]:
-        """Return the servers whose tools are offered, by name."""
         asked = {name: one for name, one in self._connections.items() if not one.beside_paths}
         takes_path = any(spec.takes_path for one in asked.values() for spec in one.specs)
         return dict(self._connections) if takes_path else asked
@@ -238,13 +237,6 @@ class McpHub:
         again: bool = False,
         hurried: bool = False,
     ) -> None:
-        """Wait for each task once, and for those that only list tools again not long.
-
-        Args:
-            only: the servers to wait for; None for all.
-            again: wait also for those that were waited for before.
-            hurried: wait only a moment for those that start, where others are ready.
-        """
         among = self._tasks.keys() if only is None else only & self._tasks.keys()
         left = {name: self._tasks[name] for name in among if again or name not in self._waited}
         pending = {name: task for name, task in left.items() if not task.done()}
@@ -264,13 +256,11 @@ class McpHub:
         self._reap()
 
     def _reap(self) -> None:
-        """Forget the tasks that are done."""
         for name in [name for name, task in self._tasks.items() if task.done()]:
             task = self._tasks.pop(name)
             self._isolate(self._connections[name], None if task.cancelled() else task.exception())
 
     def _isolate(self, connection: Server, error: BaseException | None) -> None:
-        """Keep what nobody foresaw in one server from the others."""
         if isinstance(error, Exception):
             log.error("server %s broke", connection.name, exc_info=error)
             connection.fail(error)
@@ -279,7 +269,6 @@ class McpHub:
 
 
 async def _before_next(sent: int, error: ServerError, connection: Server, session: int) -> None:
-    """Open a new session or wait, so that a call can be sent again; raise `error` where that would not help."""
     refused = isinstance(error, SessionRefusedError)
     gone = connection.session != session or connection.state != "ready"
     if refused or (gone and (isinstance(error, LostCallError) or error.again_in_s is not None)):
@@ -293,5 +282,4 @@ async def _before_next(sent: int, error: ServerError, connection: Server, sessio
 
 
 def _stands(spec: ToolSpec, connection: Server) -> bool:
-    """Whether a tool is as its server last listed it, and the server has not spoken of changes since."""
     return not connection.stale and any(one.name == spec.name and one.digest == spec.digest for one in connection.specs)

@@ -99,7 +99,6 @@ async def read_aside(raw: bytes, only: RequestId | None) -> list[JSONRPCMessage]
 
 
 def _own(message: JSONRPCMessage, only: RequestId | None) -> list[JSONRPCMessage]:
-    """Stamp a server's own error."""
     if isinstance(message, JSONRPCError):
         message.error = _stamped(message.error, Failure("answer", addressed=message.id is not None))
         message.id = only if message.id is None else message.id
@@ -119,7 +118,6 @@ def _stamped(error: ErrorData, failure: Failure) -> ErrorData:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Yield the JSON values of a text from where a message begins, and of one that is cut off what can be read."""
     begin = _BEGIN.search(text)
     at = begin.start() if begin else len(text)
     while at < len(text):
@@ -146,7 +144,6 @@ class _Unreadable:
 
 
 def _beginning(text: str) -> Any:
-    """Return as much of a JSON value as its beginning tells."""
     try:
         return from_json(_HALF_ESCAPE.sub(r"\\ufffd", text), allow_partial=True)
     except ValueError:
@@ -154,7 +151,6 @@ def _beginning(text: str) -> Any:
 
 
 def _message(value: Any, only: RequestId | None) -> list[JSONRPCMessage]:
-    """Return a value as a message, or a batch as its messages."""
     if isinstance(value, list) and all(_is_message(one) for one in value):
         return [message for one in value for message in _message(one, only)]
     why = ""
@@ -186,12 +182,10 @@ def _is_message(value: Any) -> bool:
 
 
 def _is_empty(error: Any) -> bool:
-    """Whether an error says nothing: some servers write one beside each result, with code 0."""
     return error in ("", False) or (isinstance(error, dict) and not any(error.values()))
 
 
 def _sent(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a server's own request or notification, without its method."""
     params = value.get("params")
     sent = {"jsonrpc": "2.0", **({"params": params} if isinstance(params, dict) else {})}
     request = _id(value.get("id"))
@@ -217,7 +211,6 @@ def _id(value: Any) -> RequestId | None:
 
 
 def _error(value: Any) -> ErrorData:
-    """Return an error in whatever form: a text, a code that is a text, no message."""
     if not isinstance(value, dict):
         return ErrorData(code=INTERNAL_ERROR, message=_text(value))
     code, message = value.get("code"), value.get("message")
@@ -233,7 +226,6 @@ def _error(value: Any) -> ErrorData:
 
 
 def _result(value: Any) -> dict[str, Any]:
-    """Return a result as the object that it should be: what is none is the content of a tool's answer."""
     match value:
         case dict():
             return value
@@ -249,7 +241,6 @@ def _text(value: Any) -> str:
 
 
 def _scrubbed(value: Any) -> Any:
-    """Return a value with U+FFFD for each half of a surrogate pair."""
     match value:
         case str():
             return _HALF.sub("\ufffd", value)

@@ -12,11 +12,9 @@ from pydantic import ValidationError
 from packetgate.state.base import ms_since
 from packetgate.state.routing import Risk, ToolResult
 from packetgate.tools.builtin.ai import ai_tools
-from packetgate.tools.builtin.corpus import Corpus
+from packetgate.tools.builtin.corpus import Corpus, LexicalIndex
 from packetgate.tools.builtin.embedding import embedding_tools
-from packetgate.tools.builtin.failures import ToolFailure
-from packetgate.tools.builtin.lexical import LexicalIndex
-from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.files import Root, ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox, SandboxSettings
 from packetgate.tools.builtin.tool import BUILT_IN, Answer, BuiltinTool
 from packetgate.tools.catalogue.preferences import Preferences

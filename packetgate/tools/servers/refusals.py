@@ -88,6 +88,5 @@ def _has_session(transport: BoundedTransport) -> bool:
 
 
 def _told_by(error: MCPError) -> tuple[int, int, str]:
-    """Return what tells one error from another: its status, code and message."""
     failure = failure_of(error)
     return failure.status if failure else 0, error.error.code, error.error.message

@@ -99,7 +99,6 @@ def says(text: str, structured: Any) -> bool:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    """Yield all names and values."""
     match value:
         case dict():
             for name, inner in value.items():
@@ -119,18 +118,15 @@ def _stands_in(text: str, value: Any) -> bool:
 
 
 def _is_same(text: str, structured: Any) -> bool:
-    """Whether a text is structured content as JSON, or its only value."""
     return isinstance(structured, dict) and (bool(_wrapped(text, structured)) or _parsed(text) == structured)
 
 
 def _wrapped(text: str, structured: Any) -> str:
-    """Return the only name in structured content, if its value is the text."""
     same = isinstance(structured, dict) and list(structured.values()) == [text]
     return next(iter(structured), "") if same and is_storable(structured) else ""
 
 
 def _is_its_value(text: str, structured: Any) -> bool:
-    """Whether a text is the only value of structured content as JSON, or its elements, a line each."""
     if not isinstance(structured, dict) or len(structured) != 1:
         return False
     (value,) = structured.values()
@@ -139,7 +135,6 @@ def _is_its_value(text: str, structured: Any) -> bool:
 
 
 def _parsed(text: str) -> Any:
-    """Return a text as JSON; the text where it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):  # not JSON, or thousands of brackets
@@ -147,7 +142,6 @@ def _parsed(text: str) -> Any:
 
 
 def _storable(content: Any) -> dict[str, Any] | None:
-    """Return an object that a packet can keep: not larger than text may be."""
     kept: dict[str, Any] | None = _small(content) if isinstance(content, dict) and is_storable(content) else None
     return kept
 

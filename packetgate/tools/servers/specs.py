@@ -1,5 +1,6 @@
 """From a tool as its server lists it to what Packetgate needs to know of it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from mcp_types import Tool
@@ -7,11 +8,13 @@ from mcp_types import Tool
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import Definition
 from packetgate.tools.risk.tool import judge
-from packetgate.tools.servers.freshness import hinted_s
 from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.idempotency import without_duty
 from packetgate.tools.spec.standing import Ground, standing, without_standing
 from packetgate.tools.spec.tool_spec import ToolSpec
+
+MOST_HINTED_MS = 3_600_000
+"""The longest that a server is believed."""
 
 
 def spec_of(
@@ -50,21 +53,32 @@ def spec_of(
     )
 
 
+def hinted_s(meta: Mapping[str, Any] | None) -> float | None:
+    """Return for how many seconds what a tool returns holds, by the metadata of either; None where that does not say.
+
+    The protocol has such hints for lists and resources alone: they are read by the same name, and so is `cache_hint`,
+    which SEP-2419 proposes.
+    """
+    match meta:
+        case {"cache_hint": "no-cache"} | {"ttlMs": bool()}:
+            return 0.0
+        case {"ttlMs": int() | float() as ms}:
+            return max(0, min(ms, MOST_HINTED_MS)) / 1000
+    return None
+
+
 def _tags(meta: dict[str, Any] | None) -> tuple[str, ...]:
-    """Return the labels in a tool's metadata: under `tags`, or where FastMCP puts them."""
     places = [meta, *((meta or {}).get(key) for key in ("fastmcp", "_fastmcp"))]
     found = [place["tags"] for place in places if isinstance(place, dict) and isinstance(place.get("tags"), list)]
     return tuple(sorted({tag for tags in found for tag in tags if isinstance(tag, str)}))
 
 
 def _preview(server: str, meta: dict[str, Any] | None) -> str:
-    """Return the tool that reads what this one would replace, by its server's own name under `preview`."""
     name = (meta or {}).get("preview")
     return f"{server}.{name}" if isinstance(name, str) else ""
 
 
 def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the schema without its boolean `dry_run`; None when it has none. Servers may publish any nonsense."""
     match schema:
         case {"properties": {"dry_run": {"type": "boolean"}, **others}}:
             required = schema.get("required")

@@ -1,4 +1,4 @@
-"""From an entry of `mcp.json` to the connection that starts or reaches its server."""
+"""From a server's entry in `mcp.json` to the connection that starts or reaches it."""
 
 import os
 from pathlib import Path
@@ -8,10 +8,9 @@ from fastmcp.client.transports import ClientTransport
 from packetgate.state.redaction import learn, learn_entry
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
-from packetgate.tools.servers.remote import RemoteTransport
+from packetgate.tools.servers.http import RemoteTransport
 from packetgate.tools.servers.results import Keep
-from packetgate.tools.servers.server_log import ServerLog
-from packetgate.tools.servers.stdio import LoggedTransport
+from packetgate.tools.servers.stdio import LoggedTransport, ServerLog
 from packetgate.tools.servers.stored_listings import StoredListings
 from packetgate.tools.spec.standing import ground_of
 from packetgate.tools.spec.tool_spec import digest_of

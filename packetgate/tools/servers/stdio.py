@@ -1,9 +1,11 @@
-"""A server that is started here and spoken to over pipes: lines of bounded length, in any encoding."""
+"""A server that is started here: lines of bounded length over pipes, and what it prints in a file of bounded size."""
 
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from threading import Lock, Thread
 from typing import Any, TextIO
 
 import anyio
@@ -17,12 +19,65 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
 
+from packetgate.state.redaction import redacted
 from packetgate.tools.servers.bounds import MAX_MESSAGE_BYTES
 from packetgate.tools.servers.messages import read_aside
-from packetgate.tools.servers.server_log import ServerLog
 
+MAX_LOG_BYTES = 1_000_000
+"""Size at which the older half of a log is dropped."""
 _GRACE_S = 2.0
 """How long a server may take to end once its input has, and then after SIGTERM."""
+
+
+class ServerLog:
+    """What a server printed since its last start, in a file that only its owner can read, and nowhere else."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = Lock()
+
+    @property
+    def called(self) -> str:
+        """What whoever asks is told of its place: nothing of this machine, as they may be elsewhere."""
+        return f"{self.path.parent.name}/{self.path.name} of Packetgate's data folder"
+
+    def start(self) -> None:
+        """Begin anew. Blocking."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(PermissionError):
+            self.path.parent.chmod(0o700)
+        self.path.unlink(missing_ok=True)  # not emptied: it may be open to others
+        os.close(os.open(self.path, os.O_CREAT, 0o600))
+
+    def write(self, printed: bytes) -> None:
+        """Add what was printed, without secrets; where there is no room for it, it is lost. Blocking."""
+        printed = redacted(printed.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        with self._lock, suppress(OSError), self.path.open("r+b") as file:
+            if file.seek(0, os.SEEK_END) > MAX_LOG_BYTES:
+                file.seek(-MAX_LOG_BYTES // 2, os.SEEK_END)
+                newer = file.read()
+                file.seek(0)
+                file.truncate()
+                file.write(b"[what was printed before is dropped]\n" + newer)
+            file.write(printed)
+
+    @contextmanager
+    def pipe(self) -> Iterator[TextIO]:
+        """Open what a process that is started meanwhile prints to, until it ends."""
+        reading, writing = os.pipe()
+        Thread(target=self._copy, args=(reading,), daemon=True, name=f"log of {self.path.stem}").start()
+        with os.fdopen(writing, "w", encoding="utf-8") as printing:
+            yield printing
+
+    def _copy(self, reading: int) -> None:
+        with os.fdopen(reading, "rb", buffering=0) as printed:
+            rest = b""
+            while chunk := printed.read(65_536):
+                *whole, rest = (rest + chunk).rpartition(b"\n")
+                if len(rest) > 65_536:  # a secret that stands across this cut is not known again
+                    whole, rest = [*whole, rest], b""
+                self.write(b"".join(whole))
+            self.write(rest)
 
 
 class NoMessageError(ValueError):
@@ -117,7 +172,6 @@ def _note_sent(message: JSONRPCMessage, waiting: set[RequestId]) -> None:
 
 
 async def _parsed(line: bytes, waiting: set[RequestId]) -> list[SessionMessage | Exception]:
-    """Return a line as messages, or as the error that it is none: then it belongs into the log."""
     messages = await read_aside(line, next(iter(waiting)) if len(waiting) == 1 else None)
     for one in messages:
         if isinstance(one, JSONRPCResponse | JSONRPCError):
@@ -128,7 +182,6 @@ async def _parsed(line: bytes, waiting: set[RequestId]) -> list[SessionMessage |
 
 
 async def _end(process: Process) -> None:
-    """End a server as the protocol says: its input ends, then SIGTERM, then SIGKILL, to all that it started."""
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         if process.stdin is not None:
             await process.stdin.aclose()

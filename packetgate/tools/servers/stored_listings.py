@@ -72,7 +72,6 @@ class StoredListings:
 
 
 def _replace(file: Path, content: bytes) -> None:
-    """Write a file as a whole or not at all, also if another process writes it or this one is killed."""
     descriptor, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
     try:
         with os.fdopen(descriptor, "wb") as written:

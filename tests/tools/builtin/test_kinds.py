@@ -2,7 +2,7 @@
 
 import pytest
 
-from packetgate.tools.builtin.kinds import pattern_of, suffixes_of
+from packetgate.tools.builtin.tree import pattern_of, suffixes_of
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 from support.builtin_tools import ALL
 
-from packetgate.tools.builtin.naming import meant_by
-from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.files import Root
+from packetgate.tools.builtin.paths import meant_by
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import checked_call
 from packetgate.tools.servers.opening import builtin_servers

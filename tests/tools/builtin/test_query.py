@@ -7,9 +7,8 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langchain_openai import OpenAIEmbeddings
 
-from packetgate.tools.builtin.corpus import Corpus, chunks_of
-from packetgate.tools.builtin.lexical import match_any
-from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.corpus import Corpus, chunks_of, match_any
+from packetgate.tools.builtin.files import Root
 from packetgate.tools.servers.opening import builtin_servers
 
 

@@ -55,7 +55,7 @@ async def test_beyond_the_end_says_where_the_end_is(fail, folder):
     [
         ("a.txt", "text".encode("utf-16"), "UTF-16 text"),
         ("a.txt", "grüße".encode("latin-1"), "text in another encoding"),
-        ("a.txt", b"\x89PNG\r\n\x1a\n\0", "a PNG picture"),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0", "image/png"),
         ("a.bin", b"ab\0cd", "application/octet-stream"),
         ("a", b"ab\0cd", "binary data"),
         ("a.mp3", b"\0\0", "audio/mpeg"),

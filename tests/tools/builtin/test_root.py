@@ -2,9 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from packetgate.tools.builtin.failures import ToolFailure
-from packetgate.tools.builtin.root import Root
-from packetgate.tools.builtin.text import read_bytes
+from packetgate.tools.builtin.files import Root, ToolFailure, read_bytes
 
 
 @pytest.mark.parametrize(

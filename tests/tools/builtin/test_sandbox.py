@@ -12,9 +12,8 @@ import pytest
 from support.programs import require
 from support.sleepers import Sleepers
 
-from packetgate.tools.builtin.executing import execute
-from packetgate.tools.builtin.failures import ToolFailure
-from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.executing import executing_tools
+from packetgate.tools.builtin.files import Root, ToolFailure
 from packetgate.tools.builtin.sandbox import Mode, Sandbox, SandboxSettings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
@@ -24,19 +23,24 @@ MODES = ("require", "off")
 CODE = """
 import asyncio, sys
 from pathlib import Path
-from packetgate.tools.builtin.executing import execute
-from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.executing import executing_tools
+from packetgate.tools.builtin.files import Root
 from packetgate.tools.builtin.sandbox import Sandbox, SandboxSettings
 
 _, mode, folder, script = sys.argv
-sandbox = Sandbox(SandboxSettings(mode=mode))
-print(asyncio.run(execute(Root(Path(folder)), sandbox, ["sh", "-c", script], 300, dry_run=False)))
+(tool,) = executing_tools(Root(Path(folder)), Sandbox(SandboxSettings(mode=mode)))
+print(asyncio.run(tool.call({"argv": ["sh", "-c", script], "timeout_s": 300, "dry_run": False})).text)
 """
 
 
 def packetgate(mode: Mode, folder: Path, script: str) -> list[str]:
     """Return the command of a process that runs a script in bubblewrap, or without."""
     return [sys.executable, "-c", CODE, mode, str(folder), script]
+
+
+async def execute(folder: Path, settings: SandboxSettings, *argv: str, dry_run: bool = False) -> str:
+    (tool,) = executing_tools(Root(folder), Sandbox(settings))
+    return (await tool.call({"argv": [*argv], "timeout_s": 60, "dry_run": dry_run})).text
 
 
 @pytest.fixture(autouse=True)
@@ -54,9 +58,8 @@ async def run(mode: Mode, folder: Path):
     """Run a program; return its output, or the failure that carries it."""
 
     async def run(*argv: str, **more: object) -> str:
-        sandbox = Sandbox(SandboxSettings(mode=mode, **more))  # type: ignore[arg-type]
         try:
-            return await execute(Root(folder), sandbox, argv, 60, dry_run=False)
+            return await execute(folder, SandboxSettings(mode=mode, **more), *argv)  # type: ignore[arg-type]
         except ToolFailure as error:
             return str(error)
 
@@ -166,9 +169,9 @@ async def test_without_bubblewrap_nothing_runs_where_it_is_required(folder, tmp_
 
     for dry_run in (True, False):
         with pytest.raises(ToolFailure, match=r"a sandbox is required .* bubblewrap does not work"):
-            await execute(Root(folder), Sandbox(SandboxSettings(mode="require")), touch, 30, dry_run=dry_run)
+            await execute(folder, SandboxSettings(mode="require"), *touch, dry_run=dry_run)
     assert not (folder / "x").exists()
 
-    assert "Sandbox: none: " in await execute(Root(folder), Sandbox(), touch, 30, dry_run=True)
-    await execute(Root(folder), Sandbox(), touch, 30, dry_run=False)
+    assert "Sandbox: none: " in await execute(folder, SandboxSettings(), *touch, dry_run=True)
+    await execute(folder, SandboxSettings(), *touch)
     assert (folder / "x").exists()

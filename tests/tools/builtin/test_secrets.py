@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from packetgate.tools.builtin.root import Root
+from packetgate.tools.builtin.files import Root
 from packetgate.tools.builtin.tree import walk
 from packetgate.tools.policy.rules import Effect, Rule
 from packetgate.tools.provenance.sensitive import sensitive_part

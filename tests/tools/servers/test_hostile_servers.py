@@ -11,13 +11,13 @@ from support.mcp_servers import until
 from support.vouching import worded
 
 from packetgate.state.errors import LostCallError, ServerError
-from packetgate.tools.servers.answers import MAX_PARTS
 from packetgate.tools.servers.bounds import MAX_DESCRIPTION
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import MAX_PROBLEM
+from packetgate.tools.servers.content import MAX_PARTS
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.server_log import MAX_BYTES
 from packetgate.tools.servers.starting import configured
+from packetgate.tools.servers.stdio import MAX_LOG_BYTES
 
 
 def hub_of(folder: Path, *behaviours: str, patience_s: float = 60.0, **more: object) -> McpHub:
@@ -94,7 +94,7 @@ async def test_a_log_keeps_the_newest_and_stays_small_while_the_server_runs(tmp_
         await hub.catalogue()
         for _ in range(3):
             await hub.call("flooding.get_time", {})
-            assert log.stat().st_size < 2 * MAX_BYTES
+            assert log.stat().st_size < 2 * MAX_LOG_BYTES
     assert log.read_text().endswith("the last line\n")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from packetgate.tools.builtin.failures import NotTextError
+from packetgate.tools.builtin.files import NotTextError
 from packetgate.tools.builtin.reading import Lines, read_kept
 from packetgate.tools.text import kept as kept_module
 from packetgate.tools.text.kept import (

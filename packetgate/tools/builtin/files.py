@@ -1,17 +1,44 @@
-"""The working folder: nothing outside it is opened, and nothing of secrets in it unless it is named itself."""
+"""The working folder and its files: nothing outside is opened, and nothing of secrets unless it is named itself.
 
+ToolFailure             what the model is told: the offending thing, and the way out
+├── TooLargeError       a file above the size limit
+└── NotTextError        a file that is not UTF-8 text
+"""
+
+import mimetypes
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from packetgate.tools.builtin.failures import ToolFailure
 from packetgate.tools.policy.patterns import may_fit
 from packetgate.tools.policy.rules import Effect, Rule
 from packetgate.tools.provenance.sensitive import sensitive_part
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+class ToolFailure(Exception):  # noqa: N818 - named for what the model reads
+    """A failure the model can act on: an answer, not a fault of the tool's."""
+
+
+class TooLargeError(ToolFailure):
+    """A file is above the size limit."""
+
+
+class NotTextError(ToolFailure):
+    """A file is not UTF-8 text."""
+
+
+@contextmanager
+def os_failures(task: str) -> Iterator[None]:
+    """Turn an `OSError` into a `ToolFailure` that says what was being done."""
+    try:
+        yield
+    except OSError as error:
+        raise ToolFailure(f"cannot {task}: {error.strerror or error}") from error
 
 
 class Root:
@@ -110,3 +137,72 @@ class Root:
 def holds_secrets(name: str) -> bool:
     """Whether a path or a pattern names files that hold keys or secrets, or say what may run here."""
     return bool(sensitive_part(name, "path"))
+
+
+def read_bytes(root: Root, real: Path, limit: int) -> bytes:
+    """Return what `read_entry` does, of a resolved file; the failures name it."""
+    with root.folder(real.parent) as folder:
+        try:
+            return read_entry(real.name, folder, limit)
+        except ToolFailure as error:
+            raise type(error)(f"{root.name(real)} {error}") from error
+
+
+def read_part(root: Root, real: Path, limit: int, *, from_end: bool) -> bytes:
+    """Return whole lines of a resolved file, of so many bytes at most, from its beginning or its end.
+
+    Raises:
+        OSError: it cannot be opened, or is a link.
+    """
+    with root.folder(real.parent) as folder:
+        descriptor = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as file:
+        if from_end:
+            file.seek(-limit, os.SEEK_END)
+        data = file.read(limit)
+    return data.partition(b"\n")[2] if from_end else data[: data.rfind(b"\n") + 1]
+
+
+def read_entry(name: str, folder: int, limit: int) -> bytes:
+    """Return the bytes of a file in an open folder; the failures are told without its name.
+
+    Raises:
+        OSError: it cannot be opened, or is a link.
+        ToolFailure: it is neither a file nor a folder (a pipe, a device).
+        TooLargeError: it has more than `limit` bytes.
+    """
+    # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise ToolFailure("is not a regular file but a pipe, a socket or a device")
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise TooLargeError(f"is too large: {max(about.st_size, len(data)):,} bytes, the limit is {limit:,}")
+    return data
+
+
+def decode(data: bytes, name: str) -> str:
+    """Return UTF-8 bytes as text, without a byte order mark.
+
+    Raises:
+        NotTextError: they are something else; the message says what they seem to be.
+    """
+    if b"\0" not in data:
+        with suppress(UnicodeDecodeError):
+            return data.decode("utf-8-sig")
+    by_name = mimetypes.guess_type(name)[0] or ""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        kind = "UTF-16 text"
+    elif by_name and not by_name.startswith("text/"):
+        kind = f"{by_name}, going by its name"
+    else:
+        kind = "binary data" if b"\0" in data else "text in another encoding, or binary data"
+    raise NotTextError(f"{name} is not UTF-8 text: it seems to be {kind}")
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text without their newlines; as in editors, only a newline ends a line."""
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
