@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, unquote, urljoin
+from urllib.parse import quote, unquote
 
 LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 SINGLE = tuple(
@@ -48,29 +48,17 @@ class _Links:
         self._root = root
         self._places = places
         self._schemas = dict(_walked(root, ()))
-        self._base = next((name for key in ("$id", "id") if isinstance(name := root.get(key), str)), "")
-        self._addresses: dict[str, Path] = {}
-        self._anchors: dict[str, Path] = {}
+        self._address = str(root.get("$id", root.get("id", ""))).rstrip("#")
         self.definitions: dict[str, list[Path]] = {}
         self.changes: list[str] = []
         for path, schema in self._schemas.items():
-            self._learn_names(path, schema)
+            for key in DEFINITIONS:
+                for name in schema.get(key, ()):
+                    self.definitions.setdefault(name, []).append((*path, key, name))
         self._targets = {
             path: {key: self._target(path, schema[key]) for key in REFERENCES if key in schema}
             for path, schema in self._schemas.items()
         }
-
-    def _learn_names(self, path: Path, schema: Mapping[str, Any]) -> None:
-        identity = schema.get("$id", schema.get("id", ""))
-        anchors = [schema.get("$anchor"), schema.get("$dynamicAnchor"), identity[1:] if identity[:1] == "#" else None]
-        for name in filter(None, anchors):
-            self._anchors.setdefault(name, path)
-        if identity[:1] not in {"", "#"}:
-            for address in (identity.rstrip("#"), urljoin(self._base, identity.rstrip("#"))):
-                self._addresses.setdefault(address, path)
-        for key in DEFINITIONS:
-            for name in schema.get(key, ()):
-                self.definitions.setdefault(name, []).append((*path, key, name))
 
     def rewrite(self, widened: set[int]) -> None:
         circular = self._circular()
@@ -124,28 +112,17 @@ class _Links:
     def _target(self, path: Path, reference: str) -> Path | None:
         address, _, fragment = reference.partition("#")
         fragment = unquote(fragment)
-        start: Path = ()
-        if address:
-            known = self._addresses.get(address, self._addresses.get(urljoin(self._base, address)))
-            if known is None:
-                return None if "/" in address or fragment else self._named(path, address)
-            start = known
-        if not fragment:
-            return start
+        if address not in {"", self._address}:
+            return None if "/" in address or fragment else self._named(path, address)
         if not fragment.startswith("/"):
-            anchored = self._anchors.get(fragment)
-            return self._named(path, fragment) if anchored is None else anchored
+            return self._named(path, fragment) if fragment else ()
         steps = [step.replace("~1", "/").replace("~0", "~") for step in fragment.split("/")[1:]]
-        for begin in dict.fromkeys((start, ())):
-            if (there := self._followed(begin, steps)) is not None:
-                return there
-        return self._named(path, steps[-1]) if len(steps) > 1 else None
+        there = self._followed(steps)
+        return self._named(path, steps[-1]) if there is None and len(steps) > 1 else there
 
-    def _followed(self, start: Path, steps: list[str]) -> Path | None:
+    def _followed(self, steps: list[str]) -> Path | None:
         at: Any = self._root
-        for key in start:
-            at = at[key]
-        path = [*start]
+        path: list[str | int] = []
         for step in steps:
             old_tuple = step == "items" and isinstance(at, dict) and "items" not in at
             key = int(step) if isinstance(at, list) and step.isdecimal() else "prefixItems" if old_tuple else step
