@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema_rs import is_valid, meta
 
 from packetgate.tools.checks.patterns import translated
-from packetgate.tools.checks.references import BY_NAME, DEFINITIONS, LISTS, NAMES, REFERENCES, SINGLE, relinked
+from packetgate.tools.checks.references import DEFINITIONS, LISTS, NAMES, REFERENCES, SINGLE, relinked
 
 MAX_DEPTH = 100
 MAX_SIZE = 2**53
@@ -32,7 +32,6 @@ _ANYTHING = frozenset({"any", "mixed", "unknown", "*", "type_unspecified", ""})
 _IGNORED = frozenset({"$schema", "$vocabulary", "discriminator", "xml", "externalDocs", "optional"})
 """Of no use to who checks a call."""
 _READ_LATER = frozenset({"required", "nullable", "x-nullable"})
-_SCHEMAS = frozenset({*SINGLE, *LISTS, *BY_NAME})
 _OLD_NAMES = {"divisibleBy": "multipleOf", "extends": "allOf", "disallow": "not"}
 _DATA = frozenset({"const", "default"})
 """Keywords whose value is data: null stands for itself there."""
@@ -41,7 +40,7 @@ _BESIDE_REFERENCES = frozenset({"$ref", "$defs", "definitions", "title", "descri
 
 
 def normalised(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
-    """Return a tool's input schema in the newest draft, and what was left out or read otherwise, a phrase each."""
+    """Return a tool's input schema in the newest draft, and what was left out of it, a phrase each."""
     dialect = schema.get("$schema") if isinstance(schema, Mapping) else None
     dialect = dialect if isinstance(dialect, str) else ""
     reader = _Reader(ignores_siblings="draft-0" in dialect)
@@ -96,7 +95,6 @@ class _Schema:
         self._read: dict[str, Any] = {}
         self._needed: list[str] = []
         """Properties that say themselves that they must be given."""
-        self._left_out: set[str] = set()
         self._rest: Any = None
         """What older drafts say of the items after those listed one by one."""
         self._takes_others = False
@@ -127,7 +125,6 @@ class _Schema:
         self._contradiction()
         if given.get("nullable") is True or given.get("x-nullable") is True:
             self._take_null()
-        self._name_changes(given)
         return self._read, needed
 
     def _enlist(self) -> None:
@@ -142,20 +139,7 @@ class _Schema:
 
     def _leave_out(self, keyword: str, why: str = "") -> None:
         self._reader.widened.add(id(self._read))
-        self._left_out.add(keyword)
-        self._change(f"{keyword} left out{f' ({why})' if why else ''}")
-
-    def _change(self, what: str) -> None:
-        self._reader.changes.append(f"{self._place or 'the arguments'}: {what}")
-
-    def _name_changes(self, given: Mapping[str, Any]) -> None:
-        untold = _IGNORED | self._left_out | {*NAMES}
-        for key, value in given.items():
-            same = key in self._read and (self._read[key] == value or key in _SCHEMAS)
-            if not same and key not in untold:
-                now = "absent" if value is None else "the newest draft says it"
-                now = _short(self._read[key]) if key in self._read else now
-                self._change(f"{key} {_short(value)} read as {now}")
+        self._reader.changes.append(f"{self._place or 'the arguments'}: {keyword} left out{f' ({why})' if why else ''}")
 
     def _keyword(self, key: str, value: Any) -> None:
         match key:
@@ -261,7 +245,6 @@ class _Schema:
             return
         if kinds == "array" and "enum" in read and isinstance(read.get("items", {}), dict):
             read.setdefault("items", self._inner({}))["enum"] = read.pop("enum")
-            self._change("enum read as that of its items")
         else:
             names = [kinds] if isinstance(kinds, str) else kinds
             self._leave_out("type", f"none of its values is of type {' or '.join(names)}")
@@ -306,11 +289,6 @@ def _readable(key: str, value: Any) -> Any:
 
 def _as_switch(value: Any) -> Any:
     return value.casefold() == "true" if isinstance(value, str) and value.casefold() in {"true", "false"} else value
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _with_definitions(root: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 
 def relinked(root: dict[str, Any], widened: set[int], places: Mapping[int, str]) -> tuple[dict[str, Any], list[str]]:
-    """Return a schema without names of its own, and a phrase for each reference that was changed or left out.
+    """Return a schema without names of its own, and a phrase for each reference that was left out.
 
     A definition that is not where the reference says is found by its name. A schema that is only a reference becomes
     what it refers to. Where part of a `not` or an `if` cannot be used, it is left out, and a `oneOf` becomes an
@@ -67,15 +67,13 @@ class _Links:
             for key in NAMES:
                 schema.pop(key, None)
             for key, reference in references.items():
-                target, place = self._targets[path][key], self._places[id(schema)]
+                target = self._targets[path][key]
                 if target is None or (path, key) in circular:
                     widened.add(id(schema))
                     why = "leads nowhere in it" if target is None else "leads back to itself"
-                    self.changes.append(f"{place}: $ref left out ({ascii(reference)[:80]} {why})")
+                    self.changes.append(f"{self._places[id(schema)]}: $ref left out ({ascii(reference)[:80]} {why})")
                     continue
                 pointer = _pointer(target)
-                if unquote(pointer) != unquote(reference):
-                    self.changes.append(f"{place}: {key} {ascii(reference)[:80]} read as '{pointer}'")
                 if "$ref" in schema:
                     schema["allOf"] = [*schema.get("allOf", ()), {"$ref": pointer}]
                 else:
@@ -149,7 +147,6 @@ def _widen(root: dict[str, Any], widened: set[int], places: Mapping[int, str]) -
                 changes.append(f"{places[id(outer)]}: {step} left out (part of it cannot be used)")
             elif step == "oneOf" and step in outer:
                 ways = outer.pop("oneOf")
-                changes.append(f"{places[id(outer)]}: oneOf read as anyOf (part of it cannot be used)")
                 if "anyOf" in outer:
                     outer["allOf"] = [*outer.get("allOf", ()), {"anyOf": ways}]
                 else:

@@ -137,21 +137,10 @@ def test_a_schema_of_another_dialect(schema: Any, fits: dict[str, Any], does_not
         (of({"$ref": "#/$defs/gone"}), ["v: $ref left out ('#/$defs/gone' leads nowhere in it)"]),
         (of({"type": "integer", "enum": ["1"]}), ["v: type left out (none of its values is of type integer)"]),
         (of({"$ref": "#/properties/v"}), ["v: $ref left out ('#/properties/v' leads back to itself)"]),
-        (
-            of({"type": "NUMBER", "minimum": "1", "exclusiveMaximum": True, "maximum": 5, "format": None}),
-            [
-                'v: type "NUMBER" read as "number"',
-                'v: minimum "1" read as 1',
-                "v: exclusiveMaximum true read as 5",
-                "v: maximum 5 read as the newest draft says it",
-                "v: format null read as absent",
-            ],
-        ),
-        (of({"$ref": "#/definitions/P"}, **{"$defs": {"P": PET}}), ["v: $ref '#/definitions/P' read as '#/$defs/P'"]),
         (5, ["it is no schema: any arguments are taken"]),
     ],
 )
-def test_what_is_changed_is_named_with_its_place(schema: Any, changes: list[str]):
+def test_what_is_left_out_is_named_with_its_place(schema: Any, changes: list[str]):
     assert normalised(schema)[1] == changes
 
 

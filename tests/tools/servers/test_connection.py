@@ -31,7 +31,7 @@ from packetgate.tools.servers.hub import McpHub
         ),
         (
             {"type": "object", "required": ["go", ["path"]], "properties": {"go": {"type": "BOOLEAN"}}},
-            'go: type "BOOLEAN" read as "boolean"; the arguments: required ["go", ["path"]] read as ["go"]',
+            "",
         ),
         ({"type": "object", "properties": {"path": {"type": "strong"}}}, 'path: type left out ("strong")'),
     ],
