@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
+from packetgate.deciders.chains import next_step
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
@@ -46,10 +47,23 @@ def routing_after(
     return routing.ended(selection.reasoning or "no tool fits the request")
 
 
-def routing_from_queue(routing: ToolRouting, context: RoutingContext) -> ToolRouting:
-    """Return the routing of a pass that makes the calls for which there was no room in the last one."""
-    queued = routing.queued_calls
-    return routing.selected().called(queued, context.max_parallel_calls, complete=routing.complete)
+def routing_from_queue(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> ToolRouting:
+    """Return the routing of a pass that makes the calls for which there was no room in the last one.
+
+    Or the next step of a chain, by itself; where that cannot be made, the chain ends, and what else is queued follows.
+    """
+    routing, queued = packet.routing, packet.routing.queued_calls
+    selected, note = routing.selected(), ""
+    while queued and queued[0].chain:
+        step = next_step(queued[0], packet, catalogue)
+        if isinstance(step, ToolCall):
+            return selected.called((step, *queued[1:]), 1, note, complete=routing.complete)
+        run, note = queued[0].chain.run, step
+        queued = tuple(one for one in queued if one.chain is None or one.chain.run != run)
+    if not queued:
+        return selected.ended(note)
+    alone = next((at for at, one in enumerate(queued) if one.chain), len(queued))
+    return selected.called(queued, min(alone, context.max_parallel_calls), note, complete=routing.complete)
 
 
 def _may_widen(packet: CognitionPacket) -> bool:

@@ -71,6 +71,9 @@ async def build_palette(
     if READER in catalogue and any(PREFIX in text for text in _told(packet)):
         entry = PaletteEntry(tool_name=READER, shown="full", reason="kept", risk=catalogue[READER].risk)
         chosen_from = chosen_from.offering(entry)
+    for step in (one.tool_name for one in routing.queued_calls if one.chain and one.tool_name in catalogue):
+        entry = PaletteEntry(tool_name=step, shown="name", reason="chain", risk=catalogue[step].risk)
+        chosen_from = chosen_from.offering(entry)
     return {
         "context": chosen_from,
         "metrics": packet.metrics.unreached(STAGE, servers),

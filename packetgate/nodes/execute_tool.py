@@ -2,6 +2,7 @@
 
 from langgraph.runtime import Runtime
 
+from packetgate.deciders.chains import steps_after
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
@@ -42,7 +43,7 @@ async def execute_tool(
     asks = any(call.status.awaits_user for call in done)
     return {
         "intent": packet.intent.now_at(SystemTask.TOOL_EXECUTION),
-        "tool_routing": packet.routing.with_calls(calls),
+        "tool_routing": packet.routing.with_calls(calls).followed_by(steps_after(done, catalogue)),
         "governance": packet.governance,
         **(await asking_about(done, packet, catalogue, toolbox, journal) if asks else {}),
         "reasoning": packet.reasoning.noted(

@@ -17,7 +17,7 @@ SUMMARY_CHARS = 300
 
 async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
     """Write each call's result as a data field, a sketch, a ledger entry; remember the tools that served."""
-    routing, context = packet.routing, packet.context
+    routing, context, counted = packet.routing, packet.context, packet.routing.injected()
     served = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
     ledger = tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
     sketches = tuple(
@@ -27,12 +27,12 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     return {
         "content": packet.content.with_data(*map(_data_field, routing.calls)),
         "context": context.remembering(with_recent(context.recent_tools, served), ledger),
-        "tool_routing": routing.injected(),
+        "tool_routing": counted,
         "reasoning": packet.reasoning.sketched(*sketches).noted(
             Reflection(
                 step=STAGE,
                 summary=f"{len(served)} of {len(routing.calls)} succeeded; "
-                f"{routing.reinjection_count + 1} of {routing.max_reinjections} reinjections used",
+                f"{counted.reinjection_count} of {counted.max_reinjections} reinjections used",
             )
         ),
     }

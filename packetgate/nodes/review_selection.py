@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
+from packetgate.deciders.chains import review_of_steps
 from packetgate.deciders.gate import NOT_APPROVED_CAP, calibrated, gated, passes
 from packetgate.deciders.protocols import Review, Reviewer
 from packetgate.state.context import RoutingContext
@@ -37,7 +38,7 @@ async def review_selection(
 ) -> PacketUpdate:
     """Have the calls reviewed, all in one go; how sure that is may be calibrated."""
     catalogue = await toolbox.catalogue()
-    review = await decider(packet, catalogue, packet.governance.settings)
+    review = review_of_steps(packet) or await decider(packet, catalogue, packet.governance.settings)
     if calibration is not None:
         review = calibrated(review, await calibration(packet, runtime.store))
     return await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)

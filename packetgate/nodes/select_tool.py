@@ -12,6 +12,7 @@ from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Reflection, Response
 from packetgate.tools.approval.parking import replaced
 from packetgate.tools.approval.waiting import asking, nobody_to_ask
+from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 
 STAGE = "select_tool"
@@ -23,7 +24,7 @@ async def select_tool(
     """Ask for a selection and check it."""
     context = packet.governance.settings
     if packet.routing.queued_calls:
-        return _from_queue(packet, context)
+        return await _from_queue(packet, await toolbox.catalogue(), context)
     catalogue = await toolbox.catalogue()
     selection = await decider(packet, catalogue, context)
     routing = await asyncio.to_thread(routing_after, selection, packet, catalogue, context)
@@ -48,8 +49,8 @@ def _answered(selection: Selection) -> Response:
     return Response(candidate=selection.text, message_id=selection.message_id)
 
 
-def _from_queue(packet: CognitionPacket, context: RoutingContext) -> PacketUpdate:
-    routing = routing_from_queue(packet.routing, context)
+async def _from_queue(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> PacketUpdate:
+    routing = await asyncio.to_thread(routing_from_queue, packet, catalogue, context)
     summary = f"the calls left over from the last pass: {_outcome(routing)}"
     return {
         "tool_routing": routing,

@@ -214,10 +214,9 @@ def _written(routing: ToolRouting) -> GaiaRouting:
 
 
 def _result(result: ToolResult) -> GaiaResult:
-    wrapped: dict[str, JsonValue] | None = {result.wrapped_as: result.output} if result.wrapped_as else None
     return GaiaResult(
         success=result.success,
-        output=result.structured or result.restated or wrapped or result.output or None,
+        output=result.fields or result.output or None,
         error=result.error,
         execution_time_ms=result.execution_time_ms,
     )

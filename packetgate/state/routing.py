@@ -64,6 +64,13 @@ class ToolResult(Section):
     """From the cache: how many seconds before it was read. None: the tool was run for it."""
 
     @property
+    def fields(self) -> dict[str, JsonValue] | None:
+        """The tool's structured content, wherever it is kept; None where it has none."""
+        if self.wrapped_as:
+            return {self.wrapped_as: self.output}
+        return self.restated if self.structured is None else self.structured
+
+    @property
     def age(self) -> str:
         """How old a result from the cache was, in words; empty for any other."""
         return "" if self.age_s is None else f"from the cache, as read {self.age_s:.0f} s ago"
@@ -80,6 +87,14 @@ class ToolResult(Section):
     def as_dry_run(self) -> "ToolResult":
         """Return the result of a tool that was only asked what it would do."""
         return self._changed(dry_run=True)
+
+
+class ChainStep(Section):
+    """Which step of a chain of tools a call is."""
+
+    run: str
+    """The `call_id` of the chain's own call."""
+    number: int = Field(ge=1)
 
 
 class ToolCall(Section):
@@ -111,6 +126,8 @@ class ToolCall(Section):
     result: ToolResult | None = None
     started_at: datetime | None = None
     """When a run of it began that never told its end; the user is asked whether to run it again."""
+    chain: ChainStep | None = None
+    """None: it was chosen by itself."""
 
     @field_validator("provenance", mode="before")
     @classmethod
@@ -278,7 +295,7 @@ class ToolRouting(Section):
     complete: bool | None = None
     """Whether the selection said that its calls are all that the request takes; None: it did not say."""
     queued_calls: tuple[ToolCall, ...] = ()
-    """Calls beyond the most that one pass may make: the next pass makes them."""
+    """Calls beyond the most that one pass may make, and steps of chains: later passes make them."""
     step: int = Field(default=0, ge=0)
     """Which step of the request this pass is of; passes that only make queued calls belong to the step before them."""
     step_start: int = Field(default=0, ge=0)
@@ -456,8 +473,14 @@ class ToolRouting(Section):
         """Return the routing with the pass's calls as they stand now."""
         return self._changed(calls=calls)
 
+    def followed_by(self, steps: tuple[ToolCall, ...]) -> "ToolRouting":
+        """Return the routing with steps of chains to be made after all other calls."""
+        return self._changed(queued_calls=self.queued_calls + steps) if steps else self
+
     def injected(self) -> "ToolRouting":
-        """Return the routing with one more reinjection counted."""
+        """Return the routing with one more reinjection counted; a chain counts once, with its last step."""
+        if self.queued_calls and self.queued_calls[0].chain:
+            return self
         return self._changed(reinjection_count=self.reinjection_count + 1)
 
     def _came_to(self, outcome: Outcome, **fields: Any) -> Self:

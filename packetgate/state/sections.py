@@ -121,8 +121,8 @@ class PaletteEntry(Section):
 
     tool_name: str
     shown: Shown
-    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "preview", "kept"]
-    """`kept`: only to read on in a result that was too long."""
+    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "preview", "kept", "chain"]
+    """`kept`: only to read on in a result that was too long. `chain`: for a step of a chain that was called."""
     risk: Risk
     score: float = 0.0
     """Rank score against the request; higher is better, 0 when not ranked."""

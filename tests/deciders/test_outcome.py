@@ -111,14 +111,20 @@ def test_no_more_calls_than_allowed():
     assert [call.params["path"] for call in routing.calls + routing.queued_calls] == [f"{n}.txt" for n in range(9)]
 
 
+def from_queue(routing: ToolRouting) -> ToolRouting:
+    """Return the routing of the pass after this one."""
+    given = packet("Read").merged({"tool_routing": routing.injected().next_pass()})
+    return routing_from_queue(given, FILES, CONTEXT)
+
+
 def test_the_next_pass_makes_the_calls_that_are_left_over():
     first = settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(9))))
     ran = tuple(one.reviewed(S.APPROVED, 1.0, ConfidenceSource.RULE, "") for one in first.calls)
-    second = routing_from_queue(first.with_calls(ran).injected().next_pass(), CONTEXT)
+    second = from_queue(first.with_calls(ran))
     assert [call.params["path"] for call in second.calls] == ["4.txt", "5.txt", "6.txt", "7.txt"]
     assert [call.params["path"] for call in second.queued_calls] == ["8.txt"]
     assert (second.outcome, second.step, second.past_calls, second.step_calls) == ("call", 0, ran, ran + second.calls)
-    last = routing_from_queue(second.injected().next_pass(), CONTEXT).injected()
+    last = from_queue(second).injected()
     assert (last.queued_calls, last.step, len(last.all_calls)) == ((), 0, 9)
     assert (last.next_pass().step, last.next_pass().step_calls) == (1, ())
 

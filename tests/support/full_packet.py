@@ -15,7 +15,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.origins import Origin, OriginKind, Role
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.parked import Parked
-from packetgate.state.routing import Alternative, Correction, Risk, ToolCall, ToolResult, ToolRouting
+from packetgate.state.routing import Alternative, ChainStep, Correction, Risk, ToolCall, ToolResult, ToolRouting
 from packetgate.state.transitions import ToolExecutionStatus
 
 AT = datetime(2026, 2, 28, 23, 59, 59, 123456, tzinfo=UTC)
@@ -77,6 +77,7 @@ CALL = ToolCall(
     status=ToolExecutionStatus.UNKNOWN,
     result=RESULT,
     started_at=AT,
+    chain=ChainStep(run="c0", number=2),
 )
 HEADER = s.Header(
     packet_id="p2",

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from packetgate.state.errors import ConfigError
 from packetgate.state.routing import Risk
+from packetgate.tools.catalogue.chains import Chain, Named
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.spec.categories import CategoryWords
 from packetgate.tools.spec.descriptions import BRIEF_WORDS
@@ -35,9 +36,10 @@ ELSEWHERE = frozenset({"discord", "models", "proxy", "serve", "settings"})
 
 SETTINGS = (
     "not known: the file may hold `permanent`, `recent_tools`, `[pools]`, `[contexts.NAME]` with permanent and "
-    "recent_tools, `[users.NAME]` with permanent, `[categories]`, `[tasks.NAME]` with patterns and tools, `[policy]` "
-    "with remember, remember_days, remember_uses and `[[policy.rules]]` with effect, tool, server, arguments, channels "
-    'and, with the name in quotes, `[tools."server.tool"]` with brief, category, external, risk, examples, preview, '
+    "recent_tools, `[users.NAME]` with permanent, `[categories]`, `[tasks.NAME]` with patterns and tools, "
+    "`[chains.NAME]` with description, parameters and `[[chains.NAME.steps]]` with tool and params, `[policy]` with "
+    "remember, remember_days, remember_uses and `[[policy.rules]]` with effect, tool, server, arguments, channels and, "
+    'with the name in quotes, `[tools."server.tool"]` with brief, category, external, risk, examples, preview, '
     "cache_seconds; and `sandbox` (auto, require, off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the "
     "settings of a run stand in `[settings]`, models and their options in `[models.lite]` and `[models.prime]`"
 )
@@ -125,6 +127,8 @@ class Preferences(Table):
     categories: dict[NonEmpty, list[NonEmpty]] = {}
     """Words that speak of a category, beside those that are shipped; of a new one, all of them."""
     tasks: dict[NonEmpty, Task] = {}
+    chains: dict[Named, Chain] = {}
+    """Tools that are called one after the other, each a tool of its own."""
     pools: dict[NonEmpty, list[Pattern]] = {}
     """By `context_type`: tools to begin with."""
     tools: dict[Pattern, ToolPreference] = {}
@@ -206,6 +210,7 @@ class Preferences(Table):
             *((f"users.{name}", pattern) for name, said in self.users.items() for pattern in said.permanent),
             *((f"tasks.{name}", pattern) for name, task in self.tasks.items() for pattern in task.tools),
             *((f"pools.{context}", pattern) for context, patterns in self.pools.items() for pattern in patterns),
+            *((f"chains.{name}", step.tool) for name, chain in self.chains.items() for step in chain.steps),
             *(("tools", pattern) for pattern in self.tools),
             *((f'tools."{name}".preview', said.preview) for name, said in self.tools.items() if said.preview),
             *((f"policy.rules.{number}", pattern) for number, rule in enumerate(rules) for pattern in rule.patterns),

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import ValidationError
 
 from packetgate.state.base import ms_since
+from packetgate.state.errors import ConfigError
 from packetgate.state.routing import Risk, ToolResult
 from packetgate.tools.builtin.ai import ai_tools
 from packetgate.tools.builtin.corpus import Corpus, LexicalIndex
@@ -17,6 +18,7 @@ from packetgate.tools.builtin.embedding import embedding_tools
 from packetgate.tools.builtin.files import Root, ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox, SandboxSettings
 from packetgate.tools.builtin.tool import BUILT_IN, Answer, BuiltinTool
+from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.ranking.ranking import SHIPPED, Meaning
@@ -47,11 +49,12 @@ async def open_hub(
 ) -> McpHub:
     """Return the hub of these servers and `more`, not yet entered. The built-in servers run in this process.
 
-    With them, or where the caller `has_reader`, long texts are `kept` to be read on in. `listings` is the folder where
-    the tools of the other servers are stored.
+    With them, or where the caller `has_reader`, long texts are `kept` to be read on in. Such a caller makes single
+    calls, so it gets no chains. `listings` is the folder where the tools of the other servers are stored.
     """
     reads_on = has_reader or config.builtin != "none"
     servers = [*more]
+    servers += [] if has_reader else _chains(preferences, {one.name for one in (*servers, *config.servers)})
     if config.servers:
         servers += await asyncio.to_thread(_configured, config, log_dir, kept, listings, reads_on)
     if config.builtin != "none":
@@ -59,6 +62,21 @@ async def open_hub(
         builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules)
         servers += builtin.values() if config.builtin == "all" else [builtin["ai"].for_reading()]
     return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
+
+
+def _chains(preferences: Preferences | None, names: Collection[str]) -> list[Server]:
+    """Return the server of the chains, if there are any, beside servers of these names.
+
+    Raises:
+        ConfigError: another server has its name.
+    """
+    if preferences is None or not preferences.chains:
+        return []
+    from packetgate.tools.servers.chains import ChainServer
+
+    if CHAINS in names:
+        raise ConfigError(f"a server is called {CHAINS!r}, as that of the chains of packetgate.toml: rename it")
+    return [ChainServer(preferences.chains)]
 
 
 def _configured(

@@ -9,6 +9,7 @@ from support.tool_specs import a_tool, files_catalogue
 from packetgate.state.errors import ConfigError
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.chains import Chain, Step
 from packetgate.tools.catalogue.preferences import (
     ContextPreference,
     Preferences,
@@ -47,6 +48,8 @@ class Bad:
     says: tuple[str, ...]
 
 
+CHAIN = b"[chains.a]\ndescription = 'a'\nsteps = [{tool = 'a.b'}, {tool = 'a.c', params = {x = ['%s']}}]"
+
 GOOD = [
     Good("nothing", "", Preferences()),
     Good("permanent", "permanent = ['a.b', 'c.*']", Preferences(permanent=["a.b", "c.*"])),
@@ -80,6 +83,21 @@ GOOD = [
             categories={"bees": ["hive"]}, tasks={"release": Task(patterns=["cut * release"], tools=["git.*"])}
         ),
     ),
+    Good(
+        "a chain",
+        "[chains.copy]\ndescription = 'Copy.'\nparameters = {a = 'What.'}\n"
+        "steps = [{tool = 'a.b', params = {x = '{a}'}},"
+        " {tool = 'a.c', params = {y = ['{1} {1.z}', 7]}}]",
+        Preferences(
+            chains={
+                "copy": Chain(
+                    description="Copy.",
+                    parameters={"a": "What."},
+                    steps=[Step(tool="a.b", params={"x": "{a}"}), Step(tool="a.c", params={"y": ["{1} {1.z}", 7]})],
+                )
+            }
+        ),
+    ),
     Good("tables of others", "permanent = ['a']\n[discord]\nx = 1", Preferences(permanent=["a"])),
     Good("a byte order mark", "\ufeffpermanent = ['é.読む']", Preferences(permanent=["é.読む"])),
     Good("100 words", f"[tools.a]\nbrief = '{'w ' * 100}'", Preferences(tools={"a": ToolPreference(brief=LONG)})),
@@ -110,6 +128,11 @@ BAD = [
     Bad("two words", b"[categories]\nbees = ['queen bee']", ("categories: of 'bees', 'queen bee' is not one word",)),
     Bad("a task without tools", b"[tasks.a]\npatterns = ['a']", ("tasks.a.tools:", "required")),
     Bad("a task without patterns", b"[tasks.a]\npatterns = []\ntools = ['a']", ("tasks.a.patterns:", "at least 1")),
+    Bad("a chain without steps", b"[chains.a]\ndescription = 'a'\nsteps = []", ("chains.a.steps:", "at least 1")),
+    Bad("an odd name of a chain", b"[chains.'a b']\ndescription = 'a'", ('chains."a b"', "pattern")),
+    Bad("an unknown parameter of a chain", CHAIN % b"{b}", ("chains.a: step 2 has {b}, which is neither",)),
+    Bad("a step that comes later", CHAIN % b"{2.x}", ("chains.a: step 2 has {2.x}, which is neither",)),
+    Bad("a chain in a chain", CHAIN.replace(b"a.b", b"chain.a") % b"", ("chains.a: step 1 is a chain",)),
     Bad("no boolean", b"[tools.a]\nexternal = 'yes'", ("tools.a.external:", "boolean")),
 ]
 

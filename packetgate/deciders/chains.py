@@ -1,0 +1,75 @@
+"""From a chain that was called to the calls of its steps, one after the other."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from packetgate.deciders.protocols import CallReview, Review
+from packetgate.state.base import ConfidenceSource
+from packetgate.state.errors import ToolCallError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ChainStep, ToolCall
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.chains import CHAINS, filled, is_constant
+from packetgate.tools.checks.checking import checked_call
+from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.risk.call import rated
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+CHOSEN = "a step of a chain that packetgate.toml names"
+
+
+def steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCall, ...]:
+    """Return the steps of the chains that were just called. Their arguments are filled in when it is their turn."""
+    chains = {f"{CHAINS}.{name}": chain for name, chain in catalogue.preferences.chains.items()}
+    return tuple(
+        ToolCall(tool_name=step.tool, params=step.params, chain=ChainStep(run=call.call_id, number=number))
+        for call in calls
+        if call.status is ToolExecutionStatus.EXECUTED and call.tool_name in chains
+        for number, step in enumerate(chains[call.tool_name].steps, 1)
+    )
+
+
+def next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall | str:
+    """Return a step as a call that is checked and traced; a sentence that says why not, where it cannot be made.
+
+    Blocking.
+    """
+    place, past = step.chain, packet.routing.all_calls
+    run = next((one for one in past if place and one.call_id == place.run), None)
+    if place is None or run is None:
+        return f"{step.tool_name} is a step of a chain that was not called"
+    earlier = [one for one in past if one.chain and one.chain.run == place.run]
+    stopped = f"{run.tool_name} ended before step {place.number}, {step.tool_name}: "
+    if failed := [one for one in earlier if one.status is not ToolExecutionStatus.EXECUTED]:
+        return f"{stopped}{failed[0].tool_name} is {failed[0].status.replace('_', ' ')}"
+    results = {str(one.chain.number): one.result for one in earlier if one.chain and one.result}
+    try:
+        params = {name: filled(one, run.params, results) for name, one in step.params.items()}
+    except ToolCallError as error:
+        return f"{stopped}{error}"
+    checked = checked_call(step.tool_name, params, packet.context.palette_names, catalogue)
+    if checked.problems:
+        return stopped + " ".join(problem.message for problem in checked.problems)
+    spec = catalogue[checked.tool_name]
+    constant = {name for name, one in step.params.items() if is_constant(one)}
+    origins = origins_of(checked.params, _with_defaults(spec, checked.params, constant), evidence_of(packet))
+    fields = {"params": checked.params, "provenance": origins, "selection_reasoning": CHOSEN}
+    return rated(step.model_copy(update={**fields, "tool_name": checked.tool_name}), spec)
+
+
+def review_of_steps(packet: CognitionPacket) -> Review | None:
+    """Return a review of calls that a chain chose, which was itself reviewed; None where any other is among them."""
+    calls, source = packet.routing.calls, ConfidenceSource.UNJUDGED
+    if not calls or not all(call.chain for call in calls):
+        return None
+    told = {"approved": True, "confidence": 1.0, "confidence_source": source, "reasoning": CHOSEN}
+    reviews = tuple(CallReview.model_validate({"call_id": call.call_id, **told}) for call in calls)
+    return Review(reviews=reviews, decided_by="reflex", confidence_source=source)
+
+
+def _with_defaults(spec: ToolSpec, params: dict[str, object], constant: set[str]) -> ToolSpec:
+    """Return a tool for which what the chain always gives is a default: its owner named that value."""
+    told = {name: {**spec.parameters.get(name, {}), "default": params[name]} for name in constant & params.keys()}
+    return replace(spec, input_schema={**spec.input_schema, "properties": {**spec.parameters, **told}})
