@@ -49,7 +49,7 @@ from packetgate.tools.palette.candidates import PaletteRequest
 from packetgate.tools.palette.choice import choose_palette, with_recent
 from packetgate.tools.servers.functions import as_tool, spec_of_tool
 from packetgate.tools.servers.results import to_result_aside
-from packetgate.tools.spec.listed_names import SEPARATOR
+from packetgate.tools.spec.descriptions import SEPARATOR
 from packetgate.tools.spec.tool_spec import digest_of
 
 Handled = ToolMessage | Command[Any]

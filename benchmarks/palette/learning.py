@@ -21,8 +21,8 @@ from packetgate.state.base import now
 from packetgate.state.errors import InputError
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.usage.learned_store import keep_use, read_learned
 from packetgate.tools.usage.learning import ConfirmedUse, sharpened, surprise
+from packetgate.tools.usage.store import keep_use, read_learned
 
 CUTOFFS = (1, 5)
 DEPTH = 50

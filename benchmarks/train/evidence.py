@@ -42,7 +42,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS
 from packetgate.tools.provenance.evidence import evidence_of
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.usage.reliability import calibration_error, reliability
+from packetgate.tools.usage.calibration import calibration_error, reliability
 
 OWN = tuple(sorted(path.stem for path in (FOLDER / "held_out").glob("*.json")))
 """Catalogues of our own with requests, those that nothing else is trained on."""

@@ -7,7 +7,7 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import DataField, LedgerEntry, Reflection, Sketch
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.execution.telling import result_text
+from packetgate.tools.execution.running import result_text
 from packetgate.tools.palette.choice import with_recent
 from packetgate.tools.provenance.evidence import address_fields
 

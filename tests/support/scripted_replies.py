@@ -10,7 +10,7 @@ from typing import Any, Literal
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from packetgate.tools.spec.listed_names import listed_name
+from packetgate.tools.spec.descriptions import listed_name
 
 NO_RETRY = {"x-should-retry": "false"}
 EVENTS = "text/event-stream"

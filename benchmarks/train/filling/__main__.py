@@ -17,8 +17,7 @@ from benchmarks.train.filling import examples as known
 from benchmarks.train.filling.examples import Example
 from benchmarks.train.filling.fitting import NOW, fit, groups, same
 from packetgate.deciders.values import filling
-from packetgate.deciders.values.features import NAMES, VERSION
-from packetgate.deciders.values.model import TREES
+from packetgate.deciders.values.features import NAMES, TREES, VERSION
 from packetgate.deciders.values.schema import Parameter, parameters_of
 from packetgate.tools.ranking.trees import Trees
 

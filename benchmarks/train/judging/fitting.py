@@ -24,7 +24,7 @@ from packetgate.deciders.reflex.reading import parts_in
 from packetgate.deciders.reflex.review import likelihoods, log_probability
 from packetgate.deciders.reflex.serving import FITTED, Fitted, Signals, Sureness, shares, sure
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.usage.reliability import calibration_error, reliability
+from packetgate.tools.usage.calibration import calibration_error, reliability
 
 SEED = 3
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)

@@ -20,7 +20,7 @@ from benchmarks.train.judging.examples import Example, Tool, labelled, of_awaren
 from benchmarks.train.judging.mining import Embedder, mined
 from benchmarks.train.judging.synthesis import synthesised
 from benchmarks.train.precision import mixed
-from packetgate.deciders.judge.encoding import encode_request, encode_tool, joined
+from packetgate.deciders.judge.judge import encode_request, encode_tool, joined
 
 SEED = 20
 BATCH = 32

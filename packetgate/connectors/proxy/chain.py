@@ -18,7 +18,7 @@ from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.checks.wrappers import meant_tool
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.spec.listed_names import SEPARATOR, may_be_of
+from packetgate.tools.spec.descriptions import SEPARATOR, may_be_of
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from packetgate.connectors.proxy.gateway import Gateway, refusal
 from packetgate.connectors.proxy.results import ResourceNamespace
 from packetgate.state.printing import fenced
 from packetgate.state.redaction import redacted
-from packetgate.tools.spec.listed_names import listed_name, may_be_of
+from packetgate.tools.spec.descriptions import listed_name, may_be_of
 
 ABOUT_CHARS = 4_000
 """Of what all servers say of themselves together."""

@@ -17,7 +17,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.checks.validation import result_flaw
-from packetgate.tools.execution.telling import result_text
+from packetgate.tools.execution.running import result_text
 from packetgate.tools.servers.results import json_of, reading_on
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)(?!//)(.*)", re.DOTALL)

@@ -23,11 +23,10 @@ from packetgate.state.errors import ConfigError
 from packetgate.state.packet import CognitionPacket
 from packetgate.tools.execution.journal import Entry, Journal, Recorded
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.usage.learned_store import ROOT as LEARNED
-from packetgate.tools.usage.learned_store import keep_use
 from packetgate.tools.usage.learning import ConfirmedUse
 from packetgate.tools.usage.record import record_of
-from packetgate.tools.usage.store import keep, prune
+from packetgate.tools.usage.store import ROOT as LEARNED
+from packetgate.tools.usage.store import keep, keep_use, prune
 
 T = TypeVar("T")
 

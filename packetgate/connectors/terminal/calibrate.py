@@ -18,17 +18,22 @@ from packetgate.state.base import now
 from packetgate.state.printing import counted, printable
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.usage.calibration import (
+    BINS,
     FEWEST,
     Answered,
+    Bin,
+    End,
+    Replayed,
     answered,
+    calibration_error,
     fitted,
     left_out,
     loss,
     read_history,
+    reliability,
+    replayed,
     save_history,
 )
-from packetgate.tools.usage.reliability import BINS, Bin, calibration_error, reliability
-from packetgate.tools.usage.replay import End, Replayed, replayed
 from packetgate.tools.usage.store import read_usage
 
 BAR = 24

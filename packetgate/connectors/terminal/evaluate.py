@@ -24,7 +24,7 @@ from packetgate.state.errors import DecisionError, InputError
 from packetgate.state.printing import counted, printable
 from packetgate.tools.evaluation.cases import Case, load_cases
 from packetgate.tools.evaluation.passport import Passport, Played, curves_of
-from packetgate.tools.usage.reliability import reliability
+from packetgate.tools.usage.calibration import reliability
 
 STEPS = 40
 """Points of a drawn curve."""

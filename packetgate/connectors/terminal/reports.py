@@ -28,9 +28,8 @@ from packetgate.tools.catalogue.idle_rules import idle
 from packetgate.tools.catalogue.preferences import Policy, load_preferences
 from packetgate.tools.execution.grants import Grants, Standing
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.usage.learned_store import forget
 from packetgate.tools.usage.record import ToolUsage, by_tool, with_context
-from packetgate.tools.usage.store import Usage, read_usage
+from packetgate.tools.usage.store import Usage, forget, read_usage
 
 LISTS_ALL = "`packetgate tools` lists all"
 

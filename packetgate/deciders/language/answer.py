@@ -3,8 +3,15 @@
 import asyncio
 from decimal import Decimal
 
-from packetgate.deciders.language.pictures import attached_pictures, earlier_pictures, returned_pictures
-from packetgate.deciders.language.prompting import conversation, harmless, outcome_of, results
+from packetgate.deciders.language.prompting import (
+    attached_pictures,
+    conversation,
+    earlier_pictures,
+    harmless,
+    outcome_of,
+    results,
+    returned_pictures,
+)
 from packetgate.deciders.language.turn import PERSONA_CHARS, offer_of, persona_of, turn_messages
 from packetgate.deciders.outcome import REPEATED
 from packetgate.deciders.protocols import Answer

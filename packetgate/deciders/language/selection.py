@@ -8,8 +8,14 @@ from pydantic import BaseModel, Field, JsonValue, field_validator, model_validat
 from packetgate.deciders.language.copying import unfilled
 from packetgate.deciders.language.forms import selection_form, tool_of
 from packetgate.deciders.language.own_language import select_in_own_language
-from packetgate.deciders.language.pictures import attached_pictures
-from packetgate.deciders.language.prompting import conversation, corrections_of, data, harmless, results
+from packetgate.deciders.language.prompting import (
+    attached_pictures,
+    conversation,
+    corrections_of,
+    data,
+    harmless,
+    results,
+)
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.models.decoding.call_forms import call_fields
 from packetgate.models.source import ModelSource, is_from

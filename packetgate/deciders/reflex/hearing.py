@@ -17,8 +17,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import code_span, shorten
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.approval.lexicon import AROUND
-from packetgate.tools.approval.verdicts import ALL, LIMITS, decided_in, read_words, tokens_of, verdict_of
+from packetgate.tools.approval.verdicts import ALL, AROUND, LIMITS, decided_in, read_words, tokens_of, verdict_of
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec

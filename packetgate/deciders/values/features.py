@@ -2,16 +2,20 @@
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from packetgate.deciders.values.candidates import WAYS, Candidate
-from packetgate.deciders.values.meaning import Meaning
 from packetgate.deciders.values.mentions import EDGES, KINDS, TYPED, Reading, Span, sense_of
 from packetgate.deciders.values.schema import Parameter
+from packetgate.state.errors import WeightsError
+from packetgate.tools.learned import DIGITS, arrays_of
+from packetgate.tools.ranking.encoder import static_encoder
+from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_of
 
@@ -19,6 +23,7 @@ VERSION = 3
 """Of what the features mean: a model of another version is of no use."""
 
 Matrix = NDArray[np.float32]
+Floats = NDArray[np.float32]
 Indices = NDArray[np.int64]
 FAR = 12
 """Tokens beyond which a word does not count as near."""
@@ -358,3 +363,55 @@ def _shape(text: str) -> str:
     for pattern, mark in zip(_SHAPE, ("A", "a", "0"), strict=True):
         text = pattern.sub(mark, text)
     return text
+
+
+TREES = Path(__file__).with_name("trees.npz")
+
+
+@cache
+def model() -> Trees:
+    """Return the trees that are shipped.
+
+    Raises:
+        WeightsError: their file is missing or broken, or of other features than this version sees.
+    """
+    arrays = arrays_of(TREES)
+    if arrays["version"] != VERSION or tuple(arrays["features"]) != NAMES:
+        raise WeightsError(f"{TREES}: these weights are of other features than these; train them anew")
+    return Trees.from_arrays(arrays, "values")
+
+
+MOST_TOKENS = 400
+"""Of a request; later ones are near to nothing."""
+ABOUT_CHARS = 200
+
+
+class Meaning:
+    """The vectors of a request's words, beside those of a tool's parameters."""
+
+    def __init__(self, reading: Reading, parameters: Sequence[Parameter]) -> None:
+        words = _vectors(tuple(token.text.lower() for token in reading.tokens[:MOST_TOKENS]))
+        padded = np.zeros((len(reading.tokens) + 1, words.shape[1]), np.float32)
+        padded[1 : len(words) + 1] = words
+        self._sums = np.cumsum(padded, axis=0)
+        self._names = _vectors(tuple(" ".join(words_of(one.name)) for one in parameters))
+        self._about = _vectors(tuple(_told(one) for one in parameters))
+
+    def near(self, first: Indices, last: Indices) -> tuple[Floats, Floats]:
+        """Return how near stretches of tokens are to each parameter's name, and to all that is said of it.
+
+        Both have a row a stretch and a column a parameter: cosines, rounded.
+        """
+        rows = self._sums[last] - self._sums[first]
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
+        names, about = rows @ self._names.T, rows @ self._about.T
+        return np.asarray(names.round(DIGITS), np.float32), np.asarray(about.round(DIGITS), np.float32)
+
+
+def _told(one: Parameter) -> str:
+    return f"{' '.join(words_of(one.name))} {str(one.schema.get('description') or '')[:ABOUT_CHARS]}"
+
+
+@lru_cache(maxsize=2_000)
+def _vectors(texts: tuple[str, ...]) -> Floats:
+    return static_encoder().vectors(texts)

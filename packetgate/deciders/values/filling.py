@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from packetgate.deciders.values.assignment import Chosen, Ranked, assign, softmax
 from packetgate.deciders.values.candidates import NONE, Candidate, candidates, keyed_in, whole
-from packetgate.deciders.values.features import Scene
+from packetgate.deciders.values.features import Scene, model
 from packetgate.deciders.values.mentions import EDGES, Reading, Span, read
-from packetgate.deciders.values.model import model
 from packetgate.deciders.values.schema import Parameter, parameters_of, put
 from packetgate.state.origins import Role
-from packetgate.tools.approval.lexicon import AROUND
-from packetgate.tools.approval.verdicts import tokens_of
+from packetgate.tools.approval.verdicts import AROUND, tokens_of
 from packetgate.tools.learned import DIGITS
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec

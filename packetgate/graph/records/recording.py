@@ -19,12 +19,11 @@ from packetgate.models.requests import ModelRequest
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
 from packetgate.tools.usage.calibration import Calibration
-from packetgate.tools.usage.learned_store import ROOT as LEARNED
-from packetgate.tools.usage.learned_store import forget, learn, read_learned
 from packetgate.tools.usage.learning import Learned
 from packetgate.tools.usage.record import record_of
+from packetgate.tools.usage.store import ROOT as LEARNED
 from packetgate.tools.usage.store import ROOT as USAGE
-from packetgate.tools.usage.store import delete, keep, namespace, prune
+from packetgate.tools.usage.store import delete, forget, keep, learn, namespace, prune, read_learned
 
 PATIENCE_S = 5.0
 """How long a turn waits for its record."""

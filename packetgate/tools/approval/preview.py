@@ -21,7 +21,7 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.checks.validation import canonical_json
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.running import execute_all
-from packetgate.tools.provenance.sensitive import sensitive_part
+from packetgate.tools.provenance.roles import sensitive_part
 from packetgate.tools.risk.call import rated
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.differences import difference

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from packetgate.tools.policy.patterns import may_fit
 from packetgate.tools.policy.rules import Effect, Rule
-from packetgate.tools.provenance.sensitive import sensitive_part
+from packetgate.tools.provenance.roles import sensitive_part
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 

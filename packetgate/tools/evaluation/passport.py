@@ -7,8 +7,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from packetgate.state.base import Confidence, Section, now
-from packetgate.tools.usage.calibration import Answered, Calibration, Curve, measured
-from packetgate.tools.usage.reliability import auroc, interval
+from packetgate.tools.usage.calibration import Answered, Calibration, Curve, auroc, interval, measured
 
 ENOUGH_RIGHT = 0.95
 FEWEST = 20

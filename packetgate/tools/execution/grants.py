@@ -19,7 +19,7 @@ from packetgate.state.sections import Header
 from packetgate.tools.execution.journal import Entry, Journal
 from packetgate.tools.policy.patterns import ANYTHING, fits, is_moment, is_number, may_fit
 from packetgate.tools.policy.rules import arguments_line
-from packetgate.tools.provenance.wishes import is_wished
+from packetgate.tools.provenance.actions import is_wished
 
 GIVEN, USED, REVOKED = "grant_given", "grant_used", "grant_revoked"
 ID_LENGTH = 8

@@ -20,7 +20,7 @@ from packetgate.tools.execution.grants import Grants
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.permission import examined
 from packetgate.tools.risk.vouching import way_to_vouch
-from packetgate.tools.spec.idempotency import with_key
+from packetgate.tools.spec.descriptions import with_key
 from packetgate.tools.text.kept import of_session
 
 logger = logging.getLogger(__name__)
@@ -188,3 +188,13 @@ def _unvouched(call: ToolCall) -> str:
 def _unsent(why: str, said: str = "", error_type: ErrorType = ErrorType.REFUSED) -> ToolResult:
     """Return the result of a call to which no tool has answered, in our own words but for what is `said`."""
     return ToolResult(success=False, error=why, error_type=error_type, said=said)
+
+
+def result_text(call: ToolCall) -> str:
+    """Return what a call returned, or that it has no result, and why."""
+    if call.result is not None and call.status is ToolExecutionStatus.EXECUTED:
+        return call.result.output
+    if call.result is not None and call.result.dry_run:
+        return f"{call.tool_name} was NOT run (dry run only): {call.result.output}"
+    error = call.result.error if call.result and call.result.error else call.review_reasoning
+    return f"{call.tool_name} has no result: it is {call.status.replace('_', ' ')}. {error}".strip()

@@ -10,7 +10,7 @@ from packetgate.state.routing import Risk
 from packetgate.tools.provenance.actions import asks_for, calls_for, commanded, delegates
 from packetgate.tools.provenance.evidence import Evidence
 from packetgate.tools.provenance.leaving import Carried, carried
-from packetgate.tools.provenance.sensitive import sensitive_part
+from packetgate.tools.provenance.roles import sensitive_part
 from packetgate.tools.provenance.tracing import Place, Trace, places_of, traces_of
 from packetgate.tools.provenance.values import URL, beside_host, folded, host_of, is_address, is_mail, leaves, plain
 from packetgate.tools.risk.call import judge_call

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import kind_of
-from packetgate.tools.risk.languages import change_in
 from packetgate.tools.risk.parameters import SAVE_NAMES
 from packetgate.tools.risk.reasons import MOST_CHARS
-from packetgate.tools.risk.sql import UNREADABLE, looks_like_sql, risk_of_sql
+from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, risk_of_sql
 from packetgate.tools.text.words import words_of
 
 MAX_DEPTH = 8

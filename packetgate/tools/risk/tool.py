@@ -12,8 +12,8 @@ from typing import Protocol
 
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk
+from packetgate.tools.risk.call import Judgement
 from packetgate.tools.risk.features import Definition, features_of, joined_in, kind_of, kind_said, says_read_only
-from packetgate.tools.risk.judgement import Judgement
 from packetgate.tools.risk.model import model
 from packetgate.tools.risk.parameters import takes
 from packetgate.tools.risk.reasons import MOST_CHARS, reasons

@@ -47,7 +47,7 @@ from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.specs import hinted_s, spec_of
 from packetgate.tools.servers.stdio import NoMessageError, ServerLog
 from packetgate.tools.servers.stored_listings import StoredListing, StoredListings
-from packetgate.tools.spec.idempotency import META
+from packetgate.tools.spec.descriptions import META
 from packetgate.tools.spec.standing import Ground
 from packetgate.tools.spec.tool_spec import ToolSpec
 

@@ -8,8 +8,7 @@ from mcp_types import Tool
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import Definition
 from packetgate.tools.risk.tool import judge
-from packetgate.tools.spec.descriptions import brief_of
-from packetgate.tools.spec.idempotency import without_duty
+from packetgate.tools.spec.descriptions import brief_of, without_duty
 from packetgate.tools.spec.standing import Ground, standing, without_standing
 from packetgate.tools.spec.tool_spec import ToolSpec
 

@@ -11,8 +11,7 @@ from packetgate.state.base import new_id
 from packetgate.state.routing import Risk
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.spec.categories import EXTERNAL, CategoryWords, category_of
-from packetgate.tools.spec.descriptions import brief_of, without_margins
-from packetgate.tools.spec.listed_names import listed_name
+from packetgate.tools.spec.descriptions import brief_of, listed_name, without_margins
 from packetgate.tools.spec.short_schemas import short_schema
 from packetgate.tools.text.words import words_in, words_of
 

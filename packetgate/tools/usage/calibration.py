@@ -4,19 +4,23 @@ Only what a person decided counts: a call that was approved as it was put was ri
 answered with something else was not. What ran unasked says nothing.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from math import exp, log
+from math import exp, log, sqrt
 from statistics import fmean
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from langgraph.store.base import BaseStore
 from pydantic import Field
 
 from packetgate.state.base import Confidence, ConfidenceSource, Section, now
+from packetgate.state.routing import Risk
 from packetgate.state.sections import ApprovalOutcome, DecidedBy
-from packetgate.tools.usage.record import UsageRecord
+from packetgate.tools.policy.rules import Effect, Rule, ruling
+from packetgate.tools.usage.record import CallRecord, UsageRecord
 
 ROOT = ("packetgate", "calibration")
 FEWEST = 20
@@ -179,3 +183,114 @@ def _log_odds(score: float) -> float:
 
 def _logistic(value: float) -> float:
     return 1 / (1 + exp(-min(max(value, -30.0), 30.0)))
+
+
+End = Literal["run unasked", "asked about", "denied by a rule"]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What became of the calls, and what would have."""
+
+    turns: int
+    calls: int
+    """Those that were reviewed."""
+    then: dict[End, int]
+    now: dict[End, int]
+    denied_and_run: int
+    """Calls that a person denied or changed, and that would run unasked now."""
+    approved_and_asked: int
+    """Calls that a person approved as they were put, and that would be asked about now too."""
+    by_arguments: int
+    """Calls that a rule speaks of by their arguments, which nothing is known of."""
+
+
+def replayed(
+    records: Sequence[UsageRecord], calibration: Calibration, threshold: float, rules: Sequence[Rule]
+) -> Replayed:
+    """Return what a threshold, a calibration and rules would have made of reviewed calls."""
+    calls = [call for record in records for call in record.calls if call.review_score is not None]
+    ends = [(call, _end(call, calibration, threshold, rules)) for call in calls]
+    return Replayed(
+        turns=len(records),
+        calls=len(calls),
+        then=_counted("asked about" if call.approval is not None else "run unasked" for call in calls),
+        now=_counted(end for _, end in ends),
+        denied_and_run=sum(end == "run unasked" and call.approval in CHANGED for call, end in ends),
+        approved_and_asked=sum(
+            end == "asked about" and call.approval is ApprovalOutcome.APPROVED for call, end in ends
+        ),
+        by_arguments=sum(any(rule.arguments for rule in _about(call, rules)) for call in calls),
+    )
+
+
+def _counted(ends: Iterable[End]) -> dict[End, int]:
+    return dict(Counter(ends))
+
+
+def _end(call: CallRecord, calibration: Calibration, threshold: float, rules: Sequence[Rule]) -> End:
+    holding = [rule for rule in _about(call, rules) if not rule.arguments]
+    rule = ruling(holding, {}, (), "unknown")
+    if rule is not None and rule.effect is Effect.DENY:
+        return "denied by a rule"
+    unsure = calibration.confidence(call.review_kind, call.review_score or 0.0) < threshold
+    asks = rule.effect is Effect.ASK if rule is not None else call.risk is not Risk.READ
+    return "asked about" if unsure or asks else "run unasked"
+
+
+def _about(call: CallRecord, rules: Iterable[Rule]) -> list[Rule]:
+    return [rule for rule in rules if rule.is_about(call.tool, call.tool.partition(".")[0])]
+
+
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The decisions whose confidence lies from `low` up to `high`; the last bin holds 1.0 as well."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    """Their mean."""
+    right: float
+    """The share of them that was right, from 0 to 1."""
+
+
+def reliability(decisions: Iterable[tuple[float, bool]]) -> list[Bin]:
+    """Return the bins that hold any decisions, each a confidence and whether it was right; the least sure first."""
+    placed: dict[int, list[tuple[float, bool]]] = {}
+    for confidence, right in decisions:
+        at = int(confidence * BINS + 1e-9)  # 0.7 * 10 falls short of 7
+        placed.setdefault(min(at, BINS - 1), []).append((confidence, right))
+    return [
+        Bin(
+            low=at / BINS,
+            high=(at + 1) / BINS,
+            count=len(held),
+            confidence=sum(confidence for confidence, _ in held) / len(held),
+            right=sum(right for _, right in held) / len(held),
+        )
+        for at, held in sorted(placed.items())
+    ]
+
+
+def calibration_error(bins: Sequence[Bin]) -> float:
+    """Return how far confidence and correctness lie apart, on average (ECE); from 0 to 1, 0 is best."""
+    decisions = sum(one.count for one in bins)
+    return sum(one.count * abs(one.confidence - one.right) for one in bins) / decisions if decisions else 0.0
+
+
+def auroc(right: Sequence[float], wrong: Sequence[float]) -> float | None:
+    """Return how often what is right has the higher confidence, ties counting half; None without both kinds."""
+    if not right or not wrong:
+        return None
+    return sum((one > other) + (one == other) / 2 for one in right for other in wrong) / (len(right) * len(wrong))
+
+
+def interval(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:
+    """Return between which shares the true one lies with a probability of 95 % (Wilson), of at least one trial."""
+    share, spread = part / whole, z * z / whole
+    middle, half = share + spread / 2, z * sqrt(share * (1 - share) / whole + spread / whole / 4)
+    return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))

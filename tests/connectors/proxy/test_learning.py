@@ -8,7 +8,7 @@ from langgraph.store.base import BaseStore
 from support.proxies import Era, Talk, gateway_over, served, talking
 
 from packetgate.connectors.proxy.gateway import Gateway
-from packetgate.tools.usage.learned_store import ROOT
+from packetgate.tools.usage.store import ROOT
 
 TOKENS = {"ide-token-0123456789": "ide", "desk-token-0123456789": "desk"}
 IDE, DESK = TOKENS

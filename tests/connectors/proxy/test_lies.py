@@ -23,7 +23,7 @@ from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.starting import configured
-from packetgate.tools.spec.listed_names import listed_name
+from packetgate.tools.spec.descriptions import listed_name
 
 NOTHING = {"type": "object"}
 COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}

@@ -5,15 +5,17 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.packets import tool
 
-from packetgate.deciders.judge.encoding import (
+from packetgate.deciders.judge.judge import (
     MAX_PARAMETERS,
     MAX_TOOL,
     REQUEST_TOKENS,
+    WEIGHTS,
     encode_request,
     encode_tool,
     joined,
+    judge,
+    load_encoder,
 )
-from packetgate.deciders.judge.judge import WEIGHTS, judge, load_encoder
 
 TRAIN = tool(
     "rail.find_trains", "origin", "destination", description="Find trains between two stations.",

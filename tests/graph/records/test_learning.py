@@ -5,7 +5,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, scripted
 from support.usage import recording
 
-from packetgate.tools.usage.learned_store import ROOT
+from packetgate.tools.usage.store import ROOT
 
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
 

@@ -109,7 +109,7 @@ def test_a_number_of_one_call_that_is_a_value_of_another_names_neither() -> None
 
 
 def test_no_word_says_two_things() -> None:
-    from packetgate.tools.approval.lexicon import HEARD, NO, SKIP, YES
+    from packetgate.tools.approval.verdicts import HEARD, NO, SKIP, YES
 
     assert not YES & NO
     assert not SKIP & (YES | NO)

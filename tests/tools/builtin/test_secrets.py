@@ -7,7 +7,7 @@ import pytest
 from packetgate.tools.builtin.files import Root
 from packetgate.tools.builtin.tree import walk
 from packetgate.tools.policy.rules import Effect, Rule
-from packetgate.tools.provenance.sensitive import sensitive_part
+from packetgate.tools.provenance.roles import sensitive_part
 from packetgate.tools.servers.opening import builtin_servers
 
 SECRET = "hush-hush-4417"

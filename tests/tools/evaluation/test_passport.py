@@ -4,7 +4,7 @@ import pytest
 
 from packetgate.state.base import Confidence
 from packetgate.tools.evaluation.passport import Passport, Played, PlayedCall, curves_of
-from packetgate.tools.usage.reliability import interval
+from packetgate.tools.usage.calibration import interval
 
 KIND = "model, calibrated"
 

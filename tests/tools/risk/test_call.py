@@ -8,8 +8,7 @@ from mcp_types import Tool, ToolAnnotations
 
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.risk.call import judge_call
-from packetgate.tools.risk.judgement import Judgement
+from packetgate.tools.risk.call import Judgement, judge_call
 from packetgate.tools.risk.sql import looks_like_sql, risk_of_sql
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec

@@ -1,6 +1,6 @@
 import pytest
 
-from packetgate.tools.spec.idempotency import with_key, without_duty
+from packetgate.tools.spec.descriptions import with_key, without_duty
 
 TEXT = {"type": "string"}
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from packetgate.tools.spec.listed_names import listed_name, may_be_of
+from packetgate.tools.spec.descriptions import listed_name, may_be_of
 
 SAME_LETTERS = [
     ("a__b", "c"),

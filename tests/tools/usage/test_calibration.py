@@ -20,9 +20,9 @@ from packetgate.tools.usage.calibration import (
     left_out,
     loss,
     read_history,
+    replayed,
     save_history,
 )
-from packetgate.tools.usage.replay import replayed
 
 KIND = "reflex, rule"
 

@@ -9,8 +9,8 @@ from support.tool_specs import a_tool
 from packetgate.state.base import now
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.usage.learned_store import forget, keep_use, read_learned
 from packetgate.tools.usage.learning import ConfirmedUse, Learned, sharpened, surprise
+from packetgate.tools.usage.store import forget, keep_use, read_learned
 
 TOOLS = Catalogue([a_tool("music.play", "Play a song."), a_tool("lamp.switch", "Switch a lamp.")])
 MINE, THEIRS = Header(origin="discord", person="1"), Header(origin="discord", person="2")
