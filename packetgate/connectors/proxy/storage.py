@@ -25,8 +25,7 @@ from packetgate.tools.execution.journal import Entry, Journal, Recorded
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.usage.learning import ConfirmedUse
 from packetgate.tools.usage.record import record_of
-from packetgate.tools.usage.store import ROOT as LEARNED
-from packetgate.tools.usage.store import keep, keep_use, prune
+from packetgate.tools.usage.store import LEARNED, keep, keep_use, prune
 
 T = TypeVar("T")
 

@@ -118,13 +118,13 @@ class EncodedTool:
     markers: tuple[int, ...]
 
 
-def encode_request(text: str, tokenizer: Tokenizer) -> EncodedRequest:
+def encode_request(text: str, tokenizer: "Tokenizer") -> EncodedRequest:
     """Read the first words of a request."""
     encoding = tokenizer.encode(readable(text), add_special_tokens=False)
     return EncodedRequest(tuple(encoding.ids[:REQUEST_TOKENS]), tuple(encoding.offsets[:REQUEST_TOKENS]))
 
 
-def encode_tool(spec: Described, tokenizer: Tokenizer) -> EncodedTool:
+def encode_tool(spec: Described, tokenizer: "Tokenizer") -> EncodedTool:
     """Read a tool: its server, name and description, then its parameters, the required ones first."""
     ids = list(_ids(_headline(spec.server, spec.upstream_name, spec.full), tokenizer)[:TOOL_TOKENS])
     names, markers = [], []
@@ -162,5 +162,5 @@ def _parameter(name: str, schema: Mapping[str, Any], *, required: bool) -> str:
 
 
 @lru_cache(maxsize=65_536)
-def _ids(text: str, tokenizer: Tokenizer) -> tuple[int, ...]:
+def _ids(text: str, tokenizer: "Tokenizer") -> tuple[int, ...]:
     return tuple(tokenizer.encode(readable(text[:600]), add_special_tokens=False).ids)

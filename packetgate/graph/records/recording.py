@@ -21,9 +21,7 @@ from packetgate.state.sections import Header
 from packetgate.tools.usage.calibration import Calibration
 from packetgate.tools.usage.learning import Learned
 from packetgate.tools.usage.record import record_of
-from packetgate.tools.usage.store import ROOT as LEARNED
-from packetgate.tools.usage.store import ROOT as USAGE
-from packetgate.tools.usage.store import delete, forget, keep, learn, namespace, prune, read_learned
+from packetgate.tools.usage.store import LEARNED, USAGE, delete, forget, keep, learn, namespace, prune, read_learned
 
 PATIENCE_S = 5.0
 """How long a turn waits for its record."""

@@ -76,7 +76,7 @@ def commanded(name: str, passage: str) -> tuple[int, int] | None:
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_CLAUSE = re.compile(
+_CLAUSE_ENDS = re.compile(
     r"[,;:]\s+|\s[-\u2013\u2014]+\s"
     r"|\s+(?=(?:but|except|never|not|without|and (?:do not|don['\u2019]?t|never|not))\b)"
 )
@@ -112,7 +112,7 @@ def asked_for(action: str, words: str) -> str:
     for sentence in map(folded, _SENTENCE.split(words)):
         if _REPORTS.search(sentence) or (_QUESTION.search(sentence) and not _REQUEST.search(sentence)):
             continue
-        clauses = [_TOPIC.sub("", one) for one in _CLAUSE.split(sentence) if not _forbids(one)]
+        clauses = [_TOPIC.sub("", one) for one in _CLAUSE_ENDS.split(sentence) if not _forbids(one)]
         ordered = False
         for clause in clauses:
             order = commanded(action, clause)

@@ -177,8 +177,6 @@ def _called(statement: "object") -> str:
     return ""
 
 
-MAX_CHARS = 20_000
-
 _COMMENTS = re.compile(r"(?:#|//)[^\n]*|/\*.*?\*/", re.DOTALL)
 _FORMS: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     what: (re.compile(begins, re.IGNORECASE | re.DOTALL), re.compile(changes, re.IGNORECASE))

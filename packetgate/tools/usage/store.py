@@ -17,7 +17,7 @@ from packetgate.state.sections import Header
 from packetgate.tools.usage.learning import ConfirmedUse, Learned, confirmed_uses
 from packetgate.tools.usage.record import USAGE_VERSION, UsageRecord
 
-ROOT = ("packetgate", "usage")
+USAGE = ("packetgate", "usage")
 KEPT_RECORDS = 10_000
 _ALL = 1_000_000
 _AT_ONCE = 1_000
@@ -38,13 +38,13 @@ class Usage:
 async def keep(store: BaseStore, record: UsageRecord) -> None:
     """Store a record; one of the same packet is replaced. A store that embeds what it keeps leaves it out."""
     value = {**record.model_dump(mode="json"), "day": day_of(record.at)}
-    await store.aput(namespace(ROOT, record.session_id), record.packet_id, value, index=False)
+    await store.aput(namespace(USAGE, record.session_id), record.packet_id, value, index=False)
 
 
 async def read_usage(store: BaseStore, session: str | None = None) -> Usage:
     """Return the records of all sessions, or of one."""
     values = [
-        item.value for item in await store.asearch(ROOT if session is None else namespace(ROOT, session), limit=_ALL)
+        item.value for item in await store.asearch(USAGE if session is None else namespace(USAGE, session), limit=_ALL)
     ]
     known = [value for value in values if not _is_newer(value)]
     records = [record for record in map(_read, known) if record is not None]
@@ -55,7 +55,7 @@ async def read_usage(store: BaseStore, session: str | None = None) -> Usage:
     )
 
 
-async def prune(store: BaseStore, days: int, most: int = KEPT_RECORDS, root: tuple[str, ...] = ROOT) -> None:
+async def prune(store: BaseStore, days: int, most: int = KEPT_RECORDS, root: tuple[str, ...] = USAGE) -> None:
     """Delete what is older than `days`, and, where more than `most` records are left, all but the newest 90 % of those.
 
     They are what is kept below `root`, with the `day` it is of and when that began, `at`.
@@ -96,12 +96,11 @@ def _read(value: dict[str, object]) -> UsageRecord | None:
         return None
 
 
-ROOT = ("packetgate", "learned")
+LEARNED = ("packetgate", "learned")
 MOST_USES = 1_000
 """Uses of a user that are read, the newest."""
 FRESH_S = 60.0
 """How long what was read counts: another process may have learned more."""
-_ALL = 1_000_000
 
 _READ: WeakKeyDictionary[BaseStore, dict[str, tuple[float, Learned]]] = WeakKeyDictionary()
 """By user, what was read of a store, and when."""
@@ -122,7 +121,7 @@ async def keep_use(store: BaseStore, header: Header, key: str, use: ConfirmedUse
     """Keep one use; one of the same key is replaced."""
     who = learner(header)
     value = {**use.model_dump(mode="json"), "day": day_of(use.at)}
-    await store.aput(namespace(ROOT, who), key, value, index=False)
+    await store.aput(namespace(LEARNED, who), key, value, index=False)
     _READ.get(store, {}).pop(who, None)
 
 
@@ -131,7 +130,7 @@ async def read_learned(store: BaseStore, header: Header) -> Learned:
     who, read = learner(header), _READ.setdefault(store, {})
     at, learned = read.get(who, (-FRESH_S, Learned(())))
     if monotonic() - at >= FRESH_S:
-        items = await store.asearch(namespace(ROOT, who), limit=_ALL)
+        items = await store.asearch(namespace(LEARNED, who), limit=_ALL)
         uses = [use for use in (_use(item.value) for item in items) if use is not None]
         learned = Learned(sorted(uses, key=lambda use: use.at)[-MOST_USES:])
         for old in [one for one, (then, _) in read.items() if monotonic() - then >= FRESH_S]:
@@ -144,7 +143,7 @@ async def forget(store: BaseStore, name: str | None = None, session: str | None 
     """Delete what was learned of a tool or a server, in a session, or all of it; return how many uses that were."""
     items = [
         item
-        for item in await store.asearch(ROOT, limit=_ALL)
+        for item in await store.asearch(LEARNED, limit=_ALL)
         if (name is None or f"{item.value.get('tool')}.".startswith(f"{name}."))
         and (session is None or item.value.get("session_id") == session)
     ]

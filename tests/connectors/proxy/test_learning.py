@@ -8,7 +8,7 @@ from langgraph.store.base import BaseStore
 from support.proxies import Era, Talk, gateway_over, served, talking
 
 from packetgate.connectors.proxy.gateway import Gateway
-from packetgate.tools.usage.store import ROOT
+from packetgate.tools.usage.store import LEARNED
 
 TOKENS = {"ide-token-0123456789": "ide", "desk-token-0123456789": "desk"}
 IDE, DESK = TOKENS
@@ -30,7 +30,7 @@ def offices() -> FastMCP:
 async def uses(store: BaseStore | None) -> list[dict[str, object]]:
     """Return what was learned, by whomever."""
     assert store is not None
-    return [{**item.value, "who": item.namespace[-1]} for item in await store.asearch(ROOT, limit=1000)]
+    return [{**item.value, "who": item.namespace[-1]} for item in await store.asearch(LEARNED, limit=1000)]
 
 
 async def used(talk: Talk, times: int = 1) -> None:

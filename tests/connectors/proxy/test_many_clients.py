@@ -23,7 +23,7 @@ from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import PacketError, SessionError
 from packetgate.state.packet import CognitionPacket
-from packetgate.tools.usage.store import ROOT as LEARNED
+from packetgate.tools.usage.store import LEARNED
 
 CLIENTS = 50
 ROUNDS = 2

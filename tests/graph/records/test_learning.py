@@ -5,7 +5,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, scripted
 from support.usage import recording
 
-from packetgate.tools.usage.store import ROOT
+from packetgate.tools.usage.store import LEARNED
 
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
 
@@ -18,4 +18,4 @@ async def test_what_ran_teaches_and_what_failed_or_was_denied_does_not(notebook:
         await talk.say("Is it nice out in Bern")
         await talk.ask("Jot it down")
         await talk.reply("no")
-    assert [item.value["tool"] for item in await store.asearch(ROOT)] == [READ]
+    assert [item.value["tool"] for item in await store.asearch(LEARNED)] == [READ]

@@ -13,7 +13,7 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.base import new_id
 from packetgate.tools.usage.record import USAGE_VERSION
-from packetgate.tools.usage.store import ROOT, keep, prune, read_usage
+from packetgate.tools.usage.store import USAGE, keep, prune, read_usage
 
 STORES = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 SESSIONS = ["", ".", "%", "a", "a.b", "a%2Eb", "A", "a_b", "a*b", "[a]", "\N{SNOWMAN}", "langgraph", "with space"]
@@ -28,7 +28,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     url = request.getfixturevalue("postgres") if request.param == "postgres" else None
     async with open_store(Settings(home=tmp_path, database_url=url)) as opened:
         yield opened
-        for item in await opened.asearch(ROOT, limit=100_000):
+        for item in await opened.asearch(USAGE, limit=100_000):
             await opened.adelete(item.namespace, item.key)
 
 
@@ -72,8 +72,8 @@ async def test_what_else_is_in_the_store_is_left_alone(store: BaseStore) -> None
 async def test_what_cannot_be_read_is_passed_over_and_counted(store: BaseStore) -> None:
     await keep(store, turn("p1"))
     value = {**turn("p2").model_dump(mode="json"), "day": 99_999}
-    await store.aput((*ROOT, "s"), "p2", {**value, "version": USAGE_VERSION + 1, "calls": "of another kind"})
-    await store.aput((*ROOT, "s"), "p3", {**value, "calls": "of another kind"})
+    await store.aput((*USAGE, "s"), "p2", {**value, "version": USAGE_VERSION + 1, "calls": "of another kind"})
+    await store.aput((*USAGE, "s"), "p3", {**value, "calls": "of another kind"})
     usage = await read_usage(store)
     assert [record.packet_id for record in usage.records] == ["p1"]
     assert (usage.newer, usage.unreadable) == (1, 1)
