@@ -1,8 +1,8 @@
 """What connectors that listen over HTTP share: the socket, who could reach it, and an orderly end."""
 
+import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -47,11 +47,9 @@ def check_guarded(listening: socket.socket, *, has_tokens: bool, table: str, var
 
 
 class _Server(uvicorn.Server):
-    """Ends when it is told to, and lets what stands around it end too: uvicorn would raise the signal once more."""
+    """Ends at a signal, and lets what stands around it end too: uvicorn would raise the signal once more."""
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Heed signals while it runs."""
-        with super().capture_signals():
-            yield
-            self._captured_signals.clear()
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop serving; a second interrupt does not wait for requests."""
+        self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
+        self.should_exit = True

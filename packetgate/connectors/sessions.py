@@ -26,15 +26,13 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketError, RequestError
 from packetgate.state.events import StageEvent, read_event
 from packetgate.state.packet import CognitionPacket, TurnInput
+from packetgate.state.private_names import STRICT_RESUME
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Header, check_version
 from packetgate.tools.attached.parts import take_files
 from packetgate.tools.execution.call_log import cut_off
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.kept import KeptResults
-
-STRICT_RESUME = "__pregel_strict_resume"
-"""LangGraph's: a reply to what does not wait any more is an error, rather than a wish to go on with whatever runs."""
 
 Given = TurnInput | Command[Any] | None
 """What a run starts from: something new, a reply, or, to go on with a turn that was stopped, nothing."""

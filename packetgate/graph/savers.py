@@ -7,10 +7,9 @@ from typing import Any, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata
 
-T = TypeVar("T")
+from packetgate.state.private_names import ERROR_WRITES
 
-_ERRORS = frozenset({"__error__", "__error_source_node__"})
-"""LangGraph's names of what a stage leaves that did not end well."""
+T = TypeVar("T")
 
 
 class Whole(BaseCheckpointSaver[str]):
@@ -26,7 +25,7 @@ class Whole(BaseCheckpointSaver[str]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Keep what a stage came to; of one that was stopped or failed, that alone: it runs again from its start."""
-        errors = [write for write in writes if write[0] in _ERRORS]
+        errors = [write for write in writes if write[0] in ERROR_WRITES]
         await _to_the_end(super().aput_writes(config, errors or writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:

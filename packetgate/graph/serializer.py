@@ -5,18 +5,17 @@ from typing import Any
 
 import ormsgpack
 from langchain_core.messages import BaseMessage
-from langgraph.checkpoint.serde import _msgpack
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
 from packetgate.state.base import Section
 from packetgate.state.packet import checkpoint_types
+from packetgate.state.private_names import allow_checkpoint_types
 
-_BEFORE = b"state."
-"""How the names of our types began in checkpoints of 0.1.0, behind the marks of a tuple and of a short text."""
+_PACKAGE = "packetgate."
+_OLD_MODULES = {ormsgpack.packb(module.removeprefix(_PACKAGE)) for module, _ in checkpoint_types()}
+"""Names of our modules in checkpoints of 0.1.0, before they were one package."""
 
-
-# a server, and a graph that holds ours, read checkpoints by serializers of their own
-_msgpack.SAFE_MSGPACK_TYPES |= frozenset(checkpoint_types())
+allow_checkpoint_types(checkpoint_types())
 
 
 _KEPT = (Section, BaseMessage)
@@ -31,8 +30,6 @@ class PacketSerializer(JsonPlusSerializer):
 
     def __init__(self) -> None:
         super().__init__(allowed_msgpack_modules=checkpoint_types())
-        restore = self._unpack_ext_hook
-        self._unpack_ext_hook = lambda code, data: restore(code, _renamed(data))
         self._encoded: dict[int, tuple[weakref.ref[Any], Any, ormsgpack.Ext]] = {}
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
@@ -46,6 +43,13 @@ class PacketSerializer(JsonPlusSerializer):
         elif isinstance(obj, _KEPT) or type(obj) is list:
             obj = self._encoded_value(obj)
         return super().dumps_typed(obj)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Restore a value, also one that 0.1.0 kept."""
+        kind, content = data
+        if kind == "msgpack" and any(old in content for old in _OLD_MODULES):
+            content = ormsgpack.packb(_unpacked(content), option=ormsgpack.OPT_NON_STR_KEYS)
+        return super().loads_typed((kind, content))
 
     def _encoded_value(self, value: Any) -> Any:
         if type(value) is list:
@@ -65,13 +69,16 @@ class PacketSerializer(JsonPlusSerializer):
         return kept[2]
 
 
-def _renamed(data: bytes) -> bytes:
-    """Return a value under the name that its type has now, where 0.1.0 kept one of ours."""
-    if data[2:8] != _BEFORE:
-        return data
-    module, *rest = ormsgpack.unpackb(data, ext_hook=_renamed_within, option=ormsgpack.OPT_NON_STR_KEYS)
-    return ormsgpack.packb((f"packetgate.{module}", *rest), option=ormsgpack.OPT_NON_STR_KEYS)
+def _unpacked(content: bytes) -> Any:
+    return ormsgpack.unpackb(content, ext_hook=_renamed, option=ormsgpack.OPT_NON_STR_KEYS)
 
 
-def _renamed_within(code: int, data: bytes) -> ormsgpack.Ext:
-    return ormsgpack.Ext(code, _renamed(data))
+def _renamed(code: int, data: bytes) -> ormsgpack.Ext:
+    """Return an object in its encoded form, under the name that its type has now."""
+    if not any(old in data for old in _OLD_MODULES):
+        return ormsgpack.Ext(code, data)
+    parts = _unpacked(data)
+    match parts:
+        case [str() as module, *rest] if ormsgpack.packb(module) in _OLD_MODULES:
+            parts = [_PACKAGE + module, *rest]
+    return ormsgpack.Ext(code, ormsgpack.packb(parts, option=ormsgpack.OPT_NON_STR_KEYS))

@@ -9,6 +9,7 @@ from typing import Any, Self, cast
 from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.graph import Graph
+from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
 
@@ -26,9 +27,7 @@ KNOWN_AS = "langgraph_auth_user_id"
 class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
     """A compiled graph that checks what a server is sent before it is kept, and is drawn as it is built."""
 
-    def __init__(self, *, kept: KeptResults | None = None, **parts: Any) -> None:
-        super().__init__(**parts)
-        self.kept = kept
+    kept: KeptResults | None
 
     @classmethod
     def of(
@@ -37,7 +36,9 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         kept: KeptResults | None = None,
     ) -> Self:
         """Return `graph` as one, which keeps there what users attach."""
-        return cls(kept=kept, **{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
+        served = cls.__new__(cls)
+        vars(served).update(vars(graph), kept=kept)
+        return served
 
     async def astream(  # type: ignore[override]
         self, given: Any, config: RunnableConfig | None = None, **options: Any
@@ -95,9 +96,10 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
 
 
 def without_handlers(drawn: Graph) -> Graph:
-    """Take the error handlers out of a drawing: they stand in for their stages, and no edge leads to them."""
-    for handler in [name for name in drawn.nodes if name.startswith("__error_handler__")]:
-        drawn.remove_node(drawn.nodes[handler])
+    """Take the error handlers out of a drawing: the stages to which no edge leads."""
+    reached = {START, *(edge.target for edge in drawn.edges)}
+    for handler in [node for name, node in drawn.nodes.items() if name not in reached]:
+        drawn.remove_node(handler)
     return drawn
 
 

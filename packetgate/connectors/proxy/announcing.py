@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
+from packetgate.state.private_names import connection_of
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.tool_spec import digest_of
 
@@ -56,7 +57,7 @@ class Announcer:
 
     async def has_shown(self, ctx: "Context") -> None:
         """Remember that a client is shown what is there now."""
-        self._shown[ctx.session._connection] = self._last = await self._now()
+        self._shown[connection_of(ctx.session)] = self._last = await self._now()
 
     async def _run(self) -> None:
         while True:

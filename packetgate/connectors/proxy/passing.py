@@ -11,12 +11,13 @@ from fastmcp.resources.template import ResourceTemplate
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.server.providers.aggregate import AggregateProvider
+from fastmcp.server.providers.base import Provider
 from fastmcp.server.providers.proxy import ProxyProvider, ProxyResource
-from fastmcp.tools.base import Tool
+from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 
 from packetgate.connectors.proxy.gateway import Gateway, refusal
-from packetgate.connectors.proxy.results import ResourceNamespace
+from packetgate.connectors.proxy.results import namespaced, own_address
 from packetgate.state.printing import fenced
 from packetgate.state.redaction import redacted
 from packetgate.tools.spec.descriptions import listed_name, may_be_of
@@ -25,13 +26,18 @@ ABOUT_CHARS = 4_000
 """Of what all servers say of themselves together."""
 
 
-class Behind(ProxyProvider):
+class Behind(Provider):
     """The resources and prompts of one server, over the session of its tools, which go by the chain."""
 
     def __init__(self, gateway: Gateway, server: str) -> None:
-        super().__init__(self._client, cache_ttl=0)
+        super().__init__()
+        self._own = ProxyProvider(self._client, cache_ttl=0)
         self._gateway = gateway
         self._server = server
+
+    async def get_tasks(self) -> Sequence[FastMCPComponent]:
+        """Return no background tasks; the default would ask the server for its lists at start."""
+        return []
 
     def _client(self) -> Any:
         client = self._gateway.chain.hub.clients().get(self._server)
@@ -42,41 +48,44 @@ class Behind(ProxyProvider):
     def _is_open(self) -> bool:
         return self._server in self._gateway.chain.hub.clients() and self._gateway.may_use(get_context(), self._server)
 
-    async def _list_tools(self) -> Sequence[Tool]:
-        return []
-
-    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
-        return None
-
-    async def _get_tool_by_hash(self, tool_hash: str, tool_name: str) -> Tool | None:
-        return None
-
     async def _list_resources(self) -> Sequence[Resource]:
-        return await super()._list_resources() if self._offers("resources") else []
+        own = await self._own.list_resources() if self._offers("resources") else []
+        return [one.model_copy(update={"uri": namespaced(self._server, str(one.uri))}) for one in own]
 
     async def _get_resource(self, uri: str, version: VersionSpec | None = None) -> Resource | None:
-        if not self._offers("resources"):
+        own = own_address(self._server, uri)
+        if own is None or not self._offers("resources"):
             return None
-        listed = await super()._get_resource(uri, version)
-        if listed is not None or await super()._get_resource_template(uri, version) is not None:
-            return listed
-        linked = mcp_types.Resource(uri=uri, name=uri)
-        return ProxyResource.from_mcp_resource(self._get_client, linked)
+        found = await self._own.get_resource(own, version)
+        if found is None:
+            if await self._own.get_resource_template(own, version) is not None:
+                return None
+            # an answer may link to a resource that is not listed
+            found = ProxyResource.from_mcp_resource(self._client, mcp_types.Resource(uri=own, name=own))
+        return found.model_copy(update={"uri": uri})
 
     async def _list_resource_templates(self) -> Sequence[ResourceTemplate]:
-        return await super()._list_resource_templates() if self._offers("resources") else []
+        own = await self._own.list_resource_templates() if self._offers("resources") else []
+        return [self._listed_template(one) for one in own]
 
     async def _get_resource_template(self, uri: str, version: VersionSpec | None = None) -> ResourceTemplate | None:
-        return await super()._get_resource_template(uri, version) if self._offers("resources") else None
+        own = own_address(self._server, uri)
+        if own is None or not self._offers("resources"):
+            return None
+        found = await self._own.get_resource_template(own, version)
+        return self._listed_template(found) if found else None
+
+    def _listed_template(self, own: ResourceTemplate) -> ResourceTemplate:
+        return own.model_copy(update={"uri_template": namespaced(self._server, own.uri_template)})
 
     async def _list_prompts(self) -> Sequence[Prompt]:
-        own = await super()._list_prompts() if self._offers("prompts") else []
+        own = await self._own.list_prompts() if self._offers("prompts") else []
         return [prompt.model_copy(update={"name": listed_name(self._server, prompt.name)}) for prompt in own]
 
     async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:
         if not may_be_of(self._server, name) or not self._offers("prompts"):
             return None
-        own = {prompt.name: prompt for prompt in await super()._list_prompts()}
+        own = {prompt.name: prompt for prompt in await self._own.list_prompts()}
         known = _own_name(self._server, name, own)
         return own[known].model_copy(update={"name": name}) if known else None
 
@@ -91,9 +100,7 @@ def behind_all(gateway: Gateway) -> AggregateProvider:
     """Return the resources and prompts of all configured servers."""
     all_of_them = AggregateProvider()
     for server in gateway.chain.hub.names:
-        provider = Behind(gateway, server)
-        provider.add_transform(ResourceNamespace(server))
-        all_of_them.add_provider(provider)
+        all_of_them.add_provider(Behind(gateway, server))
     return all_of_them
 
 
@@ -122,7 +129,7 @@ async def _own(ref: Any, server: str, client: Any) -> Any:
         own = [prompt.name for prompt in await client.list_prompts()] if may_be_of(server, ref.name) else []
         name = _own_name(server, ref.name, own)
         return mcp_types.PromptReference(name=name) if name else None
-    uri = ResourceNamespace(server)._reverse_uri(str(ref.uri))
+    uri = own_address(server, str(ref.uri))
     return mcp_types.ResourceTemplateReference(uri=uri) if uri else None
 
 
@@ -194,7 +201,7 @@ class Passing(Middleware):
     ) -> ResourceResult:
         """Take secrets out of a resource; the session knows its text as something that a server gave."""
         uri = str(context.message.uri)
-        await self._settle(lambda server: ResourceNamespace(server)._reverse_uri(uri) is not None)
+        await self._settle(lambda server: own_address(server, uri) is not None)
         result = await call_next(context)
         if not isinstance(result, ResourceResult):
             return result

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import mcp_types
-from fastmcp.server.transforms.namespace import Namespace
 from fastmcp.tools.base import ToolResult
 from pydantic import AnyUrl, BaseModel, TypeAdapter, ValidationError
 
@@ -20,33 +19,27 @@ from packetgate.tools.checks.validation import result_flaw
 from packetgate.tools.execution.running import result_text
 from packetgate.tools.servers.results import json_of, reading_on
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)(?!//)(.*)", re.DOTALL)
+_ADDRESS = re.compile(r"([^:]+://|[A-Za-z][A-Za-z0-9+.-]*:)(.*)", re.DOTALL)
 
 
-class ResourceNamespace(Namespace):
-    """Resources as `scheme://server/path`, or `scheme:server/path`; names stay as they are."""
+def namespaced(server: str, uri: str) -> str:
+    """Return the address, or the template of addresses, by which the proxy lists a server's resource."""
+    found = _ADDRESS.fullmatch(uri)
+    return f"{found[1]}{server}/{found[2]}" if found else uri
 
-    def _transform_uri(self, uri: str) -> str:
-        short = _SCHEME.fullmatch(uri)
-        return f"{short[1]}{self._prefix}/{short[2]}" if short else super()._transform_uri(uri)
 
-    def _reverse_uri(self, uri: str) -> str | None:
-        short = _SCHEME.fullmatch(uri)
-        if short is None:
-            return super()._reverse_uri(uri)
-        own = short[2].removeprefix(f"{self._prefix}/")
-        return f"{short[1]}{own}" if own != short[2] else None
-
-    def _transform_name(self, name: str) -> str:
-        return name
-
-    def _reverse_name(self, name: str) -> str:
-        return name
+def own_address(server: str, uri: str) -> str | None:
+    """Return the server's own form of a listed address; None if the address is another server's."""
+    found = _ADDRESS.fullmatch(uri)
+    if found is None:
+        return uri
+    own = found[2].removeprefix(f"{server}/")
+    return f"{found[1]}{own}" if own != found[2] else None
 
 
 def address_through(server: str, uri: str) -> str:
-    """Return the address by which a client reads a server's resource; one on the web it reads there."""
-    return uri if uri.startswith(("http://", "https://")) else ResourceNamespace(server)._transform_uri(uri)
+    """Return the address by which a client reads a server's resource; web addresses stay as they are."""
+    return uri if uri.startswith(("http://", "https://")) else namespaced(server, uri)
 
 
 FileOf = Callable[[str, str], Path | None]

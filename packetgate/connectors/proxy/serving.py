@@ -39,6 +39,7 @@ from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.kept import kept_in
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
+from packetgate.state.private_names import add_method
 from packetgate.tools.servers.hub import McpHub
 
 PAGE = 100
@@ -97,10 +98,7 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         cache_scope="private",
         dereference_schemas=False,  # a chain of definitions grows a hundredfold where each is written out
     )
-    # No tool here asks for headers of its own. Without this, every call over HTTP would make the whole list first.
-    server._mcp_server.get_tool_input_schema = lambda _name: None
-    listening = gateway.announcer.listening()
-    server._mcp_server.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, listening)
+    add_method(server, "subscriptions/listen", SubscriptionsListenRequestParams, gateway.announcer.listening())
     server.add_completion_handler(completing(gateway))
     add_meta_tools(server, gateway)
     return server

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from langgraph.constants import START
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
@@ -24,7 +25,7 @@ SHORTEST = 8
 NEAREST = 3
 
 _ID = re.compile(rf"[0-9a-f]{{{SHORTEST},{ID_LENGTH}}}")
-_OPENING = {"__start__", "open_packet"}
+_OPENING = {START, "open_packet"}
 """A state with one of these before it has the last turn's packet, and the next turn's words."""
 
 

@@ -24,6 +24,7 @@ from packetgate.models.llama.sampling import Logits, Mask, Sampler, TokenTexts, 
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.model import LocalModelInfo
 from packetgate.state.errors import DecisionError
+from packetgate.state.private_names import call_before_threads_end
 
 FinishReason = Literal["stop", "length", "cancelled", "words"]
 """`words`: an answer that might have been calls is none, and was left at its first token."""
@@ -342,5 +343,4 @@ def _cancel_all() -> None:
         cancelled.set()
 
 
-# What `atexit` calls comes too late, after that wait. This comes before it, last registered first.
-threading._register_atexit(_cancel_all)  # type: ignore[attr-defined]
+call_before_threads_end(_cancel_all)

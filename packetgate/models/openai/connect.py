@@ -1,11 +1,13 @@
 """Chat models behind OpenAI's protocol: OpenAI itself, or any server that speaks it. Imported when needed: slow."""
 
 import asyncio
+import os
 import warnings
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
+import httpx2
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
@@ -175,7 +177,7 @@ def connect(
     """
     options = options or ModelOptions()
     kind = OpenAIChat if endpoint.is_openai else CompatibleChat
-    chat = kind(
+    return kind(
         model=name,
         base_url=endpoint.base_url,
         api_key=endpoint.key_for(name),
@@ -189,13 +191,15 @@ def connect(
         key_variable=endpoint.key_variable,
         always=_always(name, endpoint, options),
         wishes=wishes_of(options, places or {}),
+        http_async_client=openai.DefaultAsyncHttpxClient(
+            timeout=endpoint.timeout, proxy=os.environ.get("OPENAI_PROXY"), event_hooks={"response": [_heed]}
+        ),
+        openai_proxy="",  # the client above has it
     )
-    # The library waits for as long as `Retry-After` says, up to two minutes, whatever time there is left.
-    chat.root_async_client._client.event_hooks["response"] = [_heed]
-    return chat
 
 
-async def _heed(response: Any) -> None:
+async def _heed(response: httpx2.Response) -> None:
+    """Have the library retry only where there is time: it waits as long as `Retry-After` says, up to two minutes."""
     if retry_after(response.headers) > seconds_left():
         response.headers["x-should-retry"] = "false"
 

@@ -1,11 +1,11 @@
 """A decision endpoint: typed questions in, probabilities out, no text. OpenAI's own, or whoever speaks its protocol."""
 
 import asyncio
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import openai
-from langchain_core._api import suppress_langchain_beta_warning
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openai.decisions import OpenAIDecisions, Predicate
 
@@ -16,6 +16,8 @@ from packetgate.models.turns import attempt
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import compact_json
+
+warnings.filterwarnings("ignore", "The class `OpenAIDecisions` is in beta")
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,15 @@ class DecisionEndpoint:
         self.client = openai.AsyncOpenAI(
             base_url=endpoint.base_url, api_key=self.openai_api_key.get_secret_value(), timeout=endpoint.timeout
         )
-        with suppress_langchain_beta_warning():
-            self._decisions = OpenAIDecisions(
-                model=name,
-                base_url=endpoint.base_url,
-                api_key=self.openai_api_key,
-                timeout=endpoint.timeout,
-                max_retries=MAX_RETRIES,
-                # A kept connection belongs to the event loop that opened it, and an endpoint outlives `asyncio.run`.
-                default_headers={**headers, "Connection": "close"},
-            )
+        self._decisions = OpenAIDecisions(
+            model=name,
+            base_url=endpoint.base_url,
+            api_key=self.openai_api_key,
+            timeout=endpoint.timeout,
+            max_retries=MAX_RETRIES,
+            # A kept connection belongs to the event loop that opened it, and an endpoint outlives `asyncio.run`.
+            default_headers={**headers, "Connection": "close"},
+        )
 
     async def probabilities(self, about: str, statements: Mapping[str, str]) -> Probabilities:
         """Ask how probable each statement is, given what it is about.

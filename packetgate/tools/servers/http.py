@@ -14,7 +14,6 @@ import httpx2
 from fastmcp.client.transports import ClientTransport, SSETransport, StreamableHttpTransport
 from fastmcp.client.transports.base import TransportOptions
 from mcp import ClientSession
-from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, RequestId
 
 from packetgate.state.printing import printable
@@ -111,7 +110,7 @@ def lenient_http(
     **_: Any,
 ) -> httpx2.AsyncClient:
     """Return an HTTP client as MCP wants it, which reads no answer that is too long, or that could grow so."""
-    timeout = timeout or httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
+    timeout = timeout or httpx2.Timeout(30.0, read=300.0)  # the SDK's own
     client = kind(headers={"Accept-Encoding": "identity", **(headers or {})}, timeout=timeout, auth=auth)
     client.event_hooks["response"].append(_bound)
     return client
