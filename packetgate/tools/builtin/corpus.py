@@ -155,7 +155,6 @@ class LexicalIndex:
         self._lock = Lock()
         self._database: sqlite3.Connection | None = None
         self._files: dict[str, TextFile] = {}
-        self._rows: dict[str, list[int]] = {}
 
     def search(self, files: Mapping[str, TextFile], query: str, top_k: int) -> list[Hit]:
         """Return the best hits among `files`; blocks.
@@ -168,7 +167,7 @@ class LexicalIndex:
             try:
                 database = self._up_to_date(files)
             except Exception:  # what is noted here is no longer what the database holds
-                self._database, self._files, self._rows = None, {}, {}
+                self._database, self._files = None, {}
                 raise
             rows = database.execute(_SEARCH, (match, 4 * top_k)).fetchall()
         return best(((Chunk(*row[:4]), row[4]) for row in rows), top_k)
@@ -180,10 +179,10 @@ class LexicalIndex:
             self._database.execute(_CREATE)
         with self._database as database:
             for path in [path for path, file in self._files.items() if files.get(path) is not file]:
-                database.executemany("DELETE FROM chunk WHERE rowid = ?", [(row,) for row in self._rows.pop(path)])
+                database.execute("DELETE FROM chunk WHERE path = ?", (path,))
                 del self._files[path]
             for path in files.keys() - self._files.keys():
-                self._rows[path] = [database.execute(_INSERT, chunk).lastrowid or 0 for chunk in files[path].chunks]
+                database.executemany(_INSERT, files[path].chunks)
                 self._files[path] = files[path]
         return database
 

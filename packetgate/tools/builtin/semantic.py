@@ -1,17 +1,19 @@
-"""Search by meaning: embeddings in LangChain's in-memory vector store."""
+"""Search by meaning: the chunks whose embeddings are nearest to the query's."""
 
 import asyncio
 from collections.abc import Mapping
 
-from langchain_core.documents import Document
+import numpy as np
+import numpy.typing as npt
 from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import InMemoryVectorStore
 
-from packetgate.tools.builtin.corpus import Chunk, EmbeddingsError, Hit, TextFile, best
+from packetgate.tools.builtin.corpus import EmbeddingsError, Hit, TextFile, best
 
 _BATCH = 128
 """Chunks embedded at a time; what is done stays done when a later batch fails."""
 _REASON_CHARS = 200
+
+_Vectors = npt.NDArray[np.float64]
 
 
 class EmbeddingIndex:
@@ -19,12 +21,12 @@ class EmbeddingIndex:
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
-        self._store = InMemoryVectorStore(embeddings)
-        self._files: dict[str, TextFile] = {}
+        self._embedded: dict[str, tuple[TextFile, _Vectors]] = {}
+        """Files by path, with a row for each of their chunks."""
         self._lock = asyncio.Lock()
 
     async def search(self, files: Mapping[str, TextFile], query: str, top_k: int) -> list[Hit]:
-        """Return the best hits among `files`.
+        """Return the best hits among `files`, by the cosine of their embeddings and the query's.
 
         Raises:
             EmbeddingsError: the embeddings cannot be had.
@@ -32,21 +34,25 @@ class EmbeddingIndex:
         async with self._lock:  # so that concurrent first queries do not pay for the same files twice
             try:
                 await self._update(files)
-                vector = await self._embeddings.aembed_query(query)
-                search = self._store.similarity_search_with_score_by_vector
-                found = await asyncio.to_thread(search, vector, 4 * top_k)
+                vector = np.asarray(await self._embeddings.aembed_query(query))
+                return await asyncio.to_thread(self._nearest, vector, top_k)
             except _failures() as error:
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
                 raise EmbeddingsError(reason[:_REASON_CHARS]) from error
-        return best(
-            ((Chunk(**document.metadata, text=document.page_content), score) for document, score in found), top_k
-        )
+
+    def _nearest(self, vector: _Vectors, top_k: int) -> list[Hit]:
+        chunks = [chunk for file, _ in self._embedded.values() for chunk in file.chunks]
+        if not chunks:
+            return []
+        vectors = np.concatenate([rows for _, rows in self._embedded.values() if len(rows)])
+        scores = vectors @ vector / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector))
+        order = np.argsort(-scores, kind="stable")[: 4 * top_k]
+        return best(((chunks[at], float(scores[at])) for at in order), top_k)
 
     async def _update(self, files: Mapping[str, TextFile]) -> None:
-        for path in [path for path, file in self._files.items() if files.get(path) is not file]:
-            await self._store.adelete([document.id or "" for document in _documents(self._files.pop(path))])
+        self._embedded = {path: one for path, one in self._embedded.items() if files.get(path) is one[0]}
         batch: dict[str, TextFile] = {}
-        for path in [path for path in files if path not in self._files]:
+        for path in [path for path in files if path not in self._embedded]:
             batch[path] = files[path]
             if sum(len(file.chunks) for file in batch.values()) >= _BATCH:
                 await self._embed(batch)
@@ -54,27 +60,18 @@ class EmbeddingIndex:
         await self._embed(batch)
 
     async def _embed(self, batch: Mapping[str, TextFile]) -> None:
-        documents = [document for file in batch.values() for document in _documents(file)]
-        if documents:
-            added = await self._store.aadd_documents(documents)
-            if len(added) != len(documents):
-                raise ValueError(f"{len(documents)} texts were sent and {len(added)} embeddings came back")
-        self._files.update(batch)
+        texts = [chunk.text for file in batch.values() for chunk in file.chunks]
+        vectors = await self._embeddings.aembed_documents(texts) if texts else []
+        if len(vectors) != len(texts):
+            raise ValueError(f"{len(texts)} texts were sent and {len(vectors)} embeddings came back")
+        rows = iter(vectors)
+        for path, file in batch.items():
+            self._embedded[path] = file, np.array([next(rows) for _ in file.chunks])
 
 
 def _failures() -> tuple[type[Exception], ...]:
     import httpx
     from openai import OpenAIError
 
+    # an endpoint that is no OpenAI-compatible one gets as far as the SDK's own attribute and key errors
     return (OpenAIError, httpx.HTTPError, OSError, ImportError, ValueError, TypeError, LookupError, AttributeError)
-
-
-def _documents(file: TextFile) -> list[Document]:
-    return [
-        Document(
-            id=f"{chunk.path}#{number}",  # numbered, because several chunks may come from one long line
-            page_content=chunk.text,
-            metadata={"path": chunk.path, "first_line": chunk.first_line, "last_line": chunk.last_line},
-        )
-        for number, chunk in enumerate(file.chunks)
-    ]

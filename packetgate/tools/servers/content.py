@@ -45,12 +45,17 @@ class Answer(NamedTuple):
     """The parts as they were sent, without bytes; empty for one plain text, or none."""
 
 
-class _Declared(NamedTuple):
-    kind: Literal["image", "audio", "resource"]
+_Kind = Literal["image", "audio", "resource"]
+
+
+class _Media(NamedTuple):
+    kind: _Kind
     mime_type: str
+    """As declared."""
     uri: str
     encoded: str
-    """The bytes, as base64."""
+    data: bytes | None
+    """None where it is not base64."""
 
 
 async def read_answer(content: Sequence[ContentBlock], structured: Any, keep: Keep | None = None) -> Answer:
@@ -64,93 +69,85 @@ def _read(content: Sequence[ContentBlock], structured: Any, keep: Keep | None) -
     lines: list[str] = []
     parts: list[dict[str, Any]] = []
     attachments: list[ResultAttachment] = []
-    told: dict[str, str] = {}
+    media_lines: dict[str, str] = {}
+    """By the bytes that they stand for."""
     for block in content:
-        declared = _declared(block)
-        if declared is not None and declared.encoded not in told:
-            told[declared.encoded] = _told(declared, attachments, keep)
-        line = told[declared.encoded] if declared else _text_of(block)
-        lines.append(line)
-        parts.append(_part(block, declared, line))
+        part, media = block.model_dump(mode="json", by_alias=True, exclude_none=True), _media(block)
+        if media is None:
+            lines.append(_text_of(block))
+        else:
+            if media.encoded not in media_lines:
+                media_lines[media.encoded] = _attached(media, attachments, keep)
+            lines.append(media_lines[media.encoded])
+            inner = part["resource"] if media.kind == "resource" else part
+            inner.pop("data", None)
+            inner.pop("blob", None)
+            part |= {"sha256": "" if media.data is None else sha256(media.data).hexdigest(), "told": lines[-1]}
+        parts.append(part)
     plain = len(parts) == 1 and parts[0].keys() == {"type", "text"}
-    return Answer("\n".join(lines), _without(structured, told), tuple(attachments), () if plain else tuple(parts))
+    structured = _without_media(structured, media_lines)
+    return Answer("\n".join(lines), structured, tuple(attachments), () if plain else tuple(parts))
 
 
-def _part(block: ContentBlock, declared: _Declared | None, line: str) -> dict[str, Any]:
-    part = block.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if declared is None:
-        return part
-    try:
-        digest = sha256(b64decode("".join(declared.encoded.split()), validate=True)).hexdigest()
-    except ValueError:
-        digest = ""
-    inner = part["resource"] if declared.kind == "resource" else part
-    inner.pop("data", None)
-    inner.pop("blob", None)
-    return {**part, "sha256": digest, "told": line}
-
-
-def _told(declared: _Declared, attachments: list[ResultAttachment], keep: Keep | None) -> str:
-    kind, mime_type, uri, encoded = declared
-    where = f"{kind} {uri}, " if uri else f"{kind} "
-    if len(attachments) == MAX_ATTACHMENTS:
-        return f"[{where}{mime_type}, left out: it is beyond the first {MAX_ATTACHMENTS}]"
+def _media(block: ContentBlock) -> _Media | None:
+    kind: _Kind
+    match block:
+        case ImageContent() | AudioContent():
+            kind, mime_type, uri, encoded = block.type, block.mime_type, "", block.data
+        case EmbeddedResource(resource=BlobResourceContents() as inner):
+            kind, mime_type, uri, encoded = "resource", inner.mime_type or "", str(inner.uri), inner.blob
+        case _:
+            return None
     try:
         data = b64decode("".join(encoded.split()), validate=True)
     except ValueError:
+        data = None
+    return _Media(kind, cleaned_type(mime_type), uri, encoded, data)
+
+
+def _attached(media: _Media, attachments: list[ResultAttachment], keep: Keep | None) -> str:
+    """Add what is not text to the attachments where it can be one, and return the line that says what it is."""
+    kind, mime_type, uri, _, data = media
+    where = f"{kind} {uri}, " if uri else f"{kind} "
+    if len(attachments) == MAX_ATTACHMENTS:
+        return f"[{where}{mime_type}, left out: it is beyond the first {MAX_ATTACHMENTS}]"
+    if data is None:
         return f"[{where}{mime_type}, left out: it is not base64]"
-    made = ResultAttachment(
+    end = redacted(uri).rstrip("/").rsplit("/", 1)[-1]
+    attachment = ResultAttachment(
         kind=kind if fits(kind, mime_type, data) else "binary",
         mime_type=mime_type,
         size=len(data),
         sha256=sha256(data).hexdigest(),
-        name=_name(uri),
+        name="".join(char for char in end if char.isprintable())[:MAX_NAME],
         handle=keep(data) if keep else "",
     )
-    attachments.append(made)
-    return f"[{made.told_as(uri)}{made.handle and f', {made.handle}'}]"
-
-
-def _declared(block: ContentBlock) -> _Declared | None:
-    match block:
-        case ImageContent() | AudioContent():
-            return _Declared(block.type, cleaned_type(block.mime_type), "", block.data)
-        case EmbeddedResource(resource=BlobResourceContents() as inner):
-            return _Declared("resource", cleaned_type(inner.mime_type or ""), str(inner.uri), inner.blob)
-    return None
-
-
-def _name(uri: str) -> str:
-    end = redacted(uri).rstrip("/").rsplit("/", 1)[-1]
-    return "".join(char for char in end if char.isprintable())[:MAX_NAME]
+    attachments.append(attachment)
+    return f"[{attachment.told_as(uri)}{attachment.handle and f', {attachment.handle}'}]"
 
 
 def _text_of(block: ContentBlock) -> str:
     match block:
         case TextContent():
             return block.text
-        case ResourceLink():
-            return _told_link(block)
+        case ResourceLink() as link:
+            size = byte_size(link.size) if link.size is not None else ""
+            about = [link.name, link.title if link.title != link.name else "", str(link.uri), link.mime_type, size]
+            text = f"resource {', '.join(filter(None, about))}" + (f": {link.description}" if link.description else "")
+            return f"[{' '.join(text.split())}]"
         case EmbeddedResource(resource=inner) if not isinstance(inner, BlobResourceContents):
             return inner.text
     return f"[{block.type}]"
 
 
-def _told_link(link: ResourceLink) -> str:
-    size = byte_size(link.size) if link.size is not None else ""
-    about = [link.name, link.title if link.title != link.name else "", str(link.uri), link.mime_type, size]
-    told = f"resource {', '.join(filter(None, about))}" + (f": {link.description}" if link.description else "")
-    return f"[{' '.join(told.split())}]"
-
-
-def _without(value: Any, told: dict[str, str]) -> Any:
+def _without_media(value: Any, media_lines: dict[str, str]) -> Any:
     match value:
         case str():
-            return told.get(value, value) if value else value
+            return media_lines.get(value, value) if value else value
         case list():
-            return [_without(one, told) for one in value]
+            return [_without_media(one, media_lines) for one in value]
         case dict():
-            return {key: _without(one, told) for key, one in value.items()}
+            return {key: _without_media(one, media_lines) for key, one in value.items()}
     return value
 
 
