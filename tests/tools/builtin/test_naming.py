@@ -32,55 +32,51 @@ async def checked(files):
     return lambda name, **params: checked_call(name, params, frozenset(ALL), catalogue)
 
 
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        ("budget.csv", "data/budget.csv"),
-        ("BUDGET.CSV", "data/budget.csv"),
-        ("budget", "data/budget.csv"),
-        ("the readme", "README.md"),
-        ("readme file", "README.md"),
-        ("my meeting notes", "notes/meeting-notes.txt"),
-        ("meeting_notes", "notes/meeting-notes.txt"),
-        ("app/main.py", "src/app/main.py"),
-        ("other/main.py", "src/app/main.py"),
-        ("todos", "notes/todo.txt"),
-        ("bugdet.csv", "data/budget.csv"),
-        ("meetng notes", "notes/meeting-notes.txt"),
-        ("docs/guide", "docs/Guide.md"),
-        ("guide.md", "docs/Guide.md"),
-        ("budget data", "data/budget.csv"),
-        ("notes of the meeting", "notes/meeting-notes.txt"),
-        ("to-do list", "notes/todo.txt"),
-    ],
-)
-async def test_a_file_is_found_by_what_it_is_called(checked, said, meant):
-    call = checked("ai.read", path=said)
+FOUND = {
+    "budget.csv": "data/budget.csv",
+    "BUDGET.CSV": "data/budget.csv",
+    "budget": "data/budget.csv",
+    "the readme": "README.md",
+    "readme file": "README.md",
+    "my meeting notes": "notes/meeting-notes.txt",
+    "meeting_notes": "notes/meeting-notes.txt",
+    "app/main.py": "src/app/main.py",
+    "other/main.py": "src/app/main.py",
+    "todos": "notes/todo.txt",
+    "bugdet.csv": "data/budget.csv",
+    "meetng notes": "notes/meeting-notes.txt",
+    "docs/guide": "docs/Guide.md",
+    "guide.md": "docs/Guide.md",
+    "budget data": "data/budget.csv",
+    "notes of the meeting": "notes/meeting-notes.txt",
+    "to-do list": "notes/todo.txt",
+}
+UNCLEAR = [
+    "same.txt",
+    "plan_3.md",
+    "plan",
+    "chapter_b.txt",
+    "hidden.txt",
+    "env",
+    "server",
+    "server.pem",
+    "xyz",
+    "",
+    "../x",
+    "*",
+]
 
-    assert call.params == {"path": meant}
-    assert [one.problem for one in call.repairs] == ["named_nearly"]
-    assert not call.problems
+
+async def test_a_file_is_found_by_what_it_is_called(checked):
+    calls = {said: checked("ai.read", path=said) for said in FOUND}
+
+    assert {said: call.params["path"] for said, call in calls.items()} == FOUND
+    assert {one.problem for call in calls.values() for one in call.repairs} == {"named_nearly"}
+    assert not any(call.problems for call in calls.values())
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "same.txt",
-        "plan_3.md",
-        "plan",
-        "chapter_b.txt",
-        "hidden.txt",
-        "env",
-        "server",
-        "server.pem",
-        "xyz",
-        "",
-        "../x",
-        "*",
-    ],
-)
-async def test_what_is_not_clear_stays_as_it_is_said(checked, said):
-    assert checked("ai.read", path=said).params == {"path": said}
+async def test_what_is_not_clear_stays_as_it_is_said(checked):
+    assert [checked("ai.read", path=said).params["path"] for said in UNCLEAR] == UNCLEAR
 
 
 async def test_what_is_there_is_never_taken_for_something_else(checked, files):
@@ -91,31 +87,29 @@ async def test_what_is_there_is_never_taken_for_something_else(checked, files):
     assert checked("ai.read", path=str(files / "data" / "budget.csv")).params == {"path": "data/budget.csv"}
 
 
-@pytest.mark.parametrize(
-    ("tool", "params", "meant"),
-    [
-        ("ai.list", {"path": "Data"}, {"path": "data"}),
-        ("ai.count", {"path": "budget.csv"}, {"path": "data/budget.csv"}),
-        ("ai.search", {"query": "x", "path": "todo"}, {"query": "x", "path": "notes/todo.txt"}),
-        ("ai.append", {"path": "todo", "text": "x"}, {"path": "notes/todo.txt", "text": "x"}),
-        ("ai.delete", {"path": "todo"}, {"path": "notes/todo.txt"}),
-        ("ai.move", {"path": "todo", "destination": "x/"}, {"path": "notes/todo.txt", "destination": "x/"}),
-        ("ai.write", {"path": "todo", "content": "x"}, {"path": "todo", "content": "x"}),
-        ("ai.make_folder", {"path": "dat"}, {"path": "dat"}),
-        (
-            "ai.write",
-            {"path": "the readme", "content": "x", "mode": "overwrite"},
-            {"path": "README.md", "content": "x", "mode": "overwrite"},
-        ),
-        ("ai.delete", {"path": "bugdet.csv"}, {"path": "bugdet.csv"}),
-        ("ai.delete", {"path": "other/main.py"}, {"path": "other/main.py"}),
-        ("ai.delete", {"path": "DATA/budget.csv"}, {"path": "data/budget.csv"}),
-        ("ai.copy", {"path": "redme", "destination": "x/"}, {"path": "redme", "destination": "x/"}),
-    ],
-    ids=str,
-)
-async def test_every_tool_reads_its_paths(checked, tool, params, meant):
-    assert checked(tool, **params).params == meant
+MEANT: list[tuple[str, dict[str, str], dict[str, str]]] = [
+    ("ai.list", {"path": "Data"}, {"path": "data"}),
+    ("ai.count", {"path": "budget.csv"}, {"path": "data/budget.csv"}),
+    ("ai.search", {"query": "x", "path": "todo"}, {"query": "x", "path": "notes/todo.txt"}),
+    ("ai.append", {"path": "todo", "text": "x"}, {"path": "notes/todo.txt", "text": "x"}),
+    ("ai.delete", {"path": "todo"}, {"path": "notes/todo.txt"}),
+    ("ai.move", {"path": "todo", "destination": "x/"}, {"path": "notes/todo.txt", "destination": "x/"}),
+    ("ai.write", {"path": "todo", "content": "x"}, {"path": "todo", "content": "x"}),
+    ("ai.make_folder", {"path": "dat"}, {"path": "dat"}),
+    (
+        "ai.write",
+        {"path": "the readme", "content": "x", "mode": "overwrite"},
+        {"path": "README.md", "content": "x", "mode": "overwrite"},
+    ),
+    ("ai.delete", {"path": "bugdet.csv"}, {"path": "bugdet.csv"}),
+    ("ai.delete", {"path": "other/main.py"}, {"path": "other/main.py"}),
+    ("ai.delete", {"path": "DATA/budget.csv"}, {"path": "data/budget.csv"}),
+    ("ai.copy", {"path": "redme", "destination": "x/"}, {"path": "redme", "destination": "x/"}),
+]
+
+
+async def test_every_tool_reads_its_paths(checked):
+    assert [(tool, params, checked(tool, **params).params) for tool, params, _ in MEANT] == MEANT
 
 
 async def test_a_destination_keeps_its_shape(checked, files):

@@ -65,20 +65,21 @@ async def test_odd_answers_are_read(tmp_path: Path, way: str):
         assert (await hub.call("odd.get_odd_part", {})).output == 'fine\n{"type": "poem", "x": 1}'
 
 
+OWN_ERRORS = {
+    "no_message": "error -32000, without a message",
+    "text_code": "ENOENT: no such file",
+    "own_32001": "Session not found: tab 3",
+    "own_32000": "Connection closed, it says",
+}
+
+
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("no_message", "error -32000, without a message"),
-        ("text_code", "ENOENT: no such file"),
-        ("own_32001", "Session not found: tab 3"),
-        ("own_32000", "Connection closed, it says"),
-    ],
-)
-async def test_a_tools_own_error_is_the_tools(tmp_path: Path, way: str, name: str, told: str):
+async def test_a_tools_own_error_is_the_tools(tmp_path: Path, way: str):
     async with hub_by(way, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
-        result = await hub.call(f"odd.get_{name}", {})
-        assert (result.success, result.error) == (False, told)
+        results = {name: await hub.call(f"odd.get_{name}", {}) for name in OWN_ERRORS}
+        assert {name: (result.success, result.error) for name, result in results.items()} == {
+            name: (False, error) for name, error in OWN_ERRORS.items()
+        }
         assert hub.health()[0].state == "ready"
 
 
@@ -128,15 +129,14 @@ FORGOTTEN = [
 ]
 
 
-@pytest.mark.parametrize("refusal", FORGOTTEN)
-async def test_a_forgotten_session_is_opened_anew_and_the_call_sent_again(tmp_path: Path, refusal: tuple[int, str]):
+async def test_a_forgotten_session_is_opened_anew_and_the_call_sent_again(tmp_path: Path):
     http = OddHttp()
-    http.refusal = refusal
     async with hub_to(http, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
-        for tool in ("send_word", "get_plain"):
-            http.forget()
-            assert (await hub.call(f"odd.{tool}", {})).output == "fine"
-    assert (http.ran, http.initialized) == (["send_word", "plain"], 3)
+        for count, http.refusal in enumerate(FORGOTTEN, 1):
+            for tool in ("send_word", "get_plain"):
+                http.forget()
+                assert (await hub.call(f"odd.{tool}", {})).output == "fine", http.refusal
+            assert (http.ran, http.initialized) == (["send_word", "plain"] * count, 1 + 2 * count), http.refusal
 
 
 @pytest.mark.parametrize("refusal", [(404, "Could not find session"), (400, "unknown session")])
