@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +18,7 @@ from packetgate.tools.builtin.embedding import embedding_tools
 from packetgate.tools.builtin.files import Root, ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox, SandboxSettings
 from packetgate.tools.builtin.tool import BUILT_IN, Answer, BuiltinTool
-from packetgate.tools.catalogue.chains import CHAINS
+from packetgate.tools.catalogue.chains import CHAINS, Chain
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.ranking.ranking import SHIPPED, Meaning
@@ -54,7 +54,10 @@ async def open_hub(
     """
     reads_on = has_reader or config.builtin != "none"
     servers = [*more]
-    servers += [] if has_reader else _chains(preferences, {one.name for one in (*servers, *config.servers)})
+    if preferences is not None and preferences.chains and not has_reader:
+        servers.append(
+            _chains(preferences.chains, [*(one.name for one in servers), *(one.name for one in config.servers)])
+        )
     if config.servers:
         servers += await asyncio.to_thread(_configured, config, log_dir, kept, listings, reads_on)
     if config.builtin != "none":
@@ -64,19 +67,17 @@ async def open_hub(
     return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
 
 
-def _chains(preferences: Preferences | None, names: Collection[str]) -> list[Server]:
-    """Return the server of the chains, if there are any, beside servers of these names.
+def _chains(chains: Mapping[str, Chain], names: Collection[str]) -> Server:
+    """Return the server of the chains, beside servers of these names.
 
     Raises:
         ConfigError: another server has its name.
     """
-    if preferences is None or not preferences.chains:
-        return []
     from packetgate.tools.servers.chains import ChainServer
 
     if CHAINS in names:
         raise ConfigError(f"a server is called {CHAINS!r}, as that of the chains of packetgate.toml: rename it")
-    return [ChainServer(preferences.chains)]
+    return ChainServer(chains)
 
 
 def _configured(
