@@ -87,7 +87,7 @@ def private(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
                 uses, is_own = [text], False
             case _:
                 continue
-        python = isinstance(node, ast.Attribute | ast.ImportFrom)  # `__name__` and the like
+        python = not isinstance(node, ast.Constant)  # `__name__` and the like
         for name in uses:
             if name.startswith("_") and name not in PUBLIC and not (python and name.endswith("__")):
                 yield node.lineno, name, is_own
