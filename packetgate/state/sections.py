@@ -360,7 +360,7 @@ class Reasoning(Section):
             return self
         log = [*self.reflection_log]
         log[entry] = log[entry].model_copy(update={"latency_ms": latency_ms})
-        return self._changed(reflection_log=tuple(log))
+        return self.model_copy(update={"reflection_log": tuple(log)})
 
     def sketched(self, *sketches: Sketch) -> "Reasoning":
         """Return the section with more slots of working memory filled."""
@@ -558,7 +558,7 @@ class Metrics(Section):
     def took(self, stage: str, milliseconds: float) -> "Metrics":
         """Return the section with a stage's time added."""
         total = round(self.latency_ms.get(stage, 0.0) + milliseconds, 3)
-        return self._changed(latency_ms={**self.latency_ms, stage: total})
+        return self.model_copy(update={"latency_ms": {**self.latency_ms, stage: total}})
 
     def unreached(self, stage: str, servers: Iterable[ServerHealth]) -> "Metrics":
         """Return the section with what was amiss with servers at a stage."""
