@@ -66,23 +66,14 @@ class ChoiceMeter:
 
 
 class _OpenChoice:
-    """A choice being written.
-
-    A token that only one option can begin with counts for that option in full. One that several can begin with is
-    followed: what it leads to is known if the model took it, and counts for none of them if it did not. So the
-    options' probabilities never add up to more than 1, and to exactly 1 if each has one way to be written.
-    """
-
     def __init__(self, path: Path, choice: Choice, lead: bytes) -> None:
         self.path = path
         self.ended = False
         self._written = b""
         self._lead = lead
-        """What stands before the choice in the token it begins in."""
         self._options = {option: option.encode() for option in choice.options}
         self._earned = dict.fromkeys(choice.options, 0.0)
         self._undecided = 1.0
-        """Probability of the tokens so far, while several options can still follow."""
 
     def step(self, token: bytes, before: int, weights: Weights | None) -> None:
         if weights is not None:
@@ -93,7 +84,6 @@ class _OpenChoice:
         self.ended = all(self._has_ended(text) for text in self._options.values())
 
     def result(self) -> Iterable[Measured]:
-        """Return the choice, or nothing when what was written is none of the options."""
         for option, text in self._options.items():
             probability = min(1.0, self._earned[option] + self._undecided)
             if self._has_ended(text) and probability > 0:
@@ -117,7 +107,6 @@ class _OpenChoice:
         return text.startswith(self._written) or continues(self._written, text)
 
     def _has_ended(self, text: bytes) -> bool:
-        """Whether the option is written to its end: a number ends where something else begins."""
         return len(self._written) >= len(text) + text[-1:].isdigit()
 
 
@@ -126,7 +115,6 @@ class JsonPaths:
 
     def __init__(self) -> None:
         self._open: list[str | int | None] = []
-        """Of every object and array that is not closed yet the current key or index; None where a key comes next."""
         self._string: bytearray | None = None
         self._escaped = False
         self._in_value = False

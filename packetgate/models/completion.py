@@ -64,22 +64,15 @@ async def complete(
 
 
 class _Shown(BaseChatModel):
-    """A hidden model's one answer, without markup, for all to see. LangChain streams it where anybody listens."""
-
     model: Any
-    """The `Model`: LangChain takes no classes of others for fields."""
     length: int
-    """Most tokens of what is shown."""
     temperature: float
     user_words: str
     words: dict[str, Any] = {}
-    """What has a model answer in words that is shown tools."""
     written: str = ""
-    """The answer with its markup."""
     spent: TokenUsage = TokenUsage()
     problem: str = ""
     unseen: tuple[str, ...] = ()
-    """The names of the user's pictures that the model was not shown."""
 
     @property
     def _llm_type(self) -> str:
@@ -152,11 +145,6 @@ class _Shown(BaseChatModel):
         return options | {"max_tokens": most} | self.words
 
     def _ended(self, answer: Coming) -> str:
-        """Take the answer as it ended; return what is to be said of an end that the length made.
-
-        Raises:
-            DecisionError: there is nothing to show.
-        """
         self.written = answer.written
         if not answer.shown and ended_in_thought(answer):
             raise cut_off_in_thought(self.model.label, self.model.thoughts, self.spent)

@@ -72,7 +72,6 @@ async def discover(folders: Iterable[Path] = ()) -> Discovery:
 
 
 async def _server(name: str) -> tuple[list[Offer], str]:
-    """Return the models of a server, or why there are none although it is there."""
     base_url, where = base_url_of(name), f"server at {shown(base_url_of(name))}"
     if not is_here(base_url):
         return [], f"{where}, another machine, was not asked: name its model yourself, as {name}:NAME"
@@ -94,7 +93,6 @@ async def _server(name: str) -> tuple[list[Offer], str]:
 
 
 async def _described(name: str, base_url: str, found: list[Served]) -> list[Served]:
-    """Return the models with their sizes, without those that do not chat, as far as the server's own API tells."""
     root = base_url.rstrip("/").removesuffix("/v1")
     async with httpx.AsyncClient(timeout=PATIENCE_S, trust_env=False) as client:
         if name == "ollama":
@@ -116,7 +114,6 @@ async def _described(name: str, base_url: str, found: list[Served]) -> list[Serv
 
 
 async def _ollama_can(client: httpx.AsyncClient, root: str, model: str) -> bool:
-    """Whether Ollama says that a model writes text; older versions say nothing."""
     answer = await client.post(f"{root}/api/show", json={"model": model})
     told = answer.json() if answer.is_success else {}
     able = told.get("capabilities") if isinstance(told, dict) else None
@@ -152,7 +149,6 @@ def gguf_folders(home: Path | None = None) -> list[Path]:
 
 
 def _files(folders: Iterable[Path]) -> Iterator[Offer]:
-    """Yield the GGUF files that can chat, each once. Blocking."""
     seen: set[Path] = set()
     for path in _named_gguf(folders):
         part = _PART.search(path.name)
@@ -180,12 +176,10 @@ def _named_gguf(folders: Iterable[Path]) -> Iterator[Path]:
 
 
 def _chats(path: Path) -> bool:
-    """Whether a file has a chat template: parts of other models, and models that only embed, have none."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return data[:4] == b"GGUF" and data.find(_TEMPLATE, 0, HEAD) >= 0
 
 
 def _by_size(offers: list[Offer]) -> list[Offer]:
-    """Put those that fit half of the memory first, the largest of them at the top; stable where no size is known."""
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if hasattr(os, "sysconf") else 1 << 34
     return sorted(offers, key=lambda one: ((one.size or 0) > half, -(one.size or 0)))

@@ -86,7 +86,6 @@ def shown(base_url: str) -> str:
 
 
 def _key_variable(role: str, server: str) -> str:
-    """A server of the role's own, or of this machine, never gets the key meant for another: its own key, or none."""
     own = f"PACKETGATE_{role.upper()}_API_KEY"
     if _value(own) or _value(f"PACKETGATE_{role.upper()}_BASE_URL"):
         return own

@@ -166,7 +166,6 @@ def _check_name(name: str, known: tuple[str, ...], where: str, there_are: str, w
 
 
 def _check_headers(given: Given | None) -> None:
-    """Make sure that no key is written out in a file, or on a command line that others may see."""
     for name, value in (given.value if given else {}).items():
         is_key = is_secret_name(name) or name.lower().endswith(_KEYS)
         if is_key and not _FILLED_IN.search(value):

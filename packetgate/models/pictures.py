@@ -110,7 +110,6 @@ def _is_picture(part: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _words(parts: str | Sequence[Any]) -> Iterator[str]:
-    """Yield the texts of a message; for a picture and the text that announces it, that it is not shown."""
     for at, part in enumerate(parts):
         if _is_picture(part):
             yield render("picture_unseen", told=part["extras"]["told"])

@@ -128,8 +128,6 @@ class ModelPool:
 
 
 class _Decisions:
-    """The decision endpoint that reviews."""
-
     def __init__(self, name: str, options: ModelOptions) -> None:
         self._name = name
         self._headers = options.headers or {}
@@ -157,8 +155,6 @@ class _Decisions:
 
 
 class _File:
-    """A GGUF file, loaded once for all roles that load it alike."""
-
     def __init__(self, path: str, loading: dict[str, int]) -> None:
         self._path, self._loading = path, loading
         self._lock = threading.Lock()
@@ -178,11 +174,6 @@ class _File:
 
 
 def _check_file(path: str) -> None:
-    """Look at a GGUF file. Blocking.
-
-    Raises:
-        ModelError: it cannot be used; the message names the nearest file of its folder.
-    """
     try:
         check_gguf(path)
     except ModelError as error:
@@ -195,8 +186,6 @@ def _check_file(path: str) -> None:
 
 
 class _Part:
-    """A model that plays one role or both."""
-
     def __init__(
         self, spec: ModelSpec, role: Role, options: ModelOptions, file: _File, given: Mapping[str, Given]
     ) -> None:
@@ -214,7 +203,6 @@ class _Part:
 
     @cached_property
     def known_as(self) -> str:
-        """A digest of the model, and of the options that its answers depend on. Blocking."""
         where = [self.endpoint.base_url, self.spec.name] if self.endpoint else [sampled(self.spec.name)]
         asked = self.options.model_dump(include={*ANSWERING}, exclude_none=True)
         return hashlib.sha256(json.dumps([*where, asked], sort_keys=True).encode()).hexdigest()[:32]

@@ -128,7 +128,6 @@ def _said(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
 
 
 def _text(message: dict[str, Any]) -> str:
-    """Return what a message says, a tool call as JSON."""
     calls = [call["function"] for call in message.get("tool_calls") or ()]
     return (message.get("content") or "") + (json.dumps(calls, ensure_ascii=False) if calls else "")
 

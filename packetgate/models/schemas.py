@@ -90,7 +90,6 @@ def bounded(schema: Any, *, items: int, characters: int) -> Any:
 
 
 def _combines(schema: Any) -> bool:
-    """Whether any object is described in several places: to close it in one shuts out what another one asks for."""
     found = False
 
     def look(one: Schema) -> Schema:
@@ -105,7 +104,6 @@ def _combines(schema: Any) -> bool:
 
 
 def _lists_all(schema: Schema) -> bool:
-    """Whether an object's properties, and all that it must have, are listed here and nowhere else."""
     listed, required = schema.get("properties"), schema.get("required", [])
     if not isinstance(listed, dict) or not isinstance(required, list):
         return False
@@ -114,7 +112,6 @@ def _lists_all(schema: Schema) -> bool:
 
 
 def _limits(schema: Schema) -> Schema:
-    """Return the limits that a number lacks, so that it cannot overflow either: what JSON can hold exactly."""
     lacks = {"minimum": -LARGEST, "maximum": LARGEST}
     return {name: limit for name, limit in lacks.items() if f"exclusive{name.capitalize()}" not in schema}
 

@@ -82,7 +82,6 @@ def is_among(model: str, known: list[str]) -> bool:
 
 
 def _is_name(value: Any) -> bool:
-    """Whether a name can be written into a model string."""
     return isinstance(value, str) and 0 < len(value) <= 300 and value.isprintable() and "?" not in value
 
 

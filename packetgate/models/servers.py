@@ -59,7 +59,6 @@ def is_here(base_url: str) -> bool:
 
 
 def _ollama_url(host: str) -> str:
-    """Read `OLLAMA_HOST` as Ollama's own client does: scheme and port may be missing, 0.0.0.0 means this machine."""
     scheme, has_scheme, rest = host.rpartition("://")
     port = {"https": 443, "http": 80}.get(scheme, 11434) if has_scheme else 11434
     place, _, path = rest.partition("/")

@@ -66,7 +66,6 @@ def parse_model(text: str) -> ModelSpec:
 
 
 def _instead(text: str) -> str:
-    """Return what to write instead of a string of no known form, judging by its shape; empty if nothing is likely."""
     prefix, colon, rest = text.partition(":")
     if text.startswith(("http://", "https://")):
         return f"`openai:NAME`, and set OPENAI_BASE_URL to {text}"
@@ -92,10 +91,6 @@ def _named(prefix: str, name: str) -> str:
 
 
 def _known_prefix(written: str) -> str | None:
-    """Return the prefix that is written in another case or punctuation, or misspelt in letters alone.
-
-    `llama2` and `mistral-nemo` resemble a prefix, but are names of models.
-    """
     letters = {_NO_LETTER.sub("", one): one for one in ("reflex", *PREFIXES)}
     word = _NO_LETTER.sub("", written.lower())
     near = get_close_matches(word, letters, n=1, cutoff=_ALIKE) if written.isalpha() else []

@@ -99,7 +99,6 @@ async def chunks(
 async def _streamed(
     chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], limit: Limit, first_s: float | None
 ) -> AsyncIterator[AIMessage]:
-    """Stream with exactly these options, hidden from LangGraph's message stream; nothing, from a server that cannot."""
     coming = chat.astream(list(messages), HIDDEN, **options)
     begun = False
     first = limit.deadline if first_s is None else asyncio.get_running_loop().time() + first_s

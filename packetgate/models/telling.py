@@ -42,15 +42,12 @@ def telling(thoughts: Thoughts, user_words: str) -> Asking:
 
 
 class _Telling(BaseChatModel):
-    """One answer of a hidden model, of which only words are shown, and those of an answer without calls."""
-
     chat: Any
     thoughts: Any
     options: dict[str, Any]
     user_words: str
     patient: bool
     answer: AIMessage = AIMessage("")
-    """All of it."""
 
     @property
     def _llm_type(self) -> str:

@@ -27,7 +27,6 @@ class Thoughts:
         self.opened: bool | None = None
         """Whether its template opens its thoughts, so that only their end is written; None: no answer has shown it."""
         self._most = MOST_ROOM
-        """More than this its server refuses."""
 
     @property
     def room(self) -> int:
@@ -176,7 +175,6 @@ def thought_in(answer: Sequence[AIMessage], output_tokens: int) -> int:
 
 
 def _beside(answer: Sequence[AIMessage]) -> int:
-    """Return how many characters of thoughts stand beside the text."""
     return sum(len(one.additional_kwargs.get("reasoning_content") or "") for one in answer)
 
 
@@ -185,11 +183,9 @@ def _text(answer: Sequence[AIMessage]) -> str:
 
 
 def _begins(text: str) -> bool:
-    """Whether a text begins with the mark of a thought."""
     return text.lstrip().startswith((*(one.begin for one in THOUGHTS), f"{CHANNEL_HEADERS[0]}analysis"))
 
 
 def _in_text(text: str) -> int:
-    """Return how many characters of a text come before the end of its last thought, which may be open still."""
     ends = [text.rfind(end) for end in (*(one.end for one in THOUGHTS), f"{CHANNEL_HEADERS[0]}final")]
     return max(ends) if max(ends) > 0 else len(text) if _begins(text) else 0

@@ -127,13 +127,11 @@ def wish_in(wishes: Mapping[str, str], error: BaseException | None) -> str:
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of those libraries that are loaded: importing them here would block the event loop."""
     loaded = [(sys.modules.get(module), error) for module, error in _LIBRARY_ERRORS]
     return (TimeoutError, *(getattr(module, error) for module, error in loaded if module))
 
 
 def _quoted(model: object, text: str) -> str:
-    """Return the beginning of what a server said, without the API key, which it may have echoed."""
     key = getattr(model, "openai_api_key", None)
     secret = key.get_secret_value() if isinstance(key, SecretStr) else ""
     return shorten(text.replace(secret, "***") if len(secret) > 8 else text, 300)

@@ -109,7 +109,6 @@ def read_list(text: str, at: int) -> Reading | None:
 
 
 def _named(head: re.Match[str], arguments: Reading, untyped: Collection[str] = ()) -> Reading:
-    """Return the call; of its arguments, some are texts whose type nothing tells."""
     if not isinstance(arguments.value, dict):
         return _broken(arguments.problem or "the arguments of its tool call are no object")
     read = {name: _typed(arguments.value[name]) for name in untyped}
@@ -118,7 +117,6 @@ def _named(head: re.Match[str], arguments: Reading, untyped: Collection[str] = (
 
 
 def _json(reading: Reading) -> Reading:
-    """Read calls that name their tool in JSON, also by the key that holds the arguments."""
     entries = reading.value if isinstance(reading.value, list) else [reading.value]
     if reading.value is None:
         return Reading((), reading.end, reading.problem)
@@ -129,7 +127,6 @@ def _json(reading: Reading) -> Reading:
 
 
 def _unkeyed(entry: Any) -> Any:
-    """Return a call that was written under its tool's name, in the form of the others."""
     if isinstance(entry, dict) and len(entry) == 1:
         ((name, arguments),) = entry.items()
         if isinstance(arguments, dict) and name not in _NO_TOOL:
@@ -138,7 +135,6 @@ def _unkeyed(entry: Any) -> Any:
 
 
 def _python(text: str, at: int) -> Reading | None:
-    """Read `name(key=value)`, alone, as what is printed, or several in brackets: all of them or none."""
     listed = text.startswith("[", at)
     printed = not listed and text.startswith("print(", at)
     at += listed + len("print(") * printed
@@ -159,7 +155,6 @@ def _python(text: str, at: int) -> Reading | None:
 
 
 def _parameters(head: re.Match[str], text: str, end: str) -> Reading:
-    """Read parameters in tags up to the tag that ends the call. The format has no way to quote a tag."""
     arguments: dict[str, Any] = {}
     untyped: list[str] = []
     at = head.end()
@@ -185,7 +180,6 @@ def _parameters(head: re.Match[str], text: str, end: str) -> Reading:
 
 
 def _children(text: str, at: int, key: str, depth: int = 0) -> Reading:
-    """Read what MiniMax M3 wrote up to the end of a tag: tags, a list of items, or a text, whose type nothing tells."""
     values: list[tuple[str, Any]] = []
     while (found := _M3_TAG.match(text, at)) and depth < MAX_DEPTH:
         inner = _children(text, found.end(), found["key"], depth + 1)
@@ -209,7 +203,6 @@ def _unescaped(attribute: str) -> str:
 
 
 def _typed(written: str) -> Any:
-    """Return a number, a truth value, a list or an object as such, all else as text: nothing tells the type."""
     try:
         value = whole_value(written)
     except ValueError:
@@ -224,5 +217,4 @@ def _read(text: str, at: int) -> Reading:
 
 
 def _broken(problem: str) -> Reading:
-    """Return that there is a call which cannot be read, and that nobody can say where it ends."""
     return Reading((), -1, problem)

@@ -106,14 +106,12 @@ def names_call(entry: Mapping[str, Any]) -> bool:
 
 
 def _places(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return where a call's parts may stand: the object, and one that it holds."""
     if "action_input" in entry:
         entry = {_LANGCHAIN.get(key, key): value for key, value in entry.items()}
     return [entry, *(entry[key] for key in _WRAPPERS if isinstance(entry.get(key), Mapping))]
 
 
 def _is_definition(place: Mapping[str, Any]) -> bool:
-    """Whether an object says what a tool takes: as JSON Schema, under the key that some put arguments under."""
     schema = place.get("parameters")
     if not isinstance(schema, Mapping):
         return False

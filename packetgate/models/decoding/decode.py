@@ -39,10 +39,6 @@ def _values(readings: list[Reading]) -> list[Any]:
 
 
 def _normal(values: list[Any]) -> dict[str, Any]:
-    """Return the last value; where it is one of calls, with those that directly precede it.
-
-    Of several calls, none is left out for being broken, or for what stands between them: then all are refused.
-    """
     if isinstance(values[-1], tuple):
         last_calls = [*takewhile(lambda value: isinstance(value, tuple), reversed(values))][::-1]
         calls = [call for one in last_calls for call in one]

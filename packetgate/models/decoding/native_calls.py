@@ -31,7 +31,6 @@ def _any(*marks: str) -> str:
 
 
 def _tags(frames: tuple[Frame, ...]) -> str:
-    """Return a pattern of what opens these frames; a tag in angle brackets may have attributes."""
     return "|".join(
         re.escape(one.begin[:-1]) + r"(?:\s[^<>]*)?>" if re.fullmatch(r"<[\w:]+>", one.begin) else re.escape(one.begin)
         for one in frames
@@ -158,13 +157,6 @@ def _list(line: str) -> Reading | None:
 
 
 def _scan(text: str, read_at: Callable[[str, re.Match[str]], Reading]) -> list[Reading]:
-    """Return what `read_at` makes of every mark outside asides, in order, the broken included.
-
-    A thought holds drafts, not answers, so what stands in one, or before the end of one whose beginning the chat
-    template wrote, does not count. A thought that never ends was either cut off or its end forgotten: a thing counts
-    there only as the very last of the text. An echo that never ends holds no answer. Where a tag is left over behind
-    calls, a value that quotes tags has ended one of them too early, and what followed may be part of that value.
-    """
     found: list[Reading] = []
     at = 0
     while mark := _MARKS.search(text, at):
@@ -188,7 +180,6 @@ def _scan(text: str, read_at: Callable[[str, re.Match[str]], Reading]) -> list[R
 
 
 def _unless_example(text: str, at: int, reading: Reading) -> Reading:
-    """Return a reading, or that it is broken: a call in a fence of its own, with words after it, may be an example."""
     is_call = isinstance(reading.value, tuple) or says_call(reading.value)
     if not is_call or not _FENCE.search(text, max(0, at - 80), at):
         return reading
@@ -197,7 +188,6 @@ def _unless_example(text: str, at: int, reading: Reading) -> Reading:
 
 
 def _end_of(mark: re.Match[str]) -> re.Pattern[str]:
-    """Return what ends the aside. A tool's text may hold ends too, but not its fence's id."""
     if mark["fence"] is not None:
         return re.compile(re.escape(f"<<<end of tool output {mark['fence']}>>>"), re.IGNORECASE)
     if mark.lastgroup == "thought":
@@ -206,7 +196,6 @@ def _end_of(mark: re.Match[str]) -> re.Pattern[str]:
 
 
 def _last_thing(text: str, read_at: Callable[[str, re.Match[str]], Reading]) -> list[Reading]:
-    """Return what a thought that never ends has for its last thing."""
     *_, opening = _THOUGHT.finditer(text)
     thought = text[opening.end() :].rstrip("` \t\r\n")
     last = _scan(thought, read_at)[-1:]
@@ -216,7 +205,6 @@ def _last_thing(text: str, read_at: Callable[[str, re.Match[str]], Reading]) -> 
 
 
 def _plain(text: str, at: int, read: Reader) -> Reading:
-    """Read an object without marks. Of a list, take its one element; calls that are meant together are a tuple."""
     reading = read(text, at)
     if reading.value is None:
         return reading
@@ -240,7 +228,6 @@ def _plain(text: str, at: int, read: Reader) -> Reading:
 
 
 def _calls(text: str, at: int) -> Reading:
-    """Read the calls behind a mark: in a list, or one after the other."""
     calls: list[NativeCall] = []
     end = at
     while (body := read_body(text, _after(_GAP, text, end))) is not None:

@@ -127,14 +127,6 @@ def _decoded(text: str) -> Any:
 
 
 def _to_json(text: str, at: int) -> tuple[str | None, int]:
-    """Rewrite an object or list that is spelled as JavaScript or Python would to JSON. Nothing is made up or left out.
-
-    Only the spelling of single tokens changes; the real decoder then refuses what is no JSON even so. The libraries at
-    hand do less: none knows both JSON5 and Python's words, and the fast one takes a key given twice.
-
-    Returns:
-        The JSON, None when no spelling makes it JSON; and where the reading ended.
-    """
     written: list[str] = []
     depth, is_call = 0, text[at] == "("
     while token := _TOKEN.match(text, at):
@@ -176,12 +168,6 @@ def _in_double_quotes(match: re.Match[str]) -> str:
 
 
 def _extent(text: str, at: int) -> tuple[int, str, int | None]:
-    """Return where the value ends, why it can not be decoded if that shows already, and the first end of a thought.
-
-    What a string holds does not count; but when the value proves broken, its quotes prove nothing, and a thought may
-    have ended there. A backslash is skipped with what follows it, in strings and out of them, so that every start
-    sees the same quotes: that keeps many broken starts from each reading the whole text.
-    """
     opening, closing = ("{", "}") if text[at] == "{" else ("[", "]")
     depth = nesting = deepest = 0
     quoted, thought = False, None
@@ -204,7 +190,6 @@ def _extent(text: str, at: int) -> tuple[int, str, int | None]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of two values under one key nobody can say which was meant, and readers differ in which they take."""
     value: dict[str, Any] = {}
     for name, one in pairs:
         if name in value:

@@ -113,7 +113,6 @@ def syntax_of(template: Callable[[Sequence[dict[str, Any]]], str], ends: Sequenc
 
 
 def _around(text: str) -> tuple[str, str, str] | None:
-    """Return (what stands before a JSON object, the object, what follows); None without one."""
     at = text.find("{")
     while at >= 0:
         try:

@@ -26,14 +26,11 @@ _NO_ROOM, _DONE = 1, 0  # of llama_decode
 
 @dataclass(eq=False)
 class _Slot:
-    """One sequence of the context."""
-
     number: int
     tokens: list[int] = field(default_factory=list)
     used_at: int = 0
 
     def shared_with(self, prompt: Sequence[int]) -> int:
-        """Return how many tokens both begin with."""
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self.tokens, prompt, strict=False)))
 
 
@@ -128,7 +125,6 @@ class LlamaContext:
             self._cut(slot, 0)
 
     def _evaluate(self, tokens: Sequence[int]) -> None:
-        """Evaluate a batch, at the most: there is no memory for more."""
         batch, start = self._batch, len(self._slot.tokens)
         batch.n_tokens = len(tokens)
         for at, token in enumerate(tokens):
@@ -146,10 +142,6 @@ class LlamaContext:
         self._slot.tokens += tokens
 
     def _open_slot(self, prompt: Sequence[int]) -> int:
-        """Make a slot current that begins as the prompt does; return how much of the prompt it holds.
-
-        The last token is always evaluated anew: its logits are wanted.
-        """
         self._clock += 1
         best = max(self._slots, key=lambda slot: slot.shared_with(prompt))
         shared = min(best.shared_with(prompt), len(prompt) - 1)
@@ -173,7 +165,6 @@ class LlamaContext:
         return bool(others)
 
     def _cut(self, slot: _Slot, length: int) -> None:
-        """Keep the slot's first `length` tokens, or none where the model's memory cannot be cut there."""
         if not llama_cpp.llama_memory_seq_rm(self._memory, slot.number, length, -1):
             llama_cpp.llama_memory_seq_rm(self._memory, slot.number, -1, -1)
             length = 0
@@ -181,6 +172,5 @@ class LlamaContext:
 
 
 def _free(handle: Any, weights: LlamaWeights) -> None:
-    """Free a context. The weights come along: they must outlive it, also where both end as garbage of one cycle."""
     llama_cpp.llama_free(handle)
     del weights

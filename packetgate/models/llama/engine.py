@@ -195,7 +195,6 @@ class LlamaEngine:
         )
 
     def _weighed(self, options: Sequence[str]) -> list[Measured]:
-        """Return how probable each option is as the next word, together 1. A token that several begin with is none."""
         spelt = {
             option: [text.encode() for one in (option, option.capitalize()) for text in (one, f" {one}")]
             for option in options
@@ -213,14 +212,9 @@ class LlamaEngine:
 
     @cached_property
     def _no_words(self) -> npt.NDArray[np.bool_]:
-        """Which tokens are no beginning of an answer in words, shape (vocabulary,)."""
         return np.array([begins_call(piece.decode("utf-8", "replace")) is not False for piece in self.weights.pieces])
 
     def _acts(self, request: Request) -> float:
-        """Return the probability that the model begins to call: not all do as their template has it.
-
-        Where what it begins with tells nothing yet, such as a fence, what it says next does. What it said is not kept.
-        """
         sure = unsure = 0.0
         first: int | None = None
         for token, share in self._likely():
@@ -245,7 +239,6 @@ class LlamaEngine:
         return sure + (unsure if begins_call(said) else 0.0)
 
     def _likely(self) -> list[tuple[int, float]]:
-        """Return the likeliest next tokens, each with its probability, the likeliest first."""
         logits = logits_of(self._context, self.weights)
         weights = np.exp(logits - logits.max())
         weights /= weights.sum()
@@ -255,7 +248,6 @@ class LlamaEngine:
         return self.weights.pieces[token].decode("utf-8", "replace") or self.weights.control_text(token)
 
     def _think(self, end: str, request: Request, sampler: Sampler) -> int:
-        """Have the model think up to the mark that ends its thought, or to its budget; return the tokens it took."""
         closing, mark = (self.weights.tokenize(text, special=True) for text in (f"\n{end}\n\n", end))
         budget = request.sampling.get("thinking_budget", 0)
         most = min(budget, self._context.room - request.sampling["max_tokens"] - len(closing))
@@ -275,7 +267,6 @@ class LlamaEngine:
     def _next(
         self, sampler: Sampler, grammar: Grammar | None, written: "_Written", limit: int
     ) -> tuple[list[int], bool]:
-        """Write the next token and those the grammar then forces; return them, and whether the answer ended."""
         logits = logits_of(self._context, self.weights)
         if grammar:
             self._mask.hold(grammar.matcher, logits)
@@ -298,8 +289,6 @@ class LlamaEngine:
 
 
 class _Written:
-    """An answer as far as it is written."""
-
     def __init__(self, request: Request) -> None:
         self.tokens = 0
         self.form = request.form
@@ -311,11 +300,9 @@ class _Written:
 
     @property
     def text(self) -> str:
-        """All of it, without a character that is cut off in the middle."""
         return "".join(self._pieces)
 
     def add(self, piece: bytes, weights: Any, probability: float = 1.0) -> None:
-        """Take a token's text."""
         self.tokens += 1
         if isinstance(self.form, CallForm):
             self.each.append(WrittenToken(len(piece), probability))
@@ -323,14 +310,12 @@ class _Written:
         self.emit(self._decoder.decode(piece))
 
     def emit(self, text: str) -> None:
-        """Go on with a text."""
         if text:
             self._pieces.append(text)
             self._on_text(text)
 
 
 def _probability(token: int, logits: Logits) -> float:
-    """Return a token's probability among those that are not ruled out, at temperature 1."""
     return float(1 / np.exp(logits - logits[token]).sum())
 
 
@@ -338,7 +323,6 @@ _asked: WeakSet[threading.Event] = WeakSet()
 
 
 def _cancel_all() -> None:
-    """End every answer with the program: Python waits for what threads still do, however long it takes."""
     for cancelled in list(_asked):
         cancelled.set()
 

@@ -82,7 +82,6 @@ class Grammars:
 
     @cached_property
     def _tokenizer(self) -> "LLTokenizer":
-        """The vocabulary as the grammar engine sees it. Takes about a second on large ones."""
         from llguidance import LLTokenizer, TokenizerWrapper
 
         vocabulary = Vocabulary(self._weights)
@@ -127,7 +126,6 @@ class Grammars:
         return Grammar(matcher, tuple(widened))
 
     def _literal(self, text: str) -> str:
-        """Return a text as a grammar has it: control tokens in it by their numbers, as they write nothing."""
         parts = [""]
         for token in self._weights.tokenize(text, special=True) if self._holds_control(text) else ():
             piece = self._weights.pieces[token].decode("utf-8", "replace")
@@ -142,7 +140,6 @@ class Grammars:
         return any(one in text for one in self._weights.control_texts)
 
     def _simpler(self, schema: Schema) -> Schema:
-        """Return a schema without what no grammar holds: patterns that look around, and keywords beside a reference."""
         if "$ref" in schema:
             return {"$ref": schema["$ref"]}
         text = {"type": "string", "pattern": schema.get("pattern", "")}
@@ -154,7 +151,6 @@ class Grammars:
         return isinstance(self._matcher(schema, options), str)
 
     def _matcher(self, schema: Schema, options: Any) -> "LLMatcher | str":
-        """Return a follower of the schema, or why there is none."""
         from llguidance import LLMatcher
 
         try:

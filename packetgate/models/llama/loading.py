@@ -86,7 +86,6 @@ def loading(path: str) -> Iterator[None]:
 
 @cache
 def _listening() -> Any:
-    """Listen to llama.cpp. What is returned must stay alive: llama.cpp keeps a bare pointer to it."""
     from llama_cpp import llama_log_callback, llama_log_set
 
     def log(level: int, text: bytes, _: Any) -> None:

@@ -37,13 +37,11 @@ def measured_calls(syntax: CallSyntax, answer: Answer) -> tuple[WrittenCall, ...
 
 
 def _heads(syntax: CallSyntax) -> Iterator[str]:
-    """Yield what may stand before the first name: all, or what is left of it where control tokens leave no text."""
     for at in range(len(syntax.head)):
         yield syntax.head[at:]
 
 
 def _values(written: bytes, offset: int) -> Iterator[tuple[str, Span]]:
-    """Yield each top-level value of a JSON object: its key, and where it stands."""
     found = [(str(path[0]), at) for path, at in JsonPaths().feed(written) if len(path) == 1]
     ends = [*(at for _, at in found[1:]), len(written)]
     for (name, begin), end in zip(found, ends, strict=False):

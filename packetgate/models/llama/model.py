@@ -276,7 +276,6 @@ class LlamaCppModel(Model):
 
 
 def _chat(messages: Sequence[BaseMessage]) -> Chat:
-    """Return messages as templates take them: the arguments of calls are objects there."""
     chat: list[dict[str, Any]] = convert_to_openai_messages(messages, text_format="string")
     for one in chat:
         for call in one.get("tool_calls", ()):

@@ -131,7 +131,6 @@ class PromptWriter:
 
 
 def _alternating(chat: Chat) -> Chat:
-    """Return the same words as turns of user and assistant that alternate, the user's first."""
     turns: list[dict[str, str]] = []
     for message in chat:
         role = "assistant" if message["role"] == "assistant" and turns else "user"
@@ -143,7 +142,6 @@ def _alternating(chat: Chat) -> Chat:
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """Return data with each text in it changed, names of fields included: a tool's schema has its own."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):

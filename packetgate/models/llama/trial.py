@@ -79,11 +79,6 @@ def _run(path: str, options: Mapping[str, int]) -> "subprocess.CompletedProcess[
 
 
 def _digest(path: str) -> str:
-    """Return what a file's head, its length, llama.cpp's version and this processor come to.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
     found = hashlib.sha256(f"{version('llama-cpp-python')} {_processor()}".encode())
     try:
         with Path(path).open("rb") as file:
@@ -95,7 +90,6 @@ def _digest(path: str) -> str:
 
 
 def _processor() -> str:
-    """Return what tells this processor from others that llama.cpp runs otherwise on."""
     with suppress(OSError):
         about = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
         return next((line for line in about if line.lower().startswith(("flags", "features"))), "")

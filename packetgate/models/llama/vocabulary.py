@@ -34,7 +34,6 @@ class Vocabulary:
         return self._own(text) or self._longest_first(text)
 
     def _own(self, text: bytes) -> list[int]:
-        """Return the tokens by which the model reads the text; none where they would write something else."""
         tokens = self._weights.tokenize(_BEFORE + text, special=False)
         written = [self._weights.pieces[token] for token in tokens]
         while written and (not all(written) or b"".join(written) != text):
@@ -42,7 +41,6 @@ class Vocabulary:
         return tokens
 
     def _longest_first(self, text: bytes) -> list[int]:
-        """Return tokens for the text, up to where the vocabulary has none for it."""
         tokens: list[int] = []
         at = 0
         while at < len(text):

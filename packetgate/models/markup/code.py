@@ -28,9 +28,7 @@ class CodeFilter:
         self.marks = MarkFilter()
         self._held = ""
         self._fence = 0
-        """How many backticks, at least, end the fence that is open; 0: none is."""
         self._begins_line = False
-        """Whether what is held, or comes next, begins a line of that fence."""
 
     def feed(self, text: str) -> Iterator[str | None]:
         """Return `Code` and prose, in order; None where a thought ends whose beginning is not in the text."""
@@ -69,7 +67,6 @@ class CodeFilter:
         self._held = text[at:]
 
     def _end_of_fence(self, text: str, at: int, *, last: bool) -> int:
-        """Return how far the fence goes in this text; behind its end, no fence is open."""
         begin = (_AT_LINE if self._begins_line else _BEHIND_BREAK) + r"[ \t>]*"
         ticks = rf"`{{{self._fence},}}+"
         if end := re.compile(rf"{begin}{ticks}(?=[^\w`])|{ticks}[ \t]*(?=\n)").search(text, at):
@@ -79,7 +76,6 @@ class CodeFilter:
         return held.start() if held else len(text)
 
     def _end_of_code(self, text: str, ticks: re.Match[str], *, last: bool) -> int:
-        """Return where the code ends that backticks begin, or the first line of its fence; 0 where none is known."""
         line, ended, _ = text[ticks.end() :].partition("\n")
         whole = bool(ended) or last
         closing = re.search(rf"(?<!`){ticks[0]}(?!`)", line)

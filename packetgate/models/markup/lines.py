@@ -16,7 +16,6 @@ class LineFilter:
     def __init__(self, found: int = 0) -> None:
         self.found = found
         self._begins = False
-        """Whether what comes is the beginning of a line."""
         self._held = ""
 
     def feed(self, text: str) -> Iterator[str]:

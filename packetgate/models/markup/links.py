@@ -38,11 +38,8 @@ class LinkFilter:
         self._user_words = user_words
         self._held = ""
         self._begins = True
-        """Whether what comes is the beginning of a line."""
         self._fence = ""
-        """The fence of the code that is open."""
         self._has_math = False
-        """Whether a block of mathematics began: where one is rendered, it may hold what looks like fences."""
 
     def feed(self, text: str) -> str:
         """Return what can be shown now."""
@@ -63,7 +60,6 @@ class LinkFilter:
 
     @cached_property
     def _named(self) -> set[str]:
-        """The addresses of the user's words, which are many in a long session, and mostly not asked for."""
         return {*map(_address, _ADDRESS.finditer(self._user_words))} - {""}
 
     @property
@@ -71,20 +67,17 @@ class LinkFilter:
         return bool(self._fence) and not self._has_math
 
     def _line(self, line: str) -> str:
-        """Return the rest of a line, which ends here."""
         shown = (self._fence_in(line) if self._begins else None) or self._part(line)
         self._begins = True
         return shown
 
     def _part(self, text: str) -> str:
-        """Return a part of a line that is no fence."""
         if self._begins and not self._fence and text.lstrip(" \t").startswith("$$"):
             self._has_math = True
         self._begins = False
         return text if self._is_code else self._inert(text)
 
     def _fence_in(self, line: str) -> str | None:
-        """Return the line as a fence, if it is one."""
         if self._fence:
             mark = line.strip(" \t")
             if not mark.startswith(self._fence) or mark.strip(self._fence[0]):
@@ -109,12 +102,10 @@ class LinkFilter:
 
 
 def _address(found: re.Match[str]) -> str:
-    """Return the address that was found, without the punctuation after it; empty where it is none, or goes on."""
     goes_on = found.string[found.end() : found.end() + 1] > "~"
     return "" if goes_on or not _SIGN.search(found[0]) else found[0].rstrip(".,;:!?'_~\\")
 
 
 def _decoded(reference: re.Match[str]) -> str:
-    """Return the character that a reference stands for, where it could be part of an address."""
     char = html.unescape(reference[0])
     return char if char.isascii() and (char.isalnum() or char in ":/.@") else reference[0]

@@ -70,12 +70,9 @@ _FIRST = re.compile(rf"[{re.escape(_NESTED)}]|(?P<word>A(?=c|\Z))|>(?=>|\Z)")
 
 @dataclass(frozen=True)
 class _Mark:
-    """A mark; with `end`, all text up to there goes with it, or to the end of the text where the end never comes."""
-
     text: re.Pattern[str]
     end: re.Pattern[str] | None = None
     is_json: bool = False
-    """Whether the mark ends inside of a JSON value, outside of its strings."""
 
 
 def _mark(text: str, end: str | None = None) -> _Mark:
@@ -114,30 +111,18 @@ class MarkFilter:
     def __init__(self) -> None:
         self.found = 0
         self._passed: list[str] = []
-        """What is no mark, since the last cut."""
         self._begun: list[str] = []
-        """Beginnings of marks, one inside the other: the inner one may be cut, and the outer one then go on."""
         self._end: re.Pattern[str] | None = None
-        """What ends the block that is being cut."""
         self._tail = ""
-        """The last of that block that was not read yet: its end may be split between two pieces."""
         self._quote: str | None = ""
-        """What quotes a string of that block, if one is open; None before it shows whether it is JSON."""
         self._is_json = False
         self._header: str | None = None
-        """What was read so far of a header: it says what follows."""
         self._before = "\n"
-        """The last character that was read."""
         self._opening: str | None = ""
-        """All of the text so far, while it may open a thought with words."""
         self._has_text = False
-        """Whether any of the answer was passed."""
         self._unclosed = Counter[str]()
-        """How often a tag that is a word of the text was opened there, and not closed."""
         self._mentioned: list[re.Pattern[str]] = []
-        """What ends the blocks of the marks that the text mentions: it may mention that too."""
         self._line = ""
-        """The end of what was passed of the current line."""
 
     def feed(self, text: str) -> Iterator[str | None]:
         """Return what is no mark, in order; None where a thought ends whose beginning is not in the text."""
@@ -161,7 +146,6 @@ class MarkFilter:
         yield from self._pass()
 
     def _first(self, text: str, at: int) -> re.Match[str] | None:
-        """Return where the next mark may begin."""
         for first in _FIRST.finditer(text, at):
             if first["word"] is None or (text[first.start() - 1] if first.start() else self._before) == "\n":
                 return first
@@ -208,7 +192,6 @@ class MarkFilter:
             yield from self._back_up(text)
 
     def _back_up(self, text: str) -> Iterator[str | None]:
-        """Go on in what is no mark as a whole, behind a shorter one that it begins with, or where another may begin."""
         for end in range(len(text) - 1, 0, -1):
             if text[end - 1] in _LAST and (mark := _mark_in(text[:end])):
                 if _AFTER_MENTION.match(text, end) and self._may_be_mentioned(mark, text[:end]):
@@ -239,7 +222,6 @@ class MarkFilter:
             yield None
 
     def _may_be_mentioned(self, mark: _Mark, tag: str) -> bool:
-        """Whether a sentence may mention a mark, as its line shows so far: one of a block, or one that stands alone."""
         line = (self._line + "".join([*self._passed, *self._begun[:-1]])).rpartition("\n")[2]
         if tag in TOKENS:
             return bool(_WITHIN_SENTENCE.search(line))
@@ -247,7 +229,6 @@ class MarkFilter:
         return may_be and bool(_BEFORE_MENTION.search(line))
 
     def _is_text(self, tag: str) -> bool:
-        """Whether a tag is a word of the answer: it begins after others, or ends what such a one began."""
         word = _WORD.match(tag)
         if word and word[1]:
             return self._unclosed[word[2].lower()] > 0
@@ -261,7 +242,6 @@ class MarkFilter:
             yield passed
 
     def _open(self, text: str) -> str:
-        """Return the text, or nothing while it may open a thought with words, or what follows where it does."""
         self._opening = f"{self._opening or ''}{text}"
         begun = self._opening.lstrip()
         for opening in OPENINGS:
@@ -280,7 +260,6 @@ class MarkFilter:
         self._end, self._tail, self._quote, self._is_json = end, "", "" if is_json else None, is_json
 
     def _skip(self, end: re.Pattern[str], text: str) -> str:
-        """Return the text behind the block; nothing while it goes on. An end that a string quotes is none."""
         block = self._tail + text
         if self._quote is None and block.strip():
             self._quote, self._is_json = "", block.lstrip()[0] in "{["
@@ -299,7 +278,6 @@ class MarkFilter:
         return ""
 
     def _follow(self, rest: str) -> None:
-        """Go on behind a block; a header says whether a thought or a call follows, which is none of the answer."""
         said = "" if self._header is None else self._header + rest
         hidden = "analysis" in said or "to=" in said
         self._header = None
@@ -307,7 +285,6 @@ class MarkFilter:
 
 
 def _after(mark: str, open_quote: str) -> str:
-    """Return what ends the string that is open behind this mark; nothing where none is."""
     if open_quote or mark.startswith(("</", "<|close|>")):
         return "" if mark == open_quote else open_quote
     if value := _VALUE.match(mark):
@@ -316,7 +293,6 @@ def _after(mark: str, open_quote: str) -> str:
 
 
 def _is_beginning(text: str) -> bool:
-    """Whether this much of a mark is there, and more must follow."""
     known = text.lower() if text.startswith("<") else text
     if known in _BEGINNINGS or _TOKEN_BEGINNING.fullmatch(text):
         return True
@@ -324,7 +300,6 @@ def _is_beginning(text: str) -> bool:
 
 
 def _mark_in(text: str) -> _Mark | None:
-    """Return the mark that the whole of `text` is."""
     if not _ANY.fullmatch(text):
         return None
     return next(mark for mark in _MARKS if mark.text.fullmatch(text))

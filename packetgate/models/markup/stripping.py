@@ -61,13 +61,10 @@ class MarkupFilter:
         self.ended_thought = False
         """Whether a thought ended whose beginning is not in the text."""
         self._kept: str | None = "" if opened else None
-        """What may be a thought that the template opened."""
         self._code, self._lines = CodeFilter(), LineFilter()
         self._asked_for = bool(_ASKED_FOR.search(request))
         self._begins: str | None = ""
-        """All of the text so far, while it may be a call and nothing else."""
         self._space = ""
-        """White space that is shown when something follows."""
         self._shown: list[str] = []
         self._started = False
         self._thought = ""
@@ -125,7 +122,6 @@ class MarkupFilter:
             self._kept += "".join(shown)
 
     def _end_thought(self) -> None:
-        """What came so far was a thought; the answer begins."""
         self.ended_thought, self._thought = True, self.text
         if self._kept is not None:
             self._kept, self._started = None, False
@@ -146,7 +142,6 @@ class MarkupFilter:
         return self._spaced(text)
 
     def _spaced(self, text: str) -> str:
-        """Return the text with the white space before it, without that after it."""
         words = text.strip()
         if not words:
             self._space += text
@@ -163,7 +158,6 @@ class MarkupFilter:
 
 
 def _is_call(text: str) -> bool:
-    """Whether the whole of `text` is calls: in JSON, one or several, as they go over the wire, or Pythonic."""
     text = text.strip()
     if text.startswith(_WORDS[1]):
         return True

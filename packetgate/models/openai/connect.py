@@ -87,7 +87,6 @@ class CompatibleChat(BaseChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        """Ask; where a parameter is refused that nobody wished for, ask without it, and remember what worked."""
         refused = self.refused
         while True:
             try:
@@ -105,7 +104,6 @@ class CompatibleChat(BaseChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        """Stream, likewise."""
         refused, kwargs = self.refused, {"stream_options": {"include_usage": True}, **kwargs}
         while True:
             try:
@@ -137,10 +135,6 @@ class OpenAIChat(CompatibleChat, ChatOpenAI):
 
 
 def _encode_arguments(response: Any) -> None:
-    """Encode all arguments once, as the protocol says: some servers send an object, some encode it twice.
-
-    The library fails on JSON that is no object: in brackets it is no JSON, and so an invalid call.
-    """
     for choice in getattr(response, "choices", None) or ():
         for call in getattr(choice.message, "tool_calls", None) or ():
             given = call.function.arguments
@@ -149,7 +143,6 @@ def _encode_arguments(response: Any) -> None:
 
 
 def _is_other_json(text: str) -> bool:
-    """Whether a text is JSON, and neither an object nor null."""
     try:
         return not isinstance(whole_value(text), dict | NoneType)
     except ValueError:
@@ -157,7 +150,6 @@ def _is_other_json(text: str) -> bool:
 
 
 def _keep_thought(message: BaseMessage, said: dict[str, Any]) -> None:
-    """Keep a thought that stands beside the text, as many servers send it: it counts, though nobody is shown it."""
     thought = said.get("reasoning_content") or said.get("reasoning")
     if isinstance(thought, str):
         message.additional_kwargs["reasoning_content"] = thought

@@ -16,26 +16,20 @@ Byte = Annotated[int, Field(ge=0, le=255)]
 
 
 class _Listed(BaseModel):
-    """A token with its probability."""
-
     token: str
     raw: list[Byte] | None = Field(default=None, alias="bytes")
     logprob: float
 
     @property
     def written(self) -> bytes:
-        """What it adds to the answer; servers that send no bytes lose those of half characters."""
         return bytes(self.raw) if self.raw is not None else self.token.encode("utf-8", "replace")
 
     @property
     def weight(self) -> float:
-        """Its probability."""
         return 0.0 if math.isnan(self.logprob) else math.exp(min(self.logprob, 0.0))
 
 
 class _Token(_Listed):
-    """A token of the answer, with what the model could have written in its place."""
-
     top_logprobs: list[_Listed] = []
 
 
@@ -94,7 +88,6 @@ def _weights(token: _Token) -> Weights:
 
 
 def _at(value: Any, path: Sequence[str | int]) -> list[Any]:
-    """Return the value at this place, as a list of none or one."""
     for part in path:
         try:
             value = value[part]

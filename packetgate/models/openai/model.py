@@ -107,7 +107,6 @@ class OpenAICompatible(Model):
     async def _ask(
         self, messages: Sequence[BaseMessage], form: AnswerForm, sampling: dict[str, Any], modes: Sequence[RequestMode]
     ) -> tuple[AIMessage, int]:
-        """Ask with the first of the means that is not refused; return the answer, and which it was."""
         refusal: DecisionError | None = None
         at = 0
         while True:
@@ -127,12 +126,10 @@ class OpenAICompatible(Model):
 
 
 def _next_format(modes: Sequence[RequestMode], at: int) -> int:
-    """Return which of the means is the next that is of another kind; the last one, `prompt`, is the only one of its."""
     return next(later for later, mode in enumerate(modes) if later > at and mode.format != modes[at].format)
 
 
 def _read(message: AIMessage, mode: RequestMode, form: AnswerForm, *, is_openai: bool) -> tuple[FormAnswer, bool]:
-    """Return the answer, and whether the server passed over what it was told to hold it with."""
     called = _called(message, form.name)
     cut_off = was_cut_off(message)
     text = str(message.text)
@@ -158,13 +155,11 @@ def _read(message: AIMessage, mode: RequestMode, form: AnswerForm, *, is_openai:
 
 
 def _has_shape(text: str, form: AnswerForm, *, listed: bool) -> bool:
-    """Whether the text is an object as the form has it, but for limits and parts: few servers keep to all of those."""
     value = whole_object(text)
     return value is not None and validator_for(shape_of(form.schema(form.parts, listed=listed))).is_valid(value)
 
 
 def _called(message: AIMessage, form_name: str) -> str | None:
-    """Return the arguments of the call that is the form, or else all calls, as JSON; None where there is no call."""
     if message.invalid_tool_calls:
         return message.invalid_tool_calls[0]["args"] or ""
     calls = [{"name": call["name"], "arguments": call["args"]} for call in message.tool_calls]

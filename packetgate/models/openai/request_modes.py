@@ -112,9 +112,7 @@ class KnownModes:
     def __init__(self, *, is_openai: bool) -> None:
         self._is_openai = is_openai
         self._weaker: dict[bytes, RequestMode] = {}
-        """By schema, with what to ask where something stronger was refused."""
         self._refused: Counter[tuple[str, RequestMode]] = Counter()
-        """By form and means, how many schemas were refused."""
         self._taken: set[tuple[str, RequestMode]] = set()
         self._lock = threading.Lock()  # a model serves several event loops
 

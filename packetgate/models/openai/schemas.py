@@ -118,7 +118,6 @@ def _constants(way: Schema) -> dict[str, Any]:
 
 
 def _without_constant(way: Schema) -> Any:
-    """Return what alternatives share that differ in their one constant; the whole where there is not just one."""
     constants = _constants(way)
     if len(constants) != 1:
         return way
