@@ -13,7 +13,7 @@ from packetgate.models.model import Asking, FormAnswer, Model, ask, was_cut_off
 from packetgate.models.openai.connect import CompatibleChat
 from packetgate.models.openai.logprobs import measure, whole_object
 from packetgate.models.openai.refusals import refuses_form, refuses_type, says_form
-from packetgate.models.openai.request_modes import ENOUGH, KnownModes, RequestMode
+from packetgate.models.openai.request_modes import RequestMode, modes_for
 from packetgate.models.openai.schemas import shape_of, tool_of
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import has_pictures, names_pictures
@@ -21,6 +21,9 @@ from packetgate.models.requests import usage_of
 from packetgate.models.transport import status_of
 from packetgate.state.errors import DecisionError, ToolsRefusedError
 from packetgate.state.printing import compact_json
+
+TOOL_REFUSALS = 2
+"""Refusals of tools, with none taken, after which a server is not offered tools any more."""
 
 
 class OpenAICompatible(Model):
@@ -34,7 +37,7 @@ class OpenAICompatible(Model):
         self._is_openai = self.returns_calls = is_openai
         if is_openai or self.options.enable_thinking is False:
             self.thoughts.opened = False  # OpenAI shows none, and elsewhere the template is told to have none
-        self._known = KnownModes(is_openai=is_openai)
+        self._modes: dict[str, RequestMode] = {}  # by form, the strongest that its server was seen to take
         self._takes_tools, self._takes_schemas = False, True
         self._refusals, self._refused_last = 0, False
 
@@ -46,7 +49,7 @@ class OpenAICompatible(Model):
     @property
     def calls_tools(self) -> bool:
         """Whether it is offered tools: not where its server took none, and refused them again and again."""
-        return self.options.native_tools is not False and (self._takes_tools or self._refusals < ENOUGH)
+        return self.options.native_tools is not False and (self._takes_tools or self._refusals < TOOL_REFUSALS)
 
     async def call(
         self,
@@ -93,7 +96,9 @@ class OpenAICompatible(Model):
         Raises:
             DecisionError: the model cannot be asked, or refuses to answer.
         """
-        modes = await asyncio.to_thread(self._known.left, form)
+        modes = await asyncio.to_thread(modes_for, form, is_openai=self._is_openai)
+        known = self._modes.get(form.name)
+        modes = modes[modes.index(known) :] if known in modes else modes
         message, at = await self._ask(messages, form, sampling, modes)
         self._refusals += self._refused_last  # it was the tools that it refused, and not any request
         self._refused_last = False
@@ -101,7 +106,8 @@ class OpenAICompatible(Model):
         answer, ignored = await asyncio.to_thread(_read, message, modes[at], form, is_openai=self._is_openai)
         if ignored and not self._is_openai:  # OpenAI does keep schemas, but outside its strict mode only mostly
             at = _next_format(modes, at)
-        self._known.remember(form, modes[:at], modes[at], taken=not ignored)
+        if at:
+            self._modes[form.name] = modes[at]
         return answer
 
     async def _ask(

@@ -1,9 +1,6 @@
 """With what an OpenAI-compatible server is asked for an answer in a form, and what is left when it refuses."""
 
-import hashlib
-import threading
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,17 +8,11 @@ from packetgate.models.calling import HeldBy
 from packetgate.models.forms import AnswerForm
 from packetgate.models.openai.refusals import TOP_LOGPROBS
 from packetgate.models.openai.schemas import grouped, modest, one_object, shape_of, strict_schema
-from packetgate.state.printing import compact_json
 
 Format = Literal["json_schema", "json_object+schema", "tool_call", "json_object", "prompt"]
 FORMATS: tuple[Format, ...] = ("json_schema", "json_object+schema", "tool_call", "json_object", "prompt")
 """Strongest first. `json_object` with a schema is how llama.cpp's servers, and some hosts, are told of one. It stands
 before tool calling because the answer then is text, whose tokens' probabilities can be had."""
-
-REMEMBERED = 256
-"""Schemas of which it is known how they have to be asked for."""
-ENOUGH = 2
-"""So many schemas of one form refused, and none taken: the next one is not tried with that any more."""
 
 
 @dataclass(frozen=True)
@@ -104,41 +95,3 @@ def modes_for(form: AnswerForm, *, is_openai: bool) -> tuple[RequestMode, ...]:
         if (form.parts or "anyOf" in form.body) and one in {"json_schema", "json_object+schema", "tool_call"}:
             modes.append(RequestMode(one, widened=True))
     return tuple(modes)
-
-
-class KnownModes:
-    """With what a server was asked for which schema, and what came of it: a refusal is of one schema, not of all."""
-
-    def __init__(self, *, is_openai: bool) -> None:
-        self._is_openai = is_openai
-        self._weaker: dict[bytes, RequestMode] = {}
-        self._refused: Counter[tuple[str, RequestMode]] = Counter()
-        self._taken: set[tuple[str, RequestMode]] = set()
-        self._lock = threading.Lock()  # a model serves several event loops
-
-    def left(self, form: AnswerForm) -> tuple[RequestMode, ...]:
-        """Return the means that are worth trying for a form, strongest first."""
-        modes, key = modes_for(form, is_openai=self._is_openai), self._key(form)
-        with self._lock:
-            first = self._weaker.get(key) or next(
-                filter(lambda mode: self._may_work(form.name, mode), modes), modes[-1]
-            )
-        return modes[modes.index(first) :]
-
-    def remember(self, form: AnswerForm, refused: Sequence[RequestMode], mode: RequestMode, *, taken: bool) -> None:
-        """Remember what was refused for a form's schema, and with what to ask for it next; `taken`: that worked."""
-        with self._lock:
-            self._refused.update((form.name, one) for one in refused)
-            if taken:
-                self._taken.add((form.name, mode))
-            if refused and len(self._weaker) >= REMEMBERED:
-                del self._weaker[next(iter(self._weaker))]
-            if refused:
-                self._weaker[self._key(form)] = mode
-
-    def _may_work(self, name: str, mode: RequestMode) -> bool:
-        return self._refused[name, mode] < ENOUGH or (name, mode) in self._taken
-
-    def _key(self, form: AnswerForm) -> bytes:
-        sent = compact_json([form.name, RequestMode().schema(form, is_openai=self._is_openai)])
-        return hashlib.sha256(sent.encode(errors="surrogatepass")).digest()

@@ -1,4 +1,4 @@
-"""What a server refuses of one schema is left out of that one; other forms are held as strictly as before."""
+"""What a server refuses of one form is left out of that one; other forms are held as strictly as before."""
 
 from dataclasses import replace
 
@@ -8,7 +8,6 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
 from packetgate.models.forms import AnswerForm, Choice, obj, text
-from packetgate.models.openai.request_modes import ENOUGH, REMEMBERED, KnownModes
 
 PATTERN = {"type": "string", "pattern": "^x$"}
 PICKY = AnswerForm("other", obj(code=PATTERN), choices=(Choice.among("code", values=["x"]),))
@@ -87,7 +86,7 @@ async def test_formats_that_are_refused_altogether(scripted_openai: ScriptedOpen
     assert (await ask(model, replace(FORM, body=FORM.body | {"title": "again"}))).held_by == "prompt"
 
 
-async def test_one_form_that_is_refused_again_and_again_is_not_tried_for_ever(scripted_openai: ScriptedOpenAI):
+async def test_a_form_that_is_refused_is_asked_for_so_only_once(scripted_openai: ScriptedOpenAI):
     """Every palette makes another schema of a selection."""
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"schema.pattern": HttpError(400, "Grammar error: pattern")}
@@ -95,21 +94,9 @@ async def test_one_form_that_is_refused_again_and_again_is_not_tried_for_ever(sc
     for at in range(9):
         answer = await ask(model, with_tool(at))
         assert answer.widened == ("tool_0",)
-    assert len(scripted_openai.requests) == 9 + ENOUGH
+    assert len(scripted_openai.requests) == 9 + 1
     await ask(model)
     assert asked(scripted_openai)[-1] == "json_schema+strict+limits"
-
-
-async def test_one_that_was_taken_keeps_its_form_going(scripted_openai: ScriptedOpenAI):
-    model = await model_at(scripted_openai)
-    scripted_openai.refuses = {"schema.pattern": HttpError(400, "Grammar error: pattern")}
-    fine = AnswerForm("selection", obj(params={"$ref": "#/$defs/tool_0"}), {"tool_0": {"type": "object"}})
-    scripted_openai.script(*['{"params":{}}'] * 9)
-    await ask(model, fine)
-    for at in range(3):
-        await ask(model, with_tool(at))
-    assert (await ask(model, fine)).widened == ()
-    assert len(scripted_openai.requests) == 5 + 3
 
 
 @pytest.mark.parametrize(
@@ -133,12 +120,3 @@ async def test_a_tool_call_that_is_all_there_is(scripted_openai: ScriptedOpenAI)
     scripted_openai.refuses = {"response_format": HttpError(400, param="response_format")}
     scripted_openai.script(*[called(GOOD)] * 2)
     assert [(await ask(model)).held_by for _ in range(2)] == ["tool_call"] * 2
-
-
-def test_what_is_remembered_is_bounded():
-    known = KnownModes(is_openai=False)
-    for at in range(REMEMBERED + 50):
-        form = AnswerForm("selection", obj(**{f"of_{at}": text(3)}))
-        modes = known.left(form)
-        known.remember(form, modes[:1], modes[1], taken=True)
-    assert len(known._weaker) == REMEMBERED
