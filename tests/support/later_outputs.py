@@ -28,7 +28,6 @@ LATER = [
         "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>",
         PARIS,
     ),
-    Output("Qwen Agent", f"\u273fFUNCTION\u273f: get_weather\n\u273fARGS\u273f: {ARGS}\n\u273fRESULT\u273f", PARIS),
     Output(
         "Llama 3.1, built-in",
         '<|python_tag|>brave_search.call(query="weather in Paris")<|eom_id|>',
@@ -173,7 +172,6 @@ LATER = [
         PARIS,
     ),
     Output("Apertus", f'<|inner_prefix|>Weather.<|tools_prefix|>[{{"get_weather": {ARGS}}}]<|tools_suffix|>', PARIS),
-    Output("Functionary 3.2", f">>>all\nI look.>>>get_weather\n{ARGS}", PARIS, "I look."),
     Output(
         "LongCat",
         "<longcat_think>Weather.</longcat_think><longcat_tool_call>get_weather\n<longcat_arg_key>city</longcat_arg_key>\n<longcat_arg_value>Paris</longcat_arg_value>\n<longcat_arg_key>days</longcat_arg_key>\n<longcat_arg_value>2</longcat_arg_value>\n</longcat_tool_call>",

@@ -1,6 +1,8 @@
 # ruff: noqa: E501  outputs are lines of their own length, in many scripts
 """What the newest families write, by their published templates; and 60 outputs written without sight of the code.
 
+Calls of Kimi K3 and MiniMax M3 are read by their servers alone.
+
 The latter stand in `blind_outputs.json` as they were written. When they were first read, all 40 with calls were, none
 was refused, one was misread, and three showed what no user should see.
 """
@@ -14,7 +16,6 @@ from support.native_outputs import ARGS, DSML, PARIS, Calls, Output, tags
 
 SPACED, M3 = f"{DSML} ", "]<]minimax[>["
 PING: Calls = [("ping", {})]
-FOUND: Calls = [("find", {"at": {"lat": "1.5", "tags": ["a", "<b> & c"]}}), *PING]
 SENT: Calls = [*PARIS, ("send_mail", {"to": 'a &amp; <b>"', "cc": ["x"], "at": None})]
 
 
@@ -68,14 +69,14 @@ NEWEST = [
     Output(
         "Kimi K3, opened",
         f"They ask.{close_tag('think')}{open_tag('response')}I look.{close_tag('response')}{kimi(*(kimi_call(*one) for one in SENT))}{close_tag('message')}<|end_of_msg|>",
-        SENT,
+        [],
         "I look.",
     ),
     Output(
         "Kimi K3, JSON",
         f"{open_tag('think')}Hm.{close_tag('think')}{open_tag('response')}{close_tag('response')}"
         + kimi(open_tag("call", tool="get_weather", index="1") + open_tag("json", type="object") + ARGS + close_tag("json") + close_tag("call")),
-        PARIS,
+        [],
     ),
     Output(
         "Kimi K3, answer",
@@ -92,13 +93,13 @@ NEWEST = [
     Output(
         "MiniMax M3",
         f'I look.\n{M3}<tool_call>\n{M3}<invoke name="get_weather">{M3}<city>Paris{M3}</city>{M3}<days>2{M3}</days>{M3}</invoke>\n{M3}</tool_call>',
-        PARIS,
+        [],
         "I look.",
     ),
     Output(
         "MiniMax M3, nested, two",
         f'<mm:think>Hm.</mm:think>{M3}<tool_call>\n{M3}<invoke name="find">{M3}<at>{M3}<lat>1.5{M3}</lat>{M3}<tags>{M3}<item>a{M3}</item>{M3}<item><b> & c{M3}</item>{M3}</tags>{M3}</at>{M3}</invoke>\n{M3}<invoke name="ping">{M3}</invoke>\n{M3}</tool_call>',
-        FOUND,
+        [],
     ),
     Output("MiniMax M3, a mark astray", f"It rains.{M3}", [], "It rains."),
     Output(

@@ -6,20 +6,20 @@ A call whose inside is whole counts without its end mark too, which servers ofte
 import re
 from collections.abc import Callable
 
-from packetgate.models.decoding.bodies import read_body, read_list
+from packetgate.models.decoding.bodies import PREFIX, read_body, read_list
 from packetgate.models.decoding.call_forms import CALL_KEYS, NativeCall, read_call, says_call
 from packetgate.models.decoding.formats import (
     BARE,
     CALLS,
     CHANNEL_END,
+    CONTROL,
     ECHOES,
-    HEADERS,
+    GLUED,
     NUMBER,
     OPENINGS,
-    PREFIXES,
     THOUGHTS,
     TOKENS,
-    Frame,
+    WORDS,
 )
 from packetgate.models.decoding.values import THOUGHT_END, Reader, Reading, read_strict
 
@@ -30,35 +30,26 @@ def _any(*marks: str) -> str:
     return "|".join(re.escape(mark) for mark in marks)
 
 
-def _tags(frames: tuple[Frame, ...]) -> str:
-    return "|".join(
-        re.escape(one.begin[:-1]) + r"(?:\s[^<>]*)?>" if re.fullmatch(r"<[\w:]+>", one.begin) else re.escape(one.begin)
-        for one in frames
-    )
-
-
-_PREFIX = _any(*PREFIXES)
-_GLUED = [one for one in OPENINGS if one.glued]
+_CALL_BEGIN = _any(*(one.begin for one in CALLS)) + r"|<(?:tool_use|(?:tool|function)_?calls?)\s[^<>]*>"
 _THOUGHT_BEGIN = (
     rf"{_any(*(one.begin for one in THOUGHTS))}|<\|channel\|>\s*analysis\s*<\|message\|>"
-    rf"|\A\s*(?:{_any(*(one.begin for one in _GLUED))})(?=[^\W_])"
+    rf"|\A\s*{GLUED.begin}(?=[^\W_])"
 )
 _THOUGHT = re.compile(_THOUGHT_BEGIN, _FLAGS)
-_ENDS = {one.begin.lower(): re.compile(re.escape(one.end), re.IGNORECASE) for one in (*THOUGHTS, *ECHOES, *HEADERS)}
-_ENDS |= {one.begin: re.compile(rf"{re.escape(one.end)}|(?=assistantcommentary\s+to=)") for one in _GLUED}
+_ENDS = {one.begin.lower(): re.compile(re.escape(one.end), re.IGNORECASE) for one in (*THOUGHTS, *ECHOES)}
+_ENDS |= {GLUED.begin: re.compile(rf"{GLUED.end}|(?=assistantcommentary\s+to=)")}
 _CHANNEL_END, _NEVER = re.compile(CHANNEL_END), re.compile(r"(?!)")
 _MARKS = re.compile(
     rf"""(?P<thought> {_THOUGHT_BEGIN} )
   | (?P<thought_end> {THOUGHT_END} )
-  | (?P<echo> {_any(*(one.begin for one in (*ECHOES, *HEADERS)))} | (?m:^)Observation:
+  | (?P<echo> {_any(*(one.begin for one in ECHOES))} | (?m:^)Observation:
       | <\|start\|>[\w.]*\s+to=assistant\b
       | <<<tool\ output\ (?P<fence>[^:\n]{{1,80}}): )
-  | (?P<stray> </(?:{_PREFIX})?(?:parameter|invoke)> | </function> | </?(?:longcat_)?arg_(?:key|value)>
-      | <\|(?:open|close)\|>(?:argument|call)\b )
-  | (?P<frame> {_tags(CALLS)} | <\|\s*start\ of[^|>]{{0,80}}tool\ call\s*\|> | \bfunctools(?=\[)
+  | (?P<stray> </{PREFIX}(?:parameter|invoke)> | </function> | </?(?:longcat_)?arg_(?:key|value)> )
+  | (?P<frame> {_CALL_BEGIN} | <\|\s*start\ of[^|>]{{0,80}}tool\ call\s*\|> | \bfunctools(?=\[)
       | (?m:^)Action:\s*(?=```|(?:\[\s*)?\{{) | (?:{_any(*(one.begin for one in BARE))})(?=\s*[\[{{]) )
-  | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | <(?:{_PREFIX})?invoke\s | <xai:function_call\s
-      | >>>(?=[\w.-]{{1,200}}\n\{{) | (?m:^)Action:[^\n]*\n\s*Action\ Input:
+  | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | <{PREFIX}(?:invoke|function_call)\s
+      | (?m:^)Action:[^\n]*\n\s*Action\ Input:
       | (?:(?:<\|start\|>\w*\s*)?<\|channel\|>\s*\w+|<\|start\|>\w*|\A)\s*\bto=
       | (?:\A\s*|assistant)commentary\ to= )
   | (?P<list> (?m:^)\[(?=\s*[^\W\d][\w.]{{0,199}}\() )
@@ -66,9 +57,10 @@ _MARKS = re.compile(
     """,
     _FLAGS,
 )
-_GAP = re.compile(rf"(?:[\s;,]|```(?:json|python)?|{_tags(CALLS)})*+", _FLAGS)
+_GAP = re.compile(rf"(?:[\s;,]|```(?:json|python)?|<\|plugin\|>|{_CALL_BEGIN})*+", _FLAGS)
+_WORD_TAGS = rf"</?(?:{'|'.join(WORDS)})>"
 _END_MARKS = re.compile(
-    rf"(?: [\s`]++ | {_any(*(one.end for one in (*CALLS, *BARE)), *TOKENS)}"
+    rf"(?: [\s`]++ | {_any(*(one.end for one in (*CALLS, *BARE)), *TOKENS)} | (?!{_CALL_BEGIN}){CONTROL} | {_WORD_TAGS}"
     r" | <\|\s*end\ of[^|>]{0,80}tool\ call\s*\|> )*+",
     _FLAGS,
 )
@@ -78,17 +70,16 @@ _LED = re.compile(
     _FLAGS,
 )
 """What makes JSON behind it the arguments of a call, but for the marks that are known."""
-_KNOWN = tuple(
-    mark.lower()
-    for mark in (
-        *(*TOKENS, *(one.end for one in (*OPENINGS, *HEADERS))),
-        *(mark for frame in (*THOUGHTS, *CALLS, *ECHOES) for mark in frame),
-    )
+_KNOWN = re.compile(
+    rf"(?:{_any(*(mark for frame in (*THOUGHTS, *CALLS, *ECHOES) for mark in frame), *TOKENS)}"
+    rf"|{_any(*(one.end for one in OPENINGS))}|{_WORD_TAGS}"
+    r"|<\|(?:im_start|begin\w*|START_\w+|message|constrain|assistant|end_of_role)\|>)[`\s]*\Z",
+    re.IGNORECASE,
 )
 _NUMBERED = re.compile(rf"(</?(?:think|tool_calls?|arg_key|arg_value)){NUMBER}>")
 _FENCE, _WORDS = re.compile(r"(?m:^)[ \t]*```[\w-]*[ \t]*\n\s*\Z"), re.compile(r"\s*```\s*(?=[^\s`\[{<])")
 _FENCE_BEGIN = re.compile(r"\s*```[\w-]*[ \t]*\n\s*")
-_LINE_END = re.compile(rf"[ \t]*(?:\n|\Z|{_any(*TOKENS)})")
+_LINE_END = re.compile(rf"[ \t]*(?:\n|\Z|{_any(*TOKENS)}|{CONTROL}|{_WORD_TAGS})")
 _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", _FLAGS)
 """What may stand between plain calls that are meant together."""
 
@@ -112,7 +103,7 @@ def read_answer(text: str, read: Reader) -> list[Reading]:
                 return Reading(listed.value, mark.start() + listed.end) if listed else Reading(None, mark.end())
         reading = _plain(text, mark.start(), read)
         before = text[max(0, mark.start() - 200) : mark.start()]
-        if reading.value is not None and _LED.search(before) and not before.rstrip("` \n").lower().endswith(_KNOWN):
+        if reading.value is not None and _LED.search(before) and not _KNOWN.search(before):
             return Reading((), reading.end, "its tool call is in a format that is not known")
         return reading
 

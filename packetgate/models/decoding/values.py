@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from packetgate.models.decoding.formats import THOUGHTS
 
@@ -127,6 +127,8 @@ def _decoded(text: str) -> Any:
 
 
 def _to_json(text: str, at: int) -> tuple[str | None, int]:
+    # Only the spelling of single tokens changes: the real decoder then refuses what is no JSON even so. No library at
+    # hand knows both JSON5 and Python's words, and refuses a key that is given twice.
     written: list[str] = []
     depth, is_call = 0, text[at] == "("
     while token := _TOKEN.match(text, at):
@@ -135,8 +137,7 @@ def _to_json(text: str, at: int) -> tuple[str | None, int]:
             return None, len(text)
         if kind in {"key", "raw", "bare", "string"} and written and written[-1] not in _MARKS:
             return None, at  # two values side by side: a comma is missing, or this is prose
-        at = token.end()
-        piece = token[kind]
+        at, piece = token.end(), token[kind]
         if kind == "mark" and piece in _OF_CALLS:
             if not is_call:
                 return None, at
@@ -152,12 +153,13 @@ def _to_json(text: str, at: int) -> tuple[str | None, int]:
 
 
 def _rewritten(kind: str, piece: str) -> str:
-    if kind == "string":
-        return '"' + _QUOTE.sub(_in_double_quotes, piece[1:-1]) + '"'
-    if kind == "key":
-        return json.dumps(piece)
-    if kind == "raw":
-        return json.dumps(piece[piece.index(">") + 1 : piece.rindex("<")])
+    match kind:
+        case "string":
+            return '"' + _QUOTE.sub(_in_double_quotes, piece[1:-1]) + '"'
+        case "key":
+            return json.dumps(piece)
+        case "raw":
+            return json.dumps(piece[piece.index(">") + 1 : piece.rindex("<")])
     return _WORDS.get(piece, piece)
 
 
@@ -168,6 +170,10 @@ def _in_double_quotes(match: re.Match[str]) -> str:
 
 
 def _extent(text: str, at: int) -> tuple[int, str, int | None]:
+    """Return where the value ends, why it cannot be decoded if that shows already, and the first end of a thought."""
+    # What a string holds does not count; but when the value proves broken, its quotes prove nothing, and a thought may
+    # have ended there. A backslash is skipped with what follows it, in strings and out of them, so that every start
+    # sees the same quotes: that keeps many broken starts from each reading the whole text.
     opening, closing = ("{", "}") if text[at] == "{" else ("[", "]")
     depth = nesting = deepest = 0
     quoted, thought = False, None
@@ -190,11 +196,10 @@ def _extent(text: str, at: int) -> tuple[int, str, int | None]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    for name, one in pairs:
-        if name in value:
-            raise ValueError(f"its JSON names {name[:60]!r} twice in one object")
-        value[name] = one
+    value = dict(pairs)
+    if len(value) < len(pairs):  # nobody can say which was meant, and readers differ in which they take
+        name = next(name for at, (name, _) in enumerate(pairs) if name in {one for one, _ in pairs[:at]})
+        raise ValueError(f"its JSON names {name[:60]!r} twice in one object")
     return value
 
 
@@ -207,11 +212,9 @@ def _int(digits: str) -> int:
 
 def _float(digits: str) -> float:
     value = float(digits)
-    return value if math.isfinite(value) else _constant(digits)
-
-
-def _constant(name: str) -> NoReturn:
-    raise ValueError(f"its JSON holds {name[:20]}, which is no JSON number")
+    if not math.isfinite(value):
+        raise ValueError(f"its JSON holds {digits[:20]}, which is no JSON number")
+    return value
 
 
 _DECODER = json.JSONDecoder(
@@ -219,5 +222,5 @@ _DECODER = json.JSONDecoder(
     object_pairs_hook=_object,
     parse_int=_int,
     parse_float=_float,
-    parse_constant=_constant,
+    parse_constant=_float,
 )

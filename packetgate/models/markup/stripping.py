@@ -1,31 +1,105 @@
 """Tool markup that models let slip into text: found, cut out, counted, at once or while the text arrives."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import regex
+
 from packetgate.models.decoding.call_forms import says_call
-from packetgate.models.decoding.native_calls import read_answer
+from packetgate.models.decoding.formats import (
+    BARE,
+    CALLS,
+    CHANNEL_END,
+    CHANNEL_HEADERS,
+    CONTROL,
+    ECHOES,
+    GLUED,
+    HEADER_END,
+    NUMBER,
+    OPENINGS,
+    THOUGHTS,
+    TOKENS,
+    WORDS,
+)
+from packetgate.models.decoding.native_calls import is_list_of_calls, read_answer
 from packetgate.models.decoding.values import read_strict
-from packetgate.models.markup.code import Code, CodeFilter
-from packetgate.models.markup.lines import LineFilter
 
 NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wrong place, and was not run."
 """Shown in place of an answer that was markup and nothing else."""
 
-_WORDS = ("functools[", "to=functions.")
-"""What calls begin with that have no marks: of Phi, and of gpt-oss where the template wrote the first mark."""
-_MAY_BE_CALL = re.compile(
-    r'\s*(?:```tool.*|(?:```[\w-]*[ \t]*\n\s*)?(?:(?:\[\s*)?(?:\{\s*(?:".*)?)?|\[\s*[^\W\d][\w.]*(?:\(.*)?))|\s*(?:'
-    + "|".join(re.escape(word[:length]) for word in _WORDS for length in range(1, len(word)))
-    + "|"
-    + "|".join(re.escape(word) + ".*" for word in _WORDS)
-    + ")",
-    re.DOTALL,
-)
-"""The beginning of JSON objects or Pythonic calls, also in a fence, and of what may still become one."""
+_LONGEST = 240
+_LINE_CHARS = 200
 _ASKED_FOR = re.compile(r"\bjson\b|\b(?:tool|function)[ _-]?call", re.IGNORECASE)
 """A request for an answer that reads like a call."""
+_BEGINS_CALL = ("functools[", "to=functions.", "```tool")
+_MAY_BE_CALL = regex.compile(
+    r'\s*(?:(?:```[\w-]*[ \t]*\n\s*)?(?:(?:\[\s*)?\{\s*".*|\[\s*[^\W\d][\w.]*\(.*)|(?:'
+    + "|".join(map(re.escape, _BEGINS_CALL))
+    + ").*)",
+    re.DOTALL,
+)
+"""A text that is JSON objects or Pythonic calls from its beginning on, also in a fence."""
+
+_FRAMES = tuple(one for one in (*THOUGHTS, *CALLS, *ECHOES) if "`" not in one.begin)
+_ENDS_OF = {one.begin.lower(): one.end.lower() for one in _FRAMES}
+_CALL_TAG = r"tool_response|tool_use|invoke|tool_calls?|function_calls?|xai:function_call"
+_JSON_CALL = r'(?:\[\s*)?\{\s*"(?:action|function|name|tool|tool_name)"'
+
+
+def _any(marks: Iterable[str]) -> str:
+    return "|".join(map(_pattern, sorted(marks, key=len, reverse=True)))
+
+
+def _pattern(mark: str) -> str:
+    escaped = re.escape(mark)
+    return f"{escaped[:-1]}{NUMBER}>" if re.search(r"\w>\Z", mark) else escaped
+
+
+_MARK = regex.compile(
+    rf"""(?P<thought_end>{_any(one.end for one in THOUGHTS)})
+  | (?P<frame>{_any(one.begin for one in _FRAMES)})
+  | (?P<header>{_any(CHANNEL_HEADERS)})
+  | <(?P<tag>{_CALL_TAG}|function(?==))[^\w-]
+  | (?P<gaia><\|\s*start\ of[^|<>]{{0,80}}tool\ call\s*\|>)
+  | (?P<bare>{_any(one.begin for one in BARE)})\s*{_JSON_CALL}
+  | (?P<closing></(?:{_CALL_TAG})>|{_any(one.end for one in _FRAMES)})
+  | (?!<function>\s*(?:[\[{{]|\Z))</?(?P<word>{"|".join(WORDS)})[\s>]
+  | (?P<token>{_any(TOKENS)}|{CONTROL})
+  | (?P<action>Action:[ \t]*[\w.:/@-]{{1,200}}[ \t]*\n\s*Action\ Input:)
+  | (?P<fenced_action>Action:\s*```(?:json)?\s*{_JSON_CALL})
+  | (?P<json_action>Action:\s*{_JSON_CALL})""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+_OPENING = regex.compile(
+    rf"\s*(?:(?P<glued>{GLUED.begin})(?=[^\W_])|(?P<words>{_any(one.begin for one in OPENINGS[:-1])}))"
+)
+_LIST_LINE = regex.compile(r"\[\s*[^\W\d][\w.]{0,199}\([^\n]{0,4000}\n")
+_CANDIDATE = re.compile(r"[<\[\u25c1`]|\](?=<|\Z)|A(?=c|\Z)")
+"""Every mark begins with one of these."""
+_ENDS = {
+    "gaia": r"<\|\s{0,9}end of[^|>]{0,200}tool call\s{0,9}\|>",
+    "action": "Final Answer:",
+    "fenced_action": "```",
+    "json_action": "\n\n",
+}
+
+_OPEN_QUOTE = "\"'*\u201c\u201e\u00ab\u300c"
+_BEFORE_MENTION = re.compile(rf"\S.*[\s({_OPEN_QUOTE}]\Z")
+_WITHIN_SENTENCE = re.compile(rf"[^\s.!?\u3002][ \t][({_OPEN_QUOTE}]?\Z")
+_AFTER_MENTION = re.compile(r"[ \t.,;:!?)\"'*\u201c\u201d\u00bb\u300d]")
+"""What stands around a mark in its line where a sentence mentions it, and hardly where a model lets it slip."""
+
+_JSON_STRINGS = r'(?P<quote>")|\\.'
+_RAW_STRINGS = (
+    r'(?P<quote><\|"\|>|<escape>|</?(?:\w+:|\uff5c\w+\uff5c[ ]?)?parameter\b[^<>]*>'
+    r"|</?(?:longcat_)?arg_value>|<\|(?:open|close)\|>argument\b[^<>]*<\|sep\|>)"
+)
+"""What quotes, in blocks that begin like JSON, and in others: there, tags around values do."""
+_VALUE = re.compile(r"<([^<>]*?(?:parameter|arg_value))\b")
+_TICKS, _FENCE = re.compile(r"`+"), 3
+_NESTED = re.compile(r"[<\[\u25c1]|\](?=<)")
 
 
 @dataclass(frozen=True)
@@ -44,11 +118,19 @@ def strip_markup(text: str, request: str = "") -> Cleaned:
     return Cleaned(markup.text, markup.violations)
 
 
+@dataclass
+class _Block:
+    end: str
+    quote: str | None = None  # ends the string that is open; None before it shows whether the block is JSON
+    is_json: bool = False
+    is_header: bool = False
+
+
 class MarkupFilter:
     """Takes a text in pieces, cut anywhere, and returns what of it may be shown, as soon as that is certain.
 
-    Code is shown as it is. An answer that as a whole reads like a call, bare or in a fence, is not shown, unless the
-    request asks for JSON or for a tool call.
+    Code in backticks is shown as it is. An answer that as a whole reads like a call, bare or in a fence, is not shown,
+    unless the request asks for JSON or for a tool call.
 
     Held back: what may be the beginning of a mark or of code, white space until something follows, and an answer that
     may be a call as a whole. Everything else is returned at once.
@@ -60,32 +142,35 @@ class MarkupFilter:
     def __init__(self, request: str = "", *, opened: bool = False) -> None:
         self.ended_thought = False
         """Whether a thought ended whose beginning is not in the text."""
-        self._kept: str | None = "" if opened else None
-        self._code, self._lines = CodeFilter(), LineFilter()
-        self._asked_for = bool(_ASKED_FOR.search(request))
-        self._begins: str | None = ""
-        self._space = ""
-        self._shown: list[str] = []
-        self._started = False
-        self._thought = ""
-        self._calls = 0
-        self._counted_at_text = self._counted_at_thought = 0
-
-    @property
-    def violations(self) -> int:
+        self.violations = 0
         """How many pieces were cut."""
-        return self._code.marks.found + self._lines.found + self._calls
+        self._kept: str | None = "" if opened else None
+        self._asked_for = bool(_ASKED_FOR.search(request))
+        self._unread = ""
+        self._released: list[str] = []
+        self._block: _Block | None = None
+        self._joined = ""  # what stands before the block, and what follows it may complete to a mark
+        self._fence, self._fence_begins_line = 0, False  # backticks that end the open fence
+        self._line: str | None = None  # the current line so far; None before anything was read
+        self._has_break = self._has_text = False
+        self._unclosed = Counter[str]()
+        self._mentioned: set[str] = set()
+        self._begins: str | None = ""  # all of the text so far, while it may be a call and nothing else
+        self._space, self._thought, self._started = "", "", False
+        self._shown: list[str] = []
+        self._cut_at_text = self._cut_at_thought = 0
 
     @property
     def text(self) -> str:
         """What is shown of the text so far, without a thought before it."""
         answer = "".join(self._shown).strip()
         # A mark at the very end ends no thought: nothing follows that would be the answer.
-        return answer if answer or self.violations > self._counted_at_thought else self._thought
+        return answer if answer or self.violations > self._cut_at_thought else self._thought
 
     def feed(self, piece: str) -> str:
         """Return what can be shown now."""
-        return "".join(self._show(self._code.feed(piece)))
+        self._read(piece, last=False)
+        return self._release()
 
     def is_not_opened(self) -> str:
         """Return what was kept, and keep nothing from now on: the text is known to begin outside of a thought."""
@@ -94,72 +179,251 @@ class MarkupFilter:
 
     def close(self) -> str:
         """Return the rest that is shown: the text is at its end."""
-        rest = [
-            *self._show(self._code.close()),
-            *map(self._take, self._lines.close()),
-        ]
-        rest.insert(0, self._kept or "")
+        self._read("\n", last=True)
+        self._pass(self._joined)
         if self._begins and not self._asked_for and _is_call(self._begins):
-            self._calls += 1
+            self.violations += 1
         elif self._begins:
-            rest.append(self._spaced(self._begins))
+            self._space_out(self._begins)
         self._begins = None
-        return "".join(rest)
+        return self.is_not_opened() + self._release()
 
-    def _show(self, pieces: Iterator[str | None]) -> Iterator[str]:
-        for piece in pieces:
-            if piece is None:
-                self._end_thought()
-            elif isinstance(piece, Code):
-                yield from self._keep(map(self._take, (*self._lines.close(), piece)))
-            else:
-                yield from self._keep(map(self._take, self._lines.feed(piece)))
-
-    def _keep(self, shown: Iterator[str]) -> Iterator[str]:
+    def _release(self) -> str:
+        released = "".join(self._released)
+        self._released.clear()
         if self._kept is None:
-            yield from shown
+            return released
+        self._kept += released
+        return ""
+
+    def _read(self, piece: str, *, last: bool) -> None:
+        text, at, waits = self._unread + piece, 0, False
+        while at < len(text) and not waits:
+            if block := self._block:
+                at = self._skip(block, text, at)
+                waits = self._block is block
+            elif self._fence:
+                end = self._end_of_fence(text, at, last=last)
+                waits, at = end == at, self._pass_code(text, at, end)
+            else:
+                at, waits = self._prose(text, at, last=last)
+            if self._joined and not self._block:
+                text, at, self._joined = self._joined + text[at:], 0, ""
+        self._unread = text[at:]
+
+    def _prose(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
+        """Pass prose, and take what may follow it; return how far that was, and whether to wait for more."""
+        if self._line is None:
+            opening = _OPENING.match(text, at, partial=not last)
+            if opening and opening.partial:
+                return at, True
+            self._line = ""
+            if opening:
+                words = opening["glued"] or opening["words"]
+                self._cut(_Block(re.escape(dict(OPENINGS)[words])))
+                return opening.end(), False
+        stop = self._candidate(text, at)
+        self._pass(text[at:stop])
+        if stop == len(text):
+            return stop, False
+        return self._code(text, stop, last=last) if text[stop] == "`" else self._mark(text, stop, last=last)
+
+    def _candidate(self, text: str, at: int) -> int:
+        for found in _CANDIDATE.finditer(text, at):
+            place = found.start()
+            if found[0] != "A" or (text[place - 1] == "\n" if place > at else not self._line):
+                return place
+        return len(text)
+
+    def _mark(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
+        """Cut the mark that begins here, or in what may begin one itself: cutting the inner one may complete it."""
+        if text[at] == "[" and not self._line and self._has_break:
+            found = _LIST_LINE.match(text, at, partial=not last)
+            if found and found.partial:
+                return at, True
+            if found and is_list_of_calls(found[0]):
+                self._cut(None)
+                self._pass("\n")
+                return found.end(), False
+        begin, found = at, _MARK.match(text, at, partial=not last)
+        while found is None:
+            inner = _NESTED.search(text, begin + 1, at + _LONGEST)
+            if inner is None or text[at] == "A" or not _may_begin(text[begin : inner.start()]):
+                self._pass(text[at : begin + 1])
+                return begin + 1, False
+            begin = inner.start()
+            found = _MARK.match(text, begin, partial=not last)
+        if found.partial or (found.end() == len(text) and not last):
+            return at, True
+        if self._stays(found, text[at:begin], text[found.end() : found.end() + 1]):
+            self._pass(text[at : found.end()])
         else:
-            self._kept += "".join(shown)
+            self._joined = text[at:begin]
+            self._cut(_block_of(found))
+            if found["thought_end"]:
+                self._end_thought()
+        return found.end(), False
 
-    def _end_thought(self) -> None:
-        self.ended_thought, self._thought = True, self.text
-        if self._kept is not None:
-            self._kept, self._started = None, False
-        self._space = "\n\n" if self._started else ""
-        self._shown = []
-        self._begins = ""
-        self._lines = LineFilter(self._lines.found)
-        self._counted_at_thought = self.violations
+    def _stays(self, found: regex.Match[str], prefix: str, follows: str) -> bool:
+        """Whether a mark is part of the text: one that a sentence mentions, or a tag that is a word of the text."""
+        mark, kind, line = _plain(found[0]), found.lastgroup, (self._line or "") + prefix
+        word = (found["word"] or "").lower()
+        if word and mark.startswith("</"):
+            if self._unclosed[word] > 0:
+                self._unclosed[word] -= 1
+                return True
+        elif word and (self._has_text or word in {"s", "function"} or not mark.endswith(">")):
+            self._unclosed[word] += 1
+            return True
+        if mark[-1] not in ">]" or not _AFTER_MENTION.match(follows):
+            return False
+        if kind in {"token", "word"}:
+            return bool(_WITHIN_SENTENCE.search(line))
+        block = _block_of(found)
+        is_mention = (block is not None or mark in self._mentioned) and bool(_BEFORE_MENTION.search(line))
+        if is_mention and block:
+            self._mentioned.add(_ENDS_OF.get(mark, ""))
+        return is_mention
 
-    def _take(self, text: str) -> str:
+    def _cut(self, block: _Block | None) -> None:
+        self.violations += 1
+        self._block, self._line = block, ""  # no sentence goes on behind what was cut
+
+    def _skip(self, block: _Block, text: str, at: int) -> int:
+        """Return where the block ends, or how much of it was read. An end that a string quotes is none."""
+        if block.is_header:
+            end = text.find(HEADER_END, at)
+            if end < 0:
+                return max(at, len(text) - _LONGEST)
+            hides = re.search("analysis|to=", text[at:end])
+            self._block = _Block(CHANNEL_END) if hides else None
+            return end + len(HEADER_END)
+        if block.quote is None and (begun := re.compile(r"\S").search(text, at)):
+            block.quote, block.is_json = "", begun[0] in "{["
+        strings = _JSON_STRINGS if block.is_json else _RAW_STRINGS
+        for token in re.compile(f"{strings}|(?P<end>{block.end})", re.IGNORECASE | re.DOTALL).finditer(text, at):
+            if token["end"] is not None and not block.quote:
+                self._block = None
+                return token.end()
+            at = token.end()
+            if quote := token["quote"]:
+                block.quote = _quote_after(quote, block.quote or "")
+        return max(at, len(text) - _LONGEST)
+
+    def _code(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
+        """Pass the code that backticks begin, or the first line of its fence."""
+        ticks = _TICKS.match(text, at)
+        behind = ticks.end() if ticks else at
+        line_end = text.find("\n", behind)
+        whole = last or line_end >= 0
+        line = text[behind : line_end if line_end >= 0 else len(text)]
+        marks = text[at:behind]
+        closing = re.search(rf"(?<!`){marks}(?!`)", line)
+        if closing and (whole or closing.end() < len(line)):
+            return self._pass_code(text, at, behind + closing.end()), False
+        if not whole:
+            return at, True
+        if len(marks) < _FENCE or "`" in line:
+            self._pass(marks)
+            return behind, False
+        self._fence = len(marks)
+        return self._pass_code(text, at, behind + len(line) + (line_end >= 0)), False
+
+    def _end_of_fence(self, text: str, at: int, *, last: bool) -> int:
+        begin = (r"(?:(?<=\n)|\A)" if self._fence_begins_line and not at else r"(?<=\n)") + r"[ \t>]*"
+        ticks = rf"`{{{self._fence},}}+"
+        if end := re.compile(rf"{begin}{ticks}(?=[^\w`])|{ticks}[ \t]*(?=\n)").search(text, at):
+            self._fence = 0
+            return end.end()
+        held = None if last else re.compile(rf"(?:{begin})?`+[ \t]*\Z|{begin}\Z").search(text, at)
+        return held.start() if held else len(text)
+
+    def _pass_code(self, text: str, at: int, end: int) -> int:
+        if end > at:
+            self._fence_begins_line, self._has_text = text[end - 1] == "\n", True
+            self._pass(text[at:end], is_code=True)
+        return end
+
+    def _pass(self, text: str, *, is_code: bool = False) -> None:
+        if not text:
+            return
+        self._line = ((self._line or "") + text).rpartition("\n")[2][-_LINE_CHARS:]
+        self._has_text |= bool(text.strip())
+        self._has_break |= "\n" in text and not is_code
         if self._begins is None:
-            return self._spaced(text)
+            self._space_out(text)
+            return
         self._begins += text
-        follows_fence = not isinstance(text, Code) and self._begins.lstrip().startswith("```") and text.strip()
-        if not follows_fence and _MAY_BE_CALL.fullmatch(self._begins):
-            return ""
-        text, self._begins = self._begins, None
-        return self._spaced(text)
+        follows_fence = not is_code and self._begins.lstrip().startswith("```") and text.strip()
+        if follows_fence or not _MAY_BE_CALL.fullmatch(self._begins, partial=True):
+            text, self._begins = self._begins, None
+            self._space_out(text)
 
-    def _spaced(self, text: str) -> str:
+    def _space_out(self, text: str) -> None:
+        """Show a text with the white space before it, without that after it."""
         words = text.strip()
         if not words:
             self._space += text
-            return ""
+            return
         space = self._space + text[: len(text) - len(text.lstrip())]
-        if self.violations > self._counted_at_text:  # a cut leaves the line breaks of both its sides
+        if self.violations > self._cut_at_text:  # a cut leaves the line breaks of both its sides
             space = re.sub(r"\n{3,}", "\n\n", space)
         self._space = text[len(text.rstrip()) :]
-        self._counted_at_text = self.violations
-        shown = space + words if self._started else words
+        self._cut_at_text = self.violations
+        self._shown.append(space + words if self._started else words)
+        self._released.append(self._shown[-1])
         self._started = True
-        self._shown.append(shown)
-        return shown
+
+    def _end_thought(self) -> None:
+        """Take all that came so far for a thought: the answer begins."""
+        self.ended_thought, self._thought = True, self.text
+        if self._kept is not None:
+            self._kept, self._started = None, False
+            self._released.clear()
+        self._space = "\n\n" if self._started else ""
+        self._shown, self._begins = [], ""
+        self._has_text = self._has_break = False
+        self._unclosed.clear()
+        self._cut_at_thought = self.violations
+
+
+def _block_of(found: regex.Match[str]) -> _Block | None:
+    kind, mark = found.lastgroup, _plain(found[0])
+    if kind == "frame":
+        return _Block(_pattern(_ENDS_OF[mark]))
+    if kind == "tag":
+        return _Block(f"</{found['tag']}{NUMBER}>")
+    if kind == "bare":
+        return _Block(f"</{found['bare'][1:]}", "", is_json=True)
+    if kind == "header":
+        return _Block(HEADER_END, is_header=True)
+    if kind in {"fenced_action", "json_action"}:
+        return _Block(_ENDS[kind], "", is_json=True)
+    return _Block(_ENDS[kind]) if kind in _ENDS else None
+
+
+def _plain(mark: str) -> str:
+    return re.sub(f"{NUMBER}>$", ">", mark.lower())
+
+
+def _may_begin(text: str) -> bool:
+    found = _MARK.fullmatch(text, partial=True)
+    return bool(found and found.partial)
+
+
+def _quote_after(mark: str, open_quote: str) -> str:
+    """Return what ends the string that is open behind this mark; nothing where none is."""
+    if open_quote or mark.startswith(("</", "<|close|>")):
+        return "" if mark == open_quote else open_quote
+    if value := _VALUE.match(mark):
+        return f"</{value[1]}>"
+    return "<|close|>argument<|sep|>" if mark.startswith("<|open|>") else mark
 
 
 def _is_call(text: str) -> bool:
+    """Whether the whole of `text` is calls: in JSON, one or several, as they go over the wire, or Pythonic."""
     text = text.strip()
-    if text.startswith(_WORDS[1]):
+    if text.startswith(_BEGINS_CALL[1]):
         return True
     readings = read_answer(text, read_strict)
     if len(readings) != 1 or text[readings[0].end :].strip("`\n"):

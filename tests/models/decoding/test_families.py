@@ -1,13 +1,15 @@
 """Each family's calls are read whatever stands around them; what breaks off or is not known is no call."""
 
+from typing import Any
+
 import pytest
 from support.later_outputs import LATER
-from support.native_outputs import FAMILIES, HELD_OUT, ONE, PARIS, TWO, Calls, Output
-from support.newest_outputs import BLIND, DSML, M3, NEWEST, close_tag, kimi, kimi_call
+from support.native_outputs import DSML, FAMILIES, HELD_OUT, ONE, PARIS, TWO, Calls
+from support.newest_outputs import BLIND, NEWEST, close_tag
 
 from packetgate.deciders.language.selection import SelectionAnswer
 from packetgate.models.decoding.decode import decode_json
-from packetgate.models.decoding.formats import BARE, CALLS, ECHOES, HEADERS, THOUGHTS, TOKENS, Frame
+from packetgate.models.decoding.formats import BARE, CALLS, ECHOES, THOUGHTS, TOKENS
 from packetgate.models.markup.stripping import strip_markup
 from packetgate.state.errors import DecisionError
 
@@ -41,37 +43,30 @@ def called(text: str) -> Calls | None:
     return [(call.tool, call.params) for call in answer.calls]
 
 
-@pytest.mark.parametrize("output", [*FAMILIES, *NEWEST], ids=lambda output: output.id)
-def test_a_family_is_read(output: Output):
-    assert (called(output.text) or []) == output.calls
+def test_every_family_is_read():
+    known = (*FAMILIES, *LATER, *NEWEST, *BLIND)
+    assert {output.id for output in known if (called(output.text) or []) != output.calls} == STILL_REFUSED
 
 
-@pytest.mark.parametrize("row", [*CALLS, *BARE], ids=repr)
-def test_a_call_is_read_in_every_frame(row: Frame):
-    assert called(f"I look.\n{row.begin}{ONE}{row.end}") == called(f"{row.begin}{ONE}") == PARIS
+def test_a_call_is_read_in_every_frame():
+    for row in (*CALLS, *BARE):
+        assert called(f"I look.\n{row.begin}{ONE}{row.end}") == called(f"{row.begin}{ONE}") == PARIS, row
+    for token in (*TOKENS, "<|im_end|>", "</s>", "<\uff5cend\u2581of\u2581sentence\uff5c>"):
+        assert called(f"<tool_call>{ONE}{token}") == PARIS, token
 
 
-@pytest.mark.parametrize("row", [*THOUGHTS, *ECHOES, *HEADERS], ids=repr)
-def test_a_call_in_every_other_frame_is_none(row: Frame):
-    assert called(f"{row.begin}{TWO}{row.end}{ONE}") == PARIS
-    assert not called(f"{row.begin}{TWO}{row.end}I look.")
+def test_a_call_in_every_other_frame_is_none():
+    for row in (*THOUGHTS, *ECHOES):
+        assert called(f"{row.begin}{TWO}{row.end}{ONE}") == PARIS, row
+        assert not called(f"{row.begin}{TWO}{row.end}I look."), row
 
 
-@pytest.mark.parametrize("token", TOKENS)
-def test_every_token_may_stand_behind_a_call(token: str):
-    assert called(f"<tool_call>{ONE}{token}") == PARIS
-
-
-@pytest.mark.parametrize("output", LATER, ids=lambda output: output.id)
-def test_what_came_later_is_read(output: Output):
-    assert (called(output.text) or []) == ([] if output.id in STILL_REFUSED else output.calls)
-
-
-@pytest.mark.parametrize("output", [*FAMILIES, *LATER, *NEWEST], ids=lambda output: output.id)
-def test_no_cut_makes_another_call_of_it(output: Output):
+def test_no_cut_makes_another_call_of_it():
     """Wherever a text breaks off, its first calls are there as a whole or not at all."""
-    for end in range(len(output.text)):
-        assert (called(output.text[:end]) or []) in [output.calls[:count] for count in range(len(output.calls) + 1)]
+    for output in (*FAMILIES, *NEWEST):
+        for end in range(0, len(output.text), 3):
+            calls = called(output.text[:end]) or []
+            assert calls == output.calls[: len(calls)], output.id
 
 
 @pytest.mark.parametrize("text", [
@@ -91,14 +86,6 @@ def test_no_cut_makes_another_call_of_it(output: Output):
     f"I would call {ONE}{close_tag('think')}No tool is needed.",
     '{"name": "x", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}',
     '{"function": {"name": "x", "description": "X.", "parameters": {"type": "object", "properties": {}}}}',
-    f'{M3}<tool_call>{M3}<invoke name="x">{M3}<a>1{M3}</b>{M3}</invoke>{M3}</tool_call>',
-    f'{M3}<tool_call>{M3}<invoke name="x">{M3}<a>1{M3}</a>{M3}<a>2{M3}</a>{M3}</invoke>{M3}</tool_call>',
-    f'{M3}<tool_call>{M3}<invoke name="x">words{M3}</invoke>{M3}</tool_call>',
-    f'{M3}<tool_call>{M3}<invoke name="x">{f"{M3}<a>" * 2000}',
-    kimi(kimi_call("x", {"a": "b"})).replace(close_tag("argument"), ""),
-    kimi(kimi_call("x", {"a": kimi(kimi_call("y", {"b": "c"}))})),
-    kimi(kimi_call("x", {"a": "".join(map(close_tag, ["argument", "call", "tools"]))})),
-    f'{M3}<tool_call>{M3}<invoke name="x">{M3}<a>{f"{M3}</a>{M3}</invoke>{M3}</tool_call>" * 2}',
     "[get_weather('Paris')]",
     "[get_weather(city=place)]",
     "[get_weather(city='Paris'), get_weather(city=",
@@ -129,20 +116,13 @@ def test_a_held_out_set_is_read():
     assert not misread
 
 
-@pytest.mark.parametrize("output", BLIND, ids=lambda output: output.id)
-def test_what_was_written_blind_is_read(output: Output):
-    assert (called(output.text) or []) == output.calls
-
-
 @pytest.mark.parametrize("quoted", [ONE, f"<tool_call>{ONE}</tool_call>", "</tool_call>", "</function></tool_call> x"])
 @pytest.mark.parametrize("form", [
     "<tool_call>\n<function=w>\n<parameter=t>\n{}\n</parameter>\n</function>\n</tool_call>",
     "<tool_call>w\n<arg_key>t</arg_key>\n<arg_value>{}</arg_value>\n</tool_call>",
     f'<{DSML}tool_calls><{DSML}invoke name="w"><{DSML}parameter name="t" string="true">{{}}</{DSML}parameter>'
     f"</{DSML}invoke></{DSML}tool_calls>",
-    kimi(kimi_call("w", {"t": "{}"})),
-    f'{M3}<tool_call>{M3}<invoke name="w">{M3}<t>{{}}{M3}</t>{M3}</invoke>{M3}</tool_call>',
-], ids=["Qwen Coder", "GLM", "DeepSeek V4", "Kimi K3", "MiniMax M3"])  # fmt: skip
+], ids=["Qwen Coder", "GLM", "DeepSeek V4"])  # fmt: skip
 def test_a_call_that_an_argument_quotes_is_none(form: str, quoted: str):
     written = f"a {quoted}"
     assert called(form.replace("{}", written)) == [("w", {"t": written})]
@@ -151,3 +131,19 @@ def test_a_call_that_an_argument_quotes_is_none(form: str, quoted: str):
 
 def test_one_plain_call_is_one():
     assert called(ONE) == PARIS
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        *(("two words", "two words"), ("\ntwo\nlines\n", "two\nlines"), ("\n\n  x\n\n", "\n  x\n"), ("", "")),
+        *(("5", 5), ("-1.5", -1.5), ("007", "007"), ("1e999", "1e999"), ("NaN", "NaN"), ("9" * 30, "9" * 30)),
+        *(("true", True), ("True", "True"), ("null", None), ('"quoted"', '"quoted"')),
+        *(('["a", 1]', ["a", 1]), ('{"b": {}}', {"b": {}}), ('{"b": 1, "b": 2}', '{"b": 1, "b": 2}'), ("{b}", "{b}")),
+        *(("<b>bold</b>", "<b>bold</b>"), ("a < b > c", "a < b > c")),
+    ],
+)
+def test_a_parameter_without_a_type(written: str, value: Any):
+    ((_, arguments),) = called(f"<function=x><parameter=a>{written}</parameter></function>") or [("", {})]
+    assert arguments == {"a": value}
+    assert type(arguments["a"]) is type(value)
