@@ -45,27 +45,11 @@ class AnswerForm:
     parts: Mapping[str, Schema] = field(default_factory=dict)
     """Schemas from elsewhere, such as tools' own; each stands for itself, references and all."""
     choices: tuple[Choice, ...] = ()
-    untold: frozenset[str] = frozenset()
-    """Parts that the prompt says nothing of: a server that puts the schema into the prompt is spared them."""
-    listed: frozenset[str] = frozenset()
-    """Texts that the prompt lists, such as names: a server that is not held to them is spared the second telling."""
 
-    def schema(self, widened: Collection[str] = (), *, listed: bool = True) -> Schema:
-        """Return the whole schema in one piece.
-
-        Args:
-            widened: parts that are open to any object.
-            listed: whether it says which of the listed texts may stand where; any text may otherwise.
-        """
+    def schema(self, widened: Collection[str] = ()) -> Schema:
+        """Return the whole schema in one piece; any object fits the parts that are `widened`."""
         open_to_any = [{"$ref": f"#/$defs/{name}"} for name in widened]
-
-        def change(one: Schema) -> Schema:
-            values = one.get("enum", [one["const"]] if "const" in one else [])
-            if not listed and values and self.listed.issuperset(values):
-                return ANY_TEXT
-            return ANY_OBJECT if one in open_to_any else one
-
-        body = map_schema(self.body, change) if widened or not listed else self.body
+        body = map_schema(self.body, lambda one: ANY_OBJECT if one in open_to_any else one) if widened else self.body
         parts = {name: rebased(part, f"#/$defs/{name}") for name, part in self.parts.items() if name not in widened}
         return {**body, "$defs": parts} if parts else dict(body)
 

@@ -1,6 +1,6 @@
 """The forms that the stages' answers take. Keys stand in the order in which a model writes them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from packetgate.deciders.language.turn import arguments_of
@@ -21,7 +21,6 @@ def selection_form(
     tools: Sequence[ToolSpec],
     max_calls: int,
     groups: Sequence[str] = (),
-    in_full: Collection[str] | None = None,
     *,
     explain: bool = False,
 ) -> AnswerForm:
@@ -29,7 +28,6 @@ def selection_form(
 
     Args:
         groups: categories and servers whose tools it may ask to see.
-        in_full: names of the tools whose arguments the prompt shows; None for all.
         explain: whether reasons, alternatives and a confidence are written as well.
     """
     names = [tool.name for tool in tools]
@@ -61,8 +59,6 @@ def selection_form(
             Choice.among("calls", "*", "tool", values=names),
             Choice.among("needs_tool", values=[True, False]),
         ),
-        untold=frozenset(_part(at) for at, name in enumerate(names) if in_full is not None and name not in in_full),
-        listed=frozenset(asked),
     )
 
 

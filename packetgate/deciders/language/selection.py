@@ -170,15 +170,12 @@ async def select_by_model(
             pass  # asked in a form, it may answer
     shown = {one.tool_name: one.shown for one in packet.context.palette if one.tool_name in catalogue}
     tools = [catalogue[name] for name, how in shown.items() if how != "name"]
-    in_full = {name for name, how in shown.items() if how == "full"}
     systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
     answer = await decide(
         model,
         await conversation(model, packet, systems, _user(packet), max_tokens, pictures=pictures),
         SelectionAnswer,
-        selection_form(
-            tools, context.max_parallel_calls, [*shown, *catalogue.groups], in_full, explain=context.explain
-        ),
+        selection_form(tools, context.max_parallel_calls, [*shown, *catalogue.groups], explain=context.explain),
         temperature=context.selection_temperature,
         top_p=context.selection_top_p,
         max_tokens=max_tokens,

@@ -61,12 +61,7 @@ class OpenAICompatible(Model):
         must: bool = False,
         asking: Asking | None = None,
     ) -> CallAnswer:
-        """Ask for calls of these tools, or for words; once more with plainer schemas where the server refuses them.
-
-        Raises:
-            ToolsRefusedError: the server takes no tools, or not these.
-            DecisionError: the model cannot be asked, or refuses to answer.
-        """
+        """Ask for calls of these tools, or for words; once more with plainer schemas where the server refuses them."""
         options = {**sampling, "tool_choice": "required" if must else "auto"}
         if most == 1:
             options["parallel_tool_calls"] = False
@@ -91,11 +86,7 @@ class OpenAICompatible(Model):
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
-        """Ask for an answer in this form; ask again with weaker means when the server refuses them.
-
-        Raises:
-            DecisionError: the model cannot be asked, or refuses to answer.
-        """
+        """Ask for an answer in this form; ask again with weaker means when the server refuses them."""
         modes = await asyncio.to_thread(modes_for, form, is_openai=self._is_openai)
         known = self._modes.get(form.name)
         modes = modes[modes.index(known) :] if known in modes else modes
@@ -146,9 +137,7 @@ def _read(message: AIMessage, mode: RequestMode, form: AnswerForm, *, is_openai:
     if mode.held_by == "tool_call":
         ignored = called is None
     else:
-        ignored = (
-            mode.shows_schema and not cut_off and not _has_shape(text, form, listed=mode.tells_all(is_openai=is_openai))
-        )
+        ignored = mode.shows_schema and not cut_off and not _has_shape(text, form)
     answer = FormAnswer(
         text,
         usage_of(message),
@@ -160,9 +149,9 @@ def _read(message: AIMessage, mode: RequestMode, form: AnswerForm, *, is_openai:
     return answer, ignored and not cut_off
 
 
-def _has_shape(text: str, form: AnswerForm, *, listed: bool) -> bool:
+def _has_shape(text: str, form: AnswerForm) -> bool:
     value = whole_object(text)
-    return value is not None and validator_for(shape_of(form.schema(form.parts, listed=listed))).is_valid(value)
+    return value is not None and validator_for(shape_of(form.schema(form.parts))).is_valid(value)
 
 
 def _called(message: AIMessage, form_name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""With what an OpenAI-compatible server is asked for an answer in a form, and what is left when it refuses."""
+"""What an OpenAI-compatible server is asked with for an answer in a form, and what is left when it refuses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,23 +7,21 @@ from typing import Any, Literal
 from packetgate.models.calling import HeldBy
 from packetgate.models.forms import AnswerForm
 from packetgate.models.openai.refusals import TOP_LOGPROBS
-from packetgate.models.openai.schemas import grouped, modest, one_object, shape_of, strict_schema
+from packetgate.models.openai.schemas import modest, shape_of, strict_schema
 
 Format = Literal["json_schema", "json_object+schema", "tool_call", "json_object", "prompt"]
 FORMATS: tuple[Format, ...] = ("json_schema", "json_object+schema", "tool_call", "json_object", "prompt")
-"""Strongest first. `json_object` with a schema is how llama.cpp's servers, and some hosts, are told of one. It stands
-before tool calling because the answer then is text, whose tokens' probabilities can be had."""
+"""Strongest first. `json_object` with a schema is how llama-cpp-python's server is told of one. It stands before tool
+calling because the answer then is text, whose tokens' probabilities can be had."""
 
 
 @dataclass(frozen=True)
 class RequestMode:
-    """The means of one request."""
+    """How one request asks a server to hold the answer to its form."""
 
     format: Format = "json_schema"
-    strict: Literal["whole", "shape"] | None = None
-    """Whether the server is to keep to the schema strictly: the whole of it, or without the limits of values."""
-    widened: bool = False
-    """Whether the form's parts, which come from elsewhere, are open to any object, and its alternatives are one."""
+    strict: bool = False
+    """Whether the server is to keep to the schema strictly."""
 
     @property
     def held_by(self) -> HeldBy:
@@ -32,20 +30,12 @@ class RequestMode:
 
     @property
     def shows_schema(self) -> bool:
-        """Whether the server is told what keeps the answer's text in its form."""
+        """Whether the server is given the schema of the answer's text."""
         return self.format in {"json_schema", "json_object+schema"}
 
-    def tells_all(self, *, is_openai: bool) -> bool:
-        """Whether the schema says what the prompt says too.
-
-        OpenAI puts the schema into the prompt, and bills it: what it is not held to, it is spared.
-        """
-        return bool(self.strict) or not is_openai
-
     def open_parts(self, form: AnswerForm, *, is_openai: bool) -> tuple[str, ...]:
-        """Return the form's parts that are left to validation, and that the prompt describes where they are used."""
-        spared = (form.untold if self.strict else form.parts.keys()) if is_openai else frozenset[str]()
-        return tuple(part for part in form.parts if self.widened or part in spared)
+        """Return the form's parts that any object fits: OpenAI bills the schema, so it gets only what it keeps to."""
+        return tuple(form.parts) if is_openai and not self.strict else ()
 
     def options(
         self, form: AnswerForm, sampling: Mapping[str, Any], *, is_openai: bool, measured: bool = True
@@ -75,23 +65,14 @@ class RequestMode:
 
     def schema(self, form: AnswerForm, *, is_openai: bool) -> dict[str, Any]:
         """Return the form's schema as it is sent."""
-        parts = self.open_parts(form, is_openai=is_openai)
-        schema: dict[str, Any] = modest(form.schema(parts, listed=self.tells_all(is_openai=is_openai)))
-        if is_openai or self.widened:
-            schema = grouped(one_object(schema))
-        return shape_of(schema) if is_openai or self.strict == "shape" else schema
+        schema: dict[str, Any] = modest(form.schema(self.open_parts(form, is_openai=is_openai)))
+        return shape_of(schema) if is_openai else schema
 
 
 def modes_for(form: AnswerForm, *, is_openai: bool) -> tuple[RequestMode, ...]:
-    """Return the means of asking for a form, strongest first.
-
-    OpenAI takes no limits of values in its strict mode. Of others, some keep to limits, and some stand before OpenAI.
-    """
-    takes_strict = strict_schema(RequestMode(strict="whole").schema(form, is_openai=is_openai)) is not None
-    strict: tuple[Literal["whole", "shape"], ...] = ("shape",) if is_openai else ("whole", "shape")
-    modes = [RequestMode("json_schema", how) for how in strict if takes_strict]
-    for one in FORMATS:
-        modes.append(RequestMode(one))
-        if (form.parts or "anyOf" in form.body) and one in {"json_schema", "json_object+schema", "tool_call"}:
-            modes.append(RequestMode(one, widened=True))
-    return tuple(modes)
+    """Return the ways to ask for a form, strongest first. OpenAI takes no schema that is alternatives as a whole."""
+    if is_openai and "anyOf" in form.body:
+        return RequestMode("json_object"), RequestMode("prompt")
+    strict = RequestMode("json_schema", strict=True)
+    takes_strict = strict_schema(strict.schema(form, is_openai=is_openai)) is not None
+    return (*([strict] if takes_strict else []), *map(RequestMode, FORMATS))

@@ -4,7 +4,6 @@ from typing import Any
 
 from packetgate.models.calling import OfferedTool
 from packetgate.models.schemas import Schema, map_schema, without
-from packetgate.state.printing import compact_json
 
 _LIMITS = frozenset(
     {"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
@@ -68,67 +67,6 @@ def strict_schema(schema: Schema) -> Schema | None:
     """
     shape = shape_of(schema)
     return shape if shape.get("type") == "object" and _is_strict(shape) else None
-
-
-def grouped(schema: Schema) -> Schema:
-    """Return the schema with alternatives that differ in one constant, or not at all, as one that takes any of them.
-
-    What fits the one fits the other.
-    """
-
-    def change(one: Schema) -> Schema:
-        if "anyOf" not in one:
-            return one
-        groups: dict[str, list[Schema]] = {}
-        for way in one["anyOf"]:
-            groups.setdefault(compact_json(_without_constant(way)), []).append(way)
-        ways = [_merged(group) for group in groups.values()]
-        if all(way.keys() == {"const"} for way in ways):
-            ways = [{"enum": [way["const"] for way in ways]}]
-        return ways[0] if len(ways) == 1 and one.keys() == {"anyOf"} else {**one, "anyOf": ways}
-
-    changed: Schema = map_schema(schema, change)
-    return changed
-
-
-def one_object(schema: Schema) -> Schema:
-    """Return a schema of one object instead of several alternatives, which OpenAI does not take at the outermost place.
-
-    What fits the schema fits the result.
-    """
-    ways = schema.get("anyOf")
-    if not ways:
-        return schema
-    kinds: dict[str, list[Schema]] = {}
-    for way in ways:
-        for name, kind in way["properties"].items():
-            if kind not in kinds.setdefault(name, []):
-                kinds[name].append(kind)
-    merged: Schema = {
-        "type": "object",
-        "properties": {name: each[0] if len(each) == 1 else {"anyOf": each} for name, each in kinds.items()},
-        "required": [name for name in kinds if all(name in way["required"] for way in ways)],
-        "additionalProperties": False,
-    }
-    return merged | {key: value for key, value in schema.items() if key != "anyOf"}
-
-
-def _constants(way: Schema) -> dict[str, Any]:
-    return {name: kind["const"] for name, kind in way.get("properties", {}).items() if "const" in kind}
-
-
-def _without_constant(way: Schema) -> Any:
-    constants = _constants(way)
-    if len(constants) != 1:
-        return way
-    return {**way, "properties": {**way["properties"], **{name: {} for name in constants}}}
-
-
-def _merged(group: list[Schema]) -> Schema:
-    values = [value for way in group for value in _constants(way).values()]
-    if len(group) == 1 or not values:
-        return group[0]
-    return {**group[0], "properties": {**group[0]["properties"], next(iter(_constants(group[0]))): {"enum": values}}}
 
 
 def _at_most(value: Any, limit: int) -> bool:

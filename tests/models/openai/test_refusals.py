@@ -115,8 +115,8 @@ FAILURES = [
     Failure(HttpError(429, "tools"), 1),
     Failure(HttpError(404, "The model `scripted` does not exist"), 1),
     Failure(HttpError(500, "out of memory"), 1),
-    Failure(HttpError(400, "Bad Request"), 8),
-    Failure(HttpError(422, "unknown field"), 8),
+    Failure(HttpError(400, "Bad Request"), 7),
+    Failure(HttpError(422, "unknown field"), 7),
 ]
 
 

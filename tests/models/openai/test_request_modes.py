@@ -1,7 +1,6 @@
 """What an OpenAI-compatible server is asked with, and how its answers are read."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,20 +91,6 @@ async def test_limits_and_answers_cut_off_are_no_sign_of_that(scripted_openai: S
     assert means(scripted_openai) == ["json_schema"] * 2
 
 
-async def test_only_the_parts_are_widened_for_a_schema_that_is_refused(scripted_openai: ScriptedOpenAI):
-    model = await model_at(scripted_openai)
-    scripted_openai.script(GOOD, HttpError(400, "Grammar error: lookahead in a schema"), BERN, BERN, GOOD)
-    await ask(model)
-    first, second = await ask(model, WITH_PARTS), await ask(model, WITH_PARTS)
-    assert first.widened == second.widened == ("weather",)
-    assert first.held_by == "json_schema"
-    await ask(model)
-    assert means(scripted_openai) == ["json_schema"] * 5
-    schemas = [request["response_format"]["json_schema"]["schema"] for request in scripted_openai.requests]
-    assert [one.get("$defs", {}).get("weather") for one in schemas] == [None, CITY, None, None, None]
-    assert [{"type": "object"} in one["properties"].values() for one in schemas] == [False, False, True, True, False]
-
-
 async def test_openai_is_asked_strictly_where_its_subset_allows(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai, is_openai=True)
     scripted_openai.script(GOOD, BERN, "Hm.", GOOD)
@@ -128,37 +113,8 @@ async def test_openai_takes_no_alternatives_at_the_outermost_place(scripted_open
         "selection", {"anyOf": [obj(action={"const": "call"}, tool=text(9)), obj(action={"const": "no"})]}
     )
     scripted_openai.script('{"action":"no"}')
-    await ask(model, form)
-    schema = scripted_openai.requests[0]["response_format"]["json_schema"]["schema"]
-    assert (schema["type"], schema["required"]) == ("object", ["action"])
-    assert "anyOf" not in schema
-
-
-@pytest.mark.parametrize(("is_openai", "part"), [(True, None), (False, CITY)])
-async def test_openai_is_spared_the_parts_that_the_prompt_says_nothing_of(
-    scripted_openai: ScriptedOpenAI, is_openai: bool, part: dict[str, Any] | None
-):
-    model = await model_at(scripted_openai, is_openai=is_openai)
-    scripted_openai.script(BERN)
-    answer = await ask(model, replace(WITH_PARTS, untold=frozenset({"weather"})))
-    schema = scripted_openai.requests[0]["response_format"]["json_schema"]["schema"]
-    assert schema.get("$defs", {}).get("weather") == part
-    assert answer.widened == (("weather",) if is_openai else ())
-
-
-@pytest.mark.parametrize("is_openai", [True, False])
-async def test_openai_is_spared_the_names_that_the_prompt_lists(scripted_openai: ScriptedOpenAI, is_openai: bool):
-    model = await model_at(scripted_openai, is_openai=is_openai)
-    names = ["sky.forecast", "sky.warnings"]
-    ways = [obj(tool={"const": name}, params={"$ref": "#/$defs/weather"}) for name in names]
-    form = AnswerForm("selection", obj(calls={"anyOf": ways}), {"weather": CITY}, listed=frozenset(names))
-    scripted_openai.script('{"calls":{"tool":"forecast","params":{}}}')
-    answer = await ask(model, form)
-    (sent,) = [request["response_format"]["json_schema"]["schema"] for request in scripted_openai.requests]
-    calls = sent["properties"]["calls"]
-    assert ("sky.warnings" in json.dumps(sent)) is not is_openai
-    assert calls == obj(tool={"type": "string"}, params={"type": "object"}) if is_openai else len(calls["anyOf"]) == 2
-    assert answer.held_by == ("json_schema" if is_openai else "prompt")  # what it was not told, it does not pass over
+    assert (await ask(model, form)).held_by == "json_object"
+    assert scripted_openai.requests[0]["response_format"] == {"type": "json_object"}
 
 
 async def test_calls_that_nobody_asked_for_are_read_beside_an_empty_text(scripted_openai: ScriptedOpenAI):

@@ -7,17 +7,11 @@ from support.openai_models import FORM, GOOD, ask, asked_with, called, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from packetgate.models.forms import AnswerForm, Choice, obj, text
+from packetgate.models.forms import AnswerForm, Choice, obj
 
 PATTERN = {"type": "string", "pattern": "^x$"}
 PICKY = AnswerForm("other", obj(code=PATTERN), choices=(Choice.among("code", values=["x"]),))
 GOOD_CODE = '{"code":"x"}'
-
-
-def with_tool(at: int) -> AnswerForm:
-    """Return a selection from another palette each time, whose tool's schema a picky server refuses."""
-    tool = {"type": "object", "properties": {"code": PATTERN, f"of_{at}": {"type": "string"}}}
-    return AnswerForm("selection", obj(params={"$ref": "#/$defs/tool_0"}), {"tool_0": tool})
 
 
 def asked(server: ScriptedOpenAI, since: int = 0) -> list[str]:
@@ -35,11 +29,12 @@ async def test_a_keyword_of_one_schema_that_is_refused(scripted_openai: Scripted
     model = await model_at(scripted_openai)
     said = HttpError(400, "Invalid schema for response_format 'other': 'pattern' is not permitted.")
     scripted_openai.refuses = {"schema.pattern": said}
-    scripted_openai.script(GOOD_CODE, GOOD_CODE, GOOD)
-    assert [(await ask(model, PICKY)).held_by for _ in range(2)] == ["json_schema"] * 2
-    assert asked(scripted_openai) == ["json_schema+strict+limits", "json_schema+strict", "json_schema+strict"]
+    scripted_openai.script(called(GOOD_CODE), called(GOOD_CODE), GOOD)
+    assert [(await ask(model, PICKY)).held_by for _ in range(2)] == ["tool_call"] * 2
+    assert asked(scripted_openai)[0] == "json_schema+strict+limits"
+    assert asked(scripted_openai)[-2:] == ["tool_call"] * 2
     await ask(model)
-    assert asked(scripted_openai, 3) == ["json_schema+strict+limits"]
+    assert asked(scripted_openai)[-1] == "json_schema+strict+limits"
     assert "logprobs" in scripted_openai.requests[-1]
 
 
@@ -50,10 +45,7 @@ async def test_strictness_that_is_refused(status: int, scripted_openai: Scripted
     scripted_openai.script(*[GOOD] * 3)
     for _ in range(3):
         await ask(model)
-    assert asked(scripted_openai) == [
-        *("json_schema+strict+limits", "json_schema+strict"),
-        *["json_schema+limits"] * 3,
-    ]
+    assert asked(scripted_openai) == ["json_schema+strict+limits", *["json_schema+limits"] * 3]
 
 
 async def test_openai_that_refuses_it_of_one_schema_keeps_it_for_others(scripted_openai: ScriptedOpenAI):
@@ -81,22 +73,9 @@ async def test_formats_that_are_refused_altogether(scripted_openai: ScriptedOpen
     for _ in range(2):
         assert (await ask(model)).held_by == "prompt"
     walked = len(scripted_openai.requests) - 2
-    assert walked == 6
+    assert walked == 5
     assert asked(scripted_openai)[walked:] == ["prompt"] * 2
     assert (await ask(model, replace(FORM, body=FORM.body | {"title": "again"}))).held_by == "prompt"
-
-
-async def test_a_form_that_is_refused_is_asked_for_so_only_once(scripted_openai: ScriptedOpenAI):
-    """Every palette makes another schema of a selection."""
-    model = await model_at(scripted_openai)
-    scripted_openai.refuses = {"schema.pattern": HttpError(400, "Grammar error: pattern")}
-    scripted_openai.script(*['{"params":{}}'] * 9, GOOD)
-    for at in range(9):
-        answer = await ask(model, with_tool(at))
-        assert answer.widened == ("tool_0",)
-    assert len(scripted_openai.requests) == 9 + 1
-    await ask(model)
-    assert asked(scripted_openai)[-1] == "json_schema+strict+limits"
 
 
 @pytest.mark.parametrize(
