@@ -1,12 +1,11 @@
 """Trying a model out: the time until it is ready, then each stage as in a turn. Nothing of what it selects runs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
-from typing import Any, TypeVar
-
-from langchain_core.messages import BaseMessage
+from typing import Any, TypeVar, cast
 
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.decisions import DecisionSource, review_by_decisions
@@ -14,10 +13,9 @@ from packetgate.deciders.language.forms import tool_of
 from packetgate.deciders.language.review import review_by_model
 from packetgate.deciders.language.selection import select_by_model
 from packetgate.deciders.protocols import CallReview, Decision, Selection
-from packetgate.models.calling import CallAnswer, Odds, OfferedTool
+from packetgate.models.calling import CallAnswer, Odds
 from packetgate.models.endpoint import Role
-from packetgate.models.forms import AnswerForm
-from packetgate.models.model import Asking, FormAnswer, LocalModelInfo, Model
+from packetgate.models.model import FormAnswer, Model
 from packetgate.models.pool import ModelPool
 from packetgate.models.source import ModelSource
 from packetgate.models.thoughts import ended_in_thought
@@ -61,95 +59,24 @@ class TimedAnswer:
         return _per_second(self.answer.usage.output_tokens, timing.writing_s if timing else self.seconds)
 
 
-class WatchedModel(Model):
-    """A model whose answers are kept, each with its time."""
+class WatchedModel:
+    """A model whose answers are kept, each with its time; all else is the model's own."""
 
     def __init__(self, model: Model) -> None:
-        super().__init__(model.chat, model.options)
-        self.thoughts, self.thinks_in_forms = model.thoughts, model.thinks_in_forms
-        self.tells_odds, self.returns_calls = model.tells_odds, model.returns_calls
         self.answers: list[TimedAnswer] = []
         self.unanswered = 0
         """How often it could not be asked since it last answered."""
         self._model = model
 
-    @property
-    def calls_tools(self) -> bool:
-        """Whether the model is offered tools."""
-        return self._model.calls_tools
+    def __getattr__(self, name: str) -> Any:
+        """Return the model's own attribute, or one that times its answer."""
+        found = getattr(self._model, name)
+        return partial(self._timed, found) if name in {"answer", "call", "odds"} else found
 
-    @property
-    def local_info(self) -> LocalModelInfo | None:
-        """What is known of the model, where it is in this process."""
-        return self._model.local_info
-
-    @property
-    def reading_speed(self) -> float | None:
-        """Tokens of a prompt that the model evaluates in a second, where that is known."""
-        return self._model.reading_speed
-
-    @property
-    def token_counter(self) -> Callable[[str], int] | None:
-        """What counts tokens as the model does, where that is at hand."""
-        return self._model.token_counter
-
-    async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
-        """Whether the model's context takes this.
-
-        Raises:
-            DecisionError: it cannot be asked.
-        """
-        return await self._model.fits(messages, max_tokens, tools)
-
-    def sampling(self, **given: float | None) -> dict[str, Any]:
-        """Return what the model is asked with."""
-        return self._model.sampling(**given)
-
-    async def answer(
-        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> FormAnswer:
-        """Ask the model.
-
-        Raises:
-            DecisionError: it cannot be asked.
-        """
-        return await self._timed(self._model.answer(messages, form, sampling=sampling))
-
-    async def call(
-        self,
-        messages: Sequence[BaseMessage],
-        tools: Sequence[OfferedTool],
-        *,
-        most: int,
-        sampling: dict[str, Any],
-        must: bool = False,
-        asking: Asking | None = None,
-    ) -> CallAnswer:
-        """Ask the model.
-
-        Raises:
-            DecisionError: it cannot be asked.
-        """
-        return await self._timed(
-            self._model.call(messages, tools, most=most, sampling=sampling, must=must, asking=asking)
-        )
-
-    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
-        """Ask the model.
-
-        Raises:
-            DecisionError: it cannot be asked.
-        """
-        return await self._timed(self._model.odds(messages, options))
-
-    def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
-        """Return what the model answers in words with."""
-        return self._model.words_only(tools)
-
-    async def _timed(self, asked: Awaitable[T]) -> T:
+    async def _timed(self, ask: Callable[..., Awaitable[T]], *args: Any, **given: Any) -> T:
         begun = perf_counter()
         self.unanswered += 1
-        answer = await asked
+        answer = await ask(*args, **given)
         self.unanswered = 0
         self.answers.append(TimedAnswer(answer, perf_counter() - begun))
         return answer
@@ -246,7 +173,7 @@ async def _trial(model: Model, decide: Callable[[ModelSource], Awaitable[Decisio
     watched = WatchedModel(model)
 
     async def source() -> Model:
-        return watched
+        return cast("Model", watched)
 
     begun = perf_counter()
     try:
