@@ -51,9 +51,6 @@ async def complete(
     Args:
         user_words: What the user said. Addresses in it stay links; so does JSON that it asks for.
         tools: What the model was offered in this turn, which it is shown and does not call now.
-
-    Raises:
-        DecisionError: the model cannot be asked, breaks off, or says nothing.
     """
     words = model.words_only(tools)
     shown = _Shown(

@@ -8,7 +8,8 @@ import mmap
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,9 @@ async def discover(folders: Iterable[Path] = ()) -> Discovery:
 
 
 async def _server(name: str) -> tuple[list[Offer], str]:
-    base_url, where = base_url_of(name), f"server at {shown(base_url_of(name))}"
+    """Return the models of a server, or why there are none although it is there."""
+    base_url = base_url_of(name)
+    where = f"server at {shown(base_url)}"
     if not is_here(base_url):
         return [], f"{where}, another machine, was not asked: name its model yourself, as {name}:NAME"
     try:
@@ -84,47 +87,33 @@ async def _server(name: str) -> tuple[list[Offer], str]:
         return [], f"{where} wants a key: {key}, as {name}:NAME" if wants_key else ""
     except (httpx.HTTPError, ValueError, TimeoutError):
         return [], ""  # no such server runs
-    try:
-        async with asyncio.timeout(2 * PATIENCE_S):
-            found = await _described(name, base_url, found)
-    except (httpx.HTTPError, ValueError, TimeoutError):
-        pass  # then no sizes are told
+    if name == "ollama":
+        with suppress(httpx.HTTPError, ValueError, TimeoutError):  # then no sizes are told
+            async with asyncio.timeout(2 * PATIENCE_S):
+                found = await _ollama(base_url, found)
     return [Offer(f"{name}:{one.name}", where, one.size) for one in found], "" if found else f"{where} has no model"
 
 
-async def _described(name: str, base_url: str, found: list[Served]) -> list[Served]:
+async def _ollama(base_url: str, found: list[Served]) -> list[Served]:
+    """Return Ollama's models with their sizes, without those that do not write text; older versions say nothing."""
     root = base_url.rstrip("/").removesuffix("/v1")
     async with httpx.AsyncClient(timeout=PATIENCE_S, trust_env=False) as client:
-        if name == "ollama":
-            listed = _entries(await client.get(f"{root}/api/tags"), "name", "models")
-            described = await asyncio.gather(*(_ollama_can(client, root, one.name) for one in found))
-            able = {one.name: can for one, can in zip(found, described, strict=True)}
-            kinds = {key: "llm" if able.get(key, True) else "embedding" for key in listed}
-        elif name == "lmstudio":
-            listed = _entries(await client.get(f"{root}/api/v1/models"), "key", "models")
-            kinds = {key: str(entry.get("type", "llm")) for key, entry in listed.items()}
-        else:
-            return found
-    sizes = {key: entry.get("size", entry.get("size_bytes")) for key, entry in listed.items()}
+
+        async def answer(asked: Awaitable[httpx.Response]) -> dict[str, Any]:
+            told = (await asked).json()
+            return told if isinstance(told, dict) else {}
+
+        listed = (await answer(client.get(f"{root}/api/tags"))).get("models")
+        names = [{"model": one.name} for one in found]
+        described = await asyncio.gather(*(answer(client.post(f"{root}/api/show", json=name)) for name in names))
+    entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    sizes = {one.get("name"): one["size"] for one in entries if isinstance(one.get("size"), int)}
+    able = [one.get("capabilities") for one in described]
     return [
-        Served(one.name, size if isinstance(size := sizes.get(one.name), int) else one.size)
-        for one in found
-        if not kinds.get(one.name, "llm").startswith("embedding")
+        Served(one.name, sizes.get(one.name, one.size))
+        for one, can in zip(found, able, strict=True)
+        if not isinstance(can, list) or "completion" in can
     ]
-
-
-async def _ollama_can(client: httpx.AsyncClient, root: str, model: str) -> bool:
-    answer = await client.post(f"{root}/api/show", json={"model": model})
-    told = answer.json() if answer.is_success else {}
-    able = told.get("capabilities") if isinstance(told, dict) else None
-    return not isinstance(able, list) or "completion" in able
-
-
-def _entries(answer: httpx.Response, key: str, under: str) -> dict[str, dict[str, Any]]:
-    told = answer.json() if answer.is_success else {}
-    entries = told.get(under) if isinstance(told, dict) else None
-    listed = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
-    return {one[key]: one for one in listed if isinstance(one.get(key), str)}
 
 
 def gguf_folders(home: Path | None = None) -> list[Path]:

@@ -1,4 +1,7 @@
-"""A chat model as the deciders use it: asked for an answer in a form, or for words."""
+"""A chat model as the deciders use it: asked for an answer in a form, for calls, or for words.
+
+Whatever asks a model raises `DecisionError` where it cannot be asked.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -162,11 +165,7 @@ class Model:
     async def seeing(
         self, messages: Sequence[BaseMessage], asked: Callable[[Sequence[BaseMessage]], Awaitable[T]]
     ) -> T:
-        """Ask with what pictures the messages hold, and once more without them where they are refused.
-
-        Raises:
-            DecisionError: the model cannot be asked.
-        """
+        """Ask with what pictures the messages hold, and once more without them where they are refused."""
         sent = self.shown(messages)
         try:
             answer = await asked(sent)
@@ -186,19 +185,12 @@ class Model:
 
         Args:
             sampling: `temperature`, `top_p`, `max_tokens`, as far as they are given.
-
-        Raises:
-            DecisionError: the model cannot be asked.
         """
         message = await ask(self.chat, messages, sampling)
         return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
 
     async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
-        """Return how probable each of these words is as the beginning of an answer; together 1.
-
-        Raises:
-            DecisionError: the model cannot be asked.
-        """
+        """Return how probable each of these words is as the beginning of an answer; together 1."""
         raise NotImplementedError(f"{self.label} tells no probabilities of words")
 
     async def call(
@@ -257,9 +249,6 @@ async def ask(
 
     Args:
         patient: wait twice as long. Only for models that take a `timeout`.
-
-    Raises:
-        DecisionError: the model cannot be asked, or refuses to answer.
     """
     timeout = timeout_of(chat)
     longer: dict[str, Any] = {"timeout": 2 * timeout} if patient and timeout else {}

@@ -69,11 +69,7 @@ class ModelPool:
             self._parts["prime"] = one
 
     async def get(self, role: Role) -> "Model | None":
-        """Return a role's model, loading it the first time; None is the reflex, which needs no model.
-
-        Raises:
-            ModelError: the model cannot be loaded.
-        """
+        """Return a role's model, loading it the first time; None is the reflex, which needs no model."""
         return await asyncio.to_thread(self._parts[role].load)
 
     @property
@@ -102,11 +98,7 @@ class ModelPool:
         return (("lite", "prime"),) if self._parts["lite"] is self._parts["prime"] else (("lite",), ("prime",))
 
     async def known_as(self) -> str | None:
-        """Return a digest of the model that plays both roles, and of how it is asked; None where none does.
-
-        Raises:
-            OSError: its file cannot be read.
-        """
+        """Return a digest of the model that plays both roles, and of how it is asked; None where none does."""
         alone = len(self.players) == 1 and not self._decisions and not self.is_reflex
         return await asyncio.to_thread(lambda: self._parts["lite"].known_as) if alone else None
 

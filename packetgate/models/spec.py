@@ -57,40 +57,34 @@ def parse_model(text: str) -> ModelSpec:
     name = name.strip()
     if name and (prefix == OPENAI or prefix in SERVERS):
         return ModelSpec("openai", name, _options(text, query), prefix)
-    if name and prefix == "decisions":
-        return ModelSpec("decisions", name, _options(text, query))
-    if name and prefix == "llamacpp":
-        return ModelSpec("llamacpp", str(Path(name).expanduser()), _options(text, query))
+    if name and prefix in {"decisions", "llamacpp"}:
+        path = str(Path(name).expanduser()) if prefix == "llamacpp" else name
+        return ModelSpec(prefix, path, _options(text, query))
     instead = _instead(text.strip())
     raise ModelError(f"{text!r} is not a model name: {f'write {instead}. The forms are' if instead else 'use'} {FORMS}")
 
 
 def _instead(text: str) -> str:
+    """Return what to write instead of a string of no known form, judging by its shape; empty if nothing is likely."""
     prefix, colon, rest = text.partition(":")
     if text.startswith(("http://", "https://")):
         return f"`openai:NAME`, and set OPENAI_BASE_URL to {text}"
-    if known := _known_prefix(prefix):
-        return _named(known, rest.strip())
+    for written, name in ((prefix, rest.strip()), text.split("/", 1) if "/" in text else ("", "")):
+        known = _known_prefix(written)
+        if known == "reflex":
+            return "`reflex`"
+        if known:
+            example = "/path/model.gguf" if known == "llamacpp" else "NAME"
+            return f"`{known}:{example if name.startswith('?') or not name else ''}{name}`"
     if (path := rest if colon and len(prefix) > 1 else text).lower().partition("?")[0].endswith(".gguf"):
         return f"`llamacpp:{path}`"
-    first, slash, name = text.partition("/")
-    if slash and name and (known := _known_prefix(first)):
-        return _named(known, name)
     if not _PLAIN_NAME.fullmatch(text):
         return ""
-    if colon:
-        return f"`ollama:{text}` for a model that Ollama has"
-    return f"`openai:{text}`, or `ollama:{text}` for a model that Ollama has"
-
-
-def _named(prefix: str, name: str) -> str:
-    if prefix == "reflex":
-        return "`reflex`"
-    example = "/path/model.gguf" if prefix == "llamacpp" else "NAME"
-    return f"`{prefix}:{example if name.startswith('?') or not name else ''}{name}`"
+    return f"{'' if colon else f'`openai:{text}`, or '}`ollama:{text}` for a model that Ollama has"
 
 
 def _known_prefix(written: str) -> str | None:
+    # in another case or punctuation, or misspelt in letters alone: `llama2`, `mistral-nemo` are names of models
     letters = {_NO_LETTER.sub("", one): one for one in ("reflex", *PREFIXES)}
     word = _NO_LETTER.sub("", written.lower())
     near = get_close_matches(word, letters, n=1, cutoff=_ALIKE) if written.isalpha() else []

@@ -31,11 +31,7 @@ class Speed:
 
 
 async def measured(model: Model) -> Speed:
-    """Ask a model three times: to have it loaded, to time one token after the prompt, and to time an answer.
-
-    Raises:
-        DecisionError: it cannot be asked.
-    """
+    """Ask a model three times: to have it loaded, to time one token after the prompt, and to time an answer."""
     await _asked(model, "Hello", 1)
     read, reading_s = await _asked(model, PROMPT, 1)
     written, writing_s = await _asked(model, PROMPT, ANSWER_TOKENS)

@@ -81,9 +81,6 @@ async def chunks(
 
     Args:
         first_s: Longest wait for its beginning; None: as long as for any piece.
-
-    Raises:
-        DecisionError: the model cannot be asked, breaks off, or refuses to answer.
     """
     begun = False
     with attempt(chat, streamed=True) as limit, exchange(chat, messages, options) as answered:

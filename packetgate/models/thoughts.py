@@ -26,20 +26,14 @@ class Thoughts:
         """Tokens of its longest thought so far; None: it has not answered yet."""
         self.opened: bool | None = None
         """Whether its template opens its thoughts, so that only their end is written; None: no answer has shown it."""
-        self._most = MOST_ROOM
+        self.most = MOST_ROOM if budget is None else min(MOST_ROOM, budget)
+        """Most tokens to leave to a thought: its server may have refused more."""
 
     @property
     def room(self) -> int:
         """The tokens to leave to a thought, at first."""
-        if self.budget is not None:
-            return min(self.budget, self._most)
-        unthinking = self.longest == 0
-        return 0 if unthinking else min(max(UNKNOWN_ROOM, 2 * (self.longest or 0)), self._most)
-
-    def larger(self, room: int) -> int | None:
-        """Return a larger room than one that was not enough; None: there is none."""
-        most = self._most if self.budget is None else min(self.budget, self._most)
-        return min(max(room * GROWTH, UNKNOWN_ROOM), most) if room < most else None
+        wanted = 0 if self.longest == 0 else max(UNKNOWN_ROOM, 2 * (self.longest or 0))
+        return self.most if self.budget is not None else min(wanted, self.most)
 
     def saw(self, tokens: int) -> None:
         """Learn from an answer."""
@@ -49,16 +43,6 @@ class Thoughts:
         """Learn from an answer, as far as it is written: who writes thoughts down in full has none opened for it."""
         if self.opened is None and (_beside(answer) or _begins(_text(answer))):
             self.opened = False
-
-    def smaller(self, room: int, error: DecisionError) -> int | None:
-        """Return a smaller room, where it may be its size that the server refuses; None: it is not."""
-        if not room or not is_too_long(error.__cause__):
-            return None
-        return room // GROWTH if room > UNKNOWN_ROOM // GROWTH else 0
-
-    def keep_to(self, room: int) -> None:
-        """Never leave more: its server has refused more, and taken this."""
-        self._most = room
 
 
 class Answered(Protocol):
@@ -70,7 +54,7 @@ class Answered(Protocol):
 
     @property
     def usage(self) -> TokenUsage:
-        """What it took."""
+        """The tokens that it took."""
 
     @property
     def cut_off(self) -> bool:
@@ -94,24 +78,24 @@ class Room:
 
     def refused(self, error: DecisionError) -> bool:
         """Whether to ask again, with less, as the server has no room for so much."""
-        smaller = self._thoughts.smaller(self._room, error)
-        if smaller is None:
+        if not self._room or not is_too_long(error.__cause__):
             error.usage += self.spent
             return False
-        self._room, self._shrunk = smaller, True
+        self._room = self._room // GROWTH if self._room > UNKNOWN_ROOM // GROWTH else 0
+        self._shrunk = True
         return True
 
     def answered(self, answer: Answered) -> bool:
         """Learn from an answer; whether to ask again, with more, as a thought took all of it."""
         self.spent += answer.usage
         if self._shrunk:
-            self._thoughts.keep_to(self._room)
+            self._thoughts.most = self._room
         self._thoughts.saw(answer.usage.thought_tokens)
-        larger = self._thoughts.larger(self._room) if ended_in_thought(answer) else None
         stuck = 0 < answer.usage.output_tokens <= self._written  # by its context or its server, whatever it may take
-        if larger is None or stuck:
+        if stuck or self._room >= self._thoughts.most or not ended_in_thought(answer):
             return False
-        self._room, self._written = larger, answer.usage.output_tokens
+        self._room = min(max(self._room * GROWTH, UNKNOWN_ROOM), self._thoughts.most)
+        self._written = answer.usage.output_tokens
         return True
 
 
@@ -119,11 +103,7 @@ A = TypeVar("A", bound=Answered)
 
 
 async def with_room(thoughts: Thoughts, length: int, ask: Callable[[int], Awaitable[A]]) -> tuple[A, TokenUsage]:
-    """Ask for an answer of a length, and beside it room for thoughts. Returns it, and what was spent on it.
-
-    Raises:
-        DecisionError: the model cannot be asked.
-    """
+    """Ask for an answer of a length, and beside it room for thoughts. Returns it, and what was spent on it."""
     room = Room(thoughts, length)
     while True:
         try:

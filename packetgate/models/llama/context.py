@@ -38,11 +38,7 @@ class LlamaContext:
     """One context of a model. For one thread."""
 
     def __init__(self, weights: LlamaWeights, options: Mapping[str, int]) -> None:
-        """Reserve the memory. Blocking.
-
-        Raises:
-            ModelError: there is not enough of it.
-        """
+        """Reserve the memory. Blocking."""
         wanted = options.get("n_ctx", DEFAULT_CONTEXT)
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = min(wanted, weights.trained_context) if wanted else weights.trained_context

@@ -1,15 +1,14 @@
 """Grammars that let a model write an answer's form and nothing else, for models that run in this process."""
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from packetgate.models.calling import OfferedTool, names_of
 from packetgate.models.forms import ANY_OBJECT, AnswerForm
 from packetgate.models.llama.call_syntax import CallSyntax
-from packetgate.models.llama.vocabulary import Vocabulary
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.schemas import Schema, bounded, map_schema
 from packetgate.state.errors import DecisionError
@@ -88,42 +87,41 @@ class Grammars:
         return LLTokenizer(TokenizerWrapper(vocabulary), eos_token=vocabulary.ends)
 
     def _compile(self, form: AnswerForm) -> Grammar:
-        narrow = partial(bounded, items=MAX_ITEMS, characters=MAX_CHARACTERS)
-        parts = {part: narrow(schema) for part, schema in form.parts.items()}
-        alone = {part: AnswerForm(part, {"$ref": f"#/$defs/{part}"}, {part: parts[part]}) for part in parts}
-        widened = tuple(part for part, one in alone.items() if self._refused(one.schema(), _COMPACT))
-        for part in widened:
-            if self._refused(alone[part].schema(), _LENIENT):
-                parts[part] = map_schema(parts[part], self._simpler)
-                alone[part] = replace(alone[part], parts={part: parts[part]})
-        hopeless = tuple(part for part in widened if self._refused(alone[part].schema(), _LENIENT))
-        matcher = self._matcher(AnswerForm(form.name, narrow(form.body), parts).schema(hopeless), _LENIENT)
+        held = {part: self._held(schema) for part, schema in form.parts.items()}
+        body = bounded(form.body, items=MAX_ITEMS, characters=MAX_CHARACTERS)
+        whole = AnswerForm(form.name, body, {part: schema for part, (schema, _) in held.items()}).schema()
+        matcher = self._matcher(whole, _LENIENT)
         if isinstance(matcher, str):
             raise DecisionError(f"no grammar can hold {form.name}: {matcher}")
-        return Grammar(matcher, widened)
+        return Grammar(matcher, tuple(part for part, (_, is_widened) in held.items() if is_widened))
 
     def _compile_calls(self, form: CallForm) -> Grammar:
+        from llguidance import LLMatcher
+
         syntax, widened = form.syntax, []
         spaced = {"item_separator": syntax.item_separator, "key_separator": syntax.key_separator}
         rules = []
         for at, tool in enumerate(form.tools):
-            schema = bounded(tool.parameters, items=MAX_ITEMS, characters=MAX_CHARACTERS)
-            if self._refused(schema, _COMPACT):
-                widened.append(tool.name)
-            if self._refused(schema, _LENIENT):
-                schema = map_schema(schema, self._simpler)
-            if self._refused(schema, _LENIENT):
-                schema = ANY_OBJECT
+            schema, is_widened = self._held(tool.parameters)
+            widened += [tool.name] if is_widened else []
             arguments = json.dumps({**schema, "x-guidance": _LENIENT | spaced})
             rules.append(f"call_{at}: {self._literal(tool.name + syntax.middle)} %json {arguments}")
         calls = " | ".join(f"call_{at}" for at in range(len(form.tools)))
         more = f"({self._literal(syntax.glue)} call){{0,{form.most - 1}}}" if form.most > 1 else ""
-        start = f"start: {self._literal(syntax.head)} call {more}"
-        text = "\n".join([f"{start} {self._literal(syntax.tail)}", f"call: {calls}", *rules])
-        matcher = self._follower(text)
+        start = f"start: {self._literal(syntax.head)} call {more} {self._literal(syntax.tail)}"
+        lark = "\n".join([start, f"call: {calls}", *rules])
+        matcher = self._follower(LLMatcher.grammar_from_lark(lark))
         if isinstance(matcher, str):
             raise DecisionError(f"no grammar can hold calls of {', '.join(names_of(form.tools))}: {matcher}")
         return Grammar(matcher, tuple(widened))
+
+    def _held(self, schema: Schema) -> tuple[Schema, bool]:
+        """Return the nearest schema that a grammar can hold, and whether it lets more through than the given one."""
+        schema = bounded(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
+        is_widened = self._refused(schema, _COMPACT)
+        if self._refused(schema, _LENIENT):
+            schema = map_schema(schema, self._simpler)
+        return ANY_OBJECT if self._refused(schema, _LENIENT) else schema, is_widened
 
     def _literal(self, text: str) -> str:
         parts = [""]
@@ -151,21 +149,66 @@ class Grammars:
         return isinstance(self._matcher(schema, options), str)
 
     def _matcher(self, schema: Schema, options: Any) -> "LLMatcher | str":
+        """Return a follower of the schema, or why there is none."""
         from llguidance import LLMatcher
 
         try:
             grammar = LLMatcher.grammar_from_json_schema(schema, overrides=options)
         except ValueError as error:  # half a surrogate pair
             return str(error)
-        return self._following(grammar)
+        return self._follower(grammar)
 
-    def _follower(self, lark: str) -> "LLMatcher | str":
-        from llguidance import LLMatcher
-
-        return self._following(LLMatcher.grammar_from_lark(lark))
-
-    def _following(self, grammar: str) -> "LLMatcher | str":
+    def _follower(self, grammar: str) -> "LLMatcher | str":
         from llguidance import LLMatcher
 
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
         return matcher.get_error() or matcher
+
+
+_BEFORE_TEXT = b"\n"
+"""Read before a text, so that what many vocabularies put before a text's beginning is not put before the text."""
+
+
+class Vocabulary:
+    """Takes a token for what it writes into an answer, and nothing else.
+
+    `llguidance.llamacpp` knows no other way than llama.cpp's tokenizer. That reads a text as the beginning of one, with
+    a space before it, cuts it at user-defined tokens that a grammar does not see, and needs a control character that
+    is one token, which not all vocabularies have.
+    """
+
+    bos_token_id = None
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        self._weights = weights
+        ends = [token for token in range(weights.size) if weights.is_end(token)]
+        self.ends = ends or [weights.size]
+        """Tokens that end an answer. Where there are none, one that is never written: it ends where its form does."""
+        self.eos_token_id = self.ends[0]
+        self.tokens: Sequence[bytes] = [*weights.pieces, *([] if ends else [b""])]
+        self.special_token_ids = [token for token, piece in enumerate(self.tokens) if not piece]
+        self._by_text = {piece: token for token, piece in reversed([*enumerate(weights.pieces)]) if piece}
+        self._longest = max(map(len, self._by_text), default=0)
+
+    def __call__(self, text: bytes) -> list[int]:
+        """Return tokens that write exactly this text: the model's own where they do."""
+        return self._own(text) or self._longest_first(text)
+
+    def _own(self, text: bytes) -> list[int]:
+        tokens = self._weights.tokenize(_BEFORE_TEXT + text, special=False)
+        written = [self._weights.pieces[token] for token in tokens]
+        while written and (not all(written) or b"".join(written) != text):
+            del tokens[0], written[0]
+        return tokens
+
+    def _longest_first(self, text: bytes) -> list[int]:
+        tokens: list[int] = []
+        at = 0
+        while at < len(text):
+            ends = range(min(len(text), at + self._longest), at, -1)
+            end = next((end for end in ends if text[at:end] in self._by_text), None)
+            if end is None:
+                break
+            tokens.append(self._by_text[text[at:end]])
+            at = end
+        return tokens

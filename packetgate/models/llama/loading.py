@@ -51,11 +51,7 @@ def check_gguf(path: str) -> None:
 
 
 def sampled(path: str) -> str:
-    """Return a digest of a file's length and of samples throughout it, which takes milliseconds. Blocking.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Return a digest of a file's length and of samples throughout it, which takes milliseconds. Blocking."""
     with Path(path).open("rb") as file:
         length = file.seek(0, os.SEEK_END)
         found = hashlib.sha256(str(length).encode())

@@ -5,9 +5,11 @@ A grammar holds every token of an answer to its form, and the logits tell how su
 
 import asyncio
 import json
+import math
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Any
 from uuid import uuid4
 
@@ -21,12 +23,13 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
-from packetgate.models.calling import CallAnswer, Odds, OfferedTool
+from packetgate.models.calling import CallAnswer, Odds, OfferedTool, WrittenCall
+from packetgate.models.choices import JsonPaths
 from packetgate.models.decoding.native_calls import calls_in
 from packetgate.models.forms import AnswerForm
+from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import Answer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
-from packetgate.models.llama.measuring import measured_calls
 from packetgate.models.llama.prompt import Chat
 from packetgate.models.markup.stripping import MarkupFilter
 from packetgate.models.model import Asking, FormAnswer, LocalModelInfo, Model, ask, was_cut_off
@@ -76,15 +79,7 @@ class LlamaCppChat(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Have the model shown these tools as its chat template has it, and its calls read.
-
-        Args:
-            tools: in any form that LangChain takes.
-            tool_choice: only "auto" or None: nothing holds an answer to a call.
-
-        Raises:
-            ValueError: a call is to be forced.
-        """
+        """Have the model shown these tools as its chat template has it, and its calls read."""
         if tool_choice not in (None, "auto"):
             raise ValueError(f"llama.cpp models cannot be made to call: tool_choice is {tool_choice!r}, say 'auto'")
         return self.bind(tools=[convert_to_openai_tool(one) for one in tools], **kwargs)
@@ -163,11 +158,7 @@ class LlamaCppModel(Model):
 
     @classmethod
     def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppModel":
-        """Load a GGUF file. Blocking, for seconds.
-
-        Raises:
-            ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
-        """
+        """Load a GGUF file. Blocking, for seconds."""
         return cls(LlamaCppChat(LlamaEngine(path, options)))
 
     @property
@@ -191,11 +182,7 @@ class LlamaCppModel(Model):
         return lru_cache(COUNTS)(self.chat.get_num_tokens)
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
-        """Whether the messages, tools and an answer of that length go into the model's context.
-
-        Raises:
-            DecisionError: the model's chat template refuses the messages.
-        """
+        """Whether the messages, tools and an answer of that length go into the model's context."""
         offered = [one.in_short for one in tools]
         prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages), offered)
         return len(prompt.tokens) + (self.thoughts.longest or 0) + max_tokens <= self.local_info.context_size
@@ -212,11 +199,7 @@ class LlamaCppModel(Model):
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
-        """Ask once for an answer in this form, and measure its choices.
-
-        Raises:
-            DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
-        """
+        """Ask once for an answer in this form, and measure its choices."""
         message = await ask(
             self.chat, messages, {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form}
         )
@@ -233,11 +216,7 @@ class LlamaCppModel(Model):
         )
 
     async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
-        """Return how probable each of these words is as the beginning of an answer; together 1.
-
-        Raises:
-            DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
-        """
+        """Return how probable each of these words is as the beginning of an answer; together 1."""
         message = await ask(
             self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
         )
@@ -254,11 +233,7 @@ class LlamaCppModel(Model):
         must: bool = False,
         asking: Asking | None = None,
     ) -> CallAnswer:
-        """Ask once for calls of these tools or for words, of which only the beginning is waited for.
-
-        Raises:
-            DecisionError: the prompt does not fit the model's context, or llama.cpp fails.
-        """
+        """Ask once for calls of these tools or for words, of which only the beginning is waited for."""
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
         options = {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form, "must_call": must}
         message = await ask(self.chat, messages, options | {"tools": [one.in_short for one in tools]})
@@ -288,3 +263,35 @@ def _call_chunks(text: str) -> list[ToolCallChunk]:
         tool_call_chunk(name=one.name, args=compact_json(one.arguments), id=f"call_{uuid4().hex}", index=at)
         for at, one in enumerate(calls_in(text))
     ]
+
+
+def measured_calls(syntax: CallSyntax, answer: Answer) -> tuple[WrittenCall, ...]:
+    """Return the calls of an answer that was held to calls, each with the probabilities of its name and arguments."""
+    text = answer.text
+    begins = list(accumulate((one.size for one in answer.tokens), initial=0))
+
+    def byte(at: int) -> int:
+        return len(text[:at].encode())
+
+    def probability(begin: int, end: int) -> float:
+        tokens = zip(answer.tokens, begins, strict=False)
+        return math.prod(one.probability for one, at in tokens if begin <= at < end)
+
+    def of_values(begin: int, end: int) -> dict[str, float]:
+        values = JsonPaths().feed(text.encode()[begin:end])
+        found = [(str(path[0]), begin + at) for path, at in values if len(path) == 1]
+        ends = [*(at for _, at in found[1:]), end]
+        return {name: probability(at, until) for (name, at), until in zip(found, ends, strict=True)}
+
+    # control tokens at the beginning of the head leave no text
+    heads = (syntax.head[at:] for at in range(len(syntax.head)))
+    read = syntax.read(text, next((head for head in heads if text.startswith(head)), None))
+    return tuple(
+        WrittenCall(
+            one.name,
+            one.arguments,
+            probability(*map(byte, one.name_at)),
+            of_values(*map(byte, one.arguments_at)),
+        )
+        for one in read
+    )

@@ -1,7 +1,7 @@
 """From chat messages to the tokens of a prompt, by the model's own template."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +13,9 @@ from jinja2 import TemplateError
 from packetgate.models.decoding.formats import THOUGHTS, Frame
 from packetgate.models.llama.call_syntax import OWN, CallSyntax, syntax_of
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.llama.worked_calls import in_words
+from packetgate.prompts.rendering import render
 from packetgate.state.errors import DecisionError
+from packetgate.state.printing import compact_json
 
 with suppress(ImportError):  # where it is missing, `check_installed` has said so
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter
@@ -147,3 +148,34 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {change(key): _mapped(one, change) for key, one in value.items()}
     return [_mapped(one, change) for one in value] if isinstance(value, list | tuple) else value
+
+
+EXAMPLE = ("What will the weather be in Oslo on 3 May?", "weather_on", {"place": "Oslo", "day": "3 May"})
+"""A request, and the call that it takes, of a tool that nobody has."""
+THANKS = ("Thanks!", "You are welcome.")
+"""Words that take no call, and the answer."""
+
+
+def in_words(chat: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Return a conversation with tools as one of words alone."""
+    spoken = [*_spoken(chat)]
+    listed = "\n".join(compact_json(one["function"]) for one in tools)
+    told = render("tools_in_words", tools=listed, call=OWN.write([(EXAMPLE[1], EXAMPLE[2])]))
+    system = [f"{one['content']}\n\n{told}" for one in spoken if one["role"] == "system"][:1] or [told]
+    asked, name, arguments = EXAMPLE
+    worked = [asked, OWN.write([(name, arguments)]), *THANKS]
+    examples = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(worked)]
+    others = [one for at, one in enumerate(spoken) if one["role"] != "system" or at]
+    return [{"role": "system", "content": system[0]}, *examples, *others]
+
+
+def _spoken(chat: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+    for one in chat:
+        text = str(one.get("content") or "")
+        if one["role"] == "tool":
+            yield {"role": "user", "content": f"<tool_response>\n{text}\n</tool_response>"}
+        elif one.get("tool_calls"):
+            calls = [(call["function"]["name"], call["function"]["arguments"]) for call in one["tool_calls"]]
+            yield {"role": "assistant", "content": OWN.write(calls)}
+        else:
+            yield {"role": str(one["role"]), "content": text}

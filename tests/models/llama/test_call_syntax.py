@@ -7,7 +7,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from packetgate.models.decoding.native_calls import begins_call
 from packetgate.models.llama.call_syntax import OWN, CallSyntax, syntax_of
-from packetgate.models.llama.worked_calls import in_words
+from packetgate.models.llama.prompt import in_words
 
 ENDS = ("<|end|>",)
 CALLS = [("files.read", {"path": 'a "b".txt'}), ("clock.now", {})]

@@ -10,7 +10,7 @@ from support.vocabularies import NO_BYTES, VOCABULARIES, Vocabulary, write_gguf
 
 from packetgate.deciders.language.forms import review_form, selection_form
 from packetgate.deciders.language.selection import SelectionAnswer
-from packetgate.models.llama import vocabulary
+from packetgate.models.llama.grammar import Vocabulary as GrammarVocabulary
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.pool import ModelPool
@@ -53,7 +53,7 @@ async def test_selections_and_reviews(kind: Vocabulary, llama_cpp_installed: Non
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
 def test_what_must_come_is_written_as_it_must(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
     weights = LlamaWeights(str(write_gguf(tmp_path / "tiny.gguf", kind)), {})
-    read = vocabulary.Vocabulary(weights)
+    read = GrammarVocabulary(weights)
     for text in TEXTS:
         written = b"".join(weights.pieces[token] for token in read(text.encode()))
         assert text.encode().startswith(written)
