@@ -15,8 +15,8 @@ from benchmarks.ranking.data import tool_spec
 from benchmarks.tokens.others import RecordingChat
 from packetgate.deciders.language.turn import SHOW
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall, names_of
-from packetgate.models.forms import AnswerForm
 from packetgate.models.model import Asking, FormAnswer, Model
+from packetgate.models.schemas import AnswerForm
 from packetgate.state.base import TokenUsage
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from packetgate.models.forms import Choice
+from packetgate.models.schemas import Choice
 
 Weights = Callable[[Sequence[bytes]], Mapping[bytes, float]]
 """Given texts that may follow, returns the tokens that `continues` one of them, each with its weight.

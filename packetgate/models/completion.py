@@ -13,7 +13,7 @@ from packetgate.models.markup.links import LinkFilter, inert
 from packetgate.models.markup.stripping import NOTHING_LEFT
 from packetgate.models.model import Model, ask
 from packetgate.models.pictures import has_pictures, names_of
-from packetgate.models.streaming import Coming, chunks, piece_of
+from packetgate.models.streaming import StreamedAnswer, chunks, piece_of
 from packetgate.models.thoughts import Room, cut_off_in_thought, ended_in_thought, with_room
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
@@ -81,9 +81,9 @@ class _Shown(BaseChatModel):
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         sent = self._sent(messages)
 
-        async def whole(most: int) -> Coming:
+        async def whole(most: int) -> StreamedAnswer:
             nonlocal sent
-            answer = Coming(self.model.thoughts, self.user_words)
+            answer = StreamedAnswer(self.model.thoughts, self.user_words)
             try:
                 said = await ask(self.model.chat, sent, self._options(most))
             except DecisionError as error:
@@ -105,7 +105,7 @@ class _Shown(BaseChatModel):
         room, again = Room(self.model.thoughts, self.length), True
         sent = self._sent(messages)
         while again:
-            answer, links = Coming(self.model.thoughts, self.user_words), LinkFilter(self.user_words)
+            answer, links = StreamedAnswer(self.model.thoughts, self.user_words), LinkFilter(self.user_words)
             try:
                 async for chunk in chunks(self.model.chat, sent, self._options(room.max_tokens)):
                     if text := links.feed(answer.take(chunk)):
@@ -141,7 +141,7 @@ class _Shown(BaseChatModel):
         options: dict[str, Any] = self.model.sampling(temperature=self.temperature)
         return options | {"max_tokens": most} | self.words
 
-    def _ended(self, answer: Coming) -> str:
+    def _ended(self, answer: StreamedAnswer) -> str:
         self.written = answer.written
         if not answer.shown and ended_in_thought(answer):
             raise cut_off_in_thought(self.model.label, self.model.thoughts, self.spent)

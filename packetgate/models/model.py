@@ -15,10 +15,10 @@ from langchain_core.runnables import RunnableBinding, RunnableConfig
 from packetgate.models.calling import CallAnswer, HeldBy, Odds, OfferedTool, Timing, WrittenCall
 from packetgate.models.choices import Measured
 from packetgate.models.decoding.native_calls import calls_in
-from packetgate.models.forms import AnswerForm
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import has_pictures, may_refuse_pictures, takes_none, without_pictures
 from packetgate.models.requests import exchange, usage_of
+from packetgate.models.schemas import AnswerForm
 from packetgate.models.thoughts import Thoughts
 from packetgate.models.transport import check_answered, model_label, named_errors, timeout_of
 from packetgate.models.turns import attempt
@@ -36,11 +36,9 @@ class LocalModelInfo:
     """A model in this process."""
 
     description: str
-    """Its kind, quantisation and size."""
     context_size: int
     """Tokens that prompt and answer may take together."""
     trained_context: int
-    """The longest prompt it was trained on, in tokens."""
     own_template: bool
     """Whether its file carries a chat template; without one, ChatML is used."""
 
@@ -53,9 +51,7 @@ class FormAnswer:
     usage: TokenUsage
     held_by: HeldBy = "prompt"
     cut_off: bool = False
-    """Whether the length ran out."""
     choices: tuple[Measured, ...] = ()
-    """What could be measured of the form's choices."""
     widened: tuple[str, ...] = ()
     """Parts of the form that only validation holds."""
     timing: Timing | None = None
@@ -74,7 +70,6 @@ class Asking(Protocol):
         self, chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
     ) -> AIMessage:
         """Ask as `ask` does."""
-        ...
 
 
 class Model:
@@ -85,6 +80,15 @@ class Model:
 
     tells_odds = False
     """Whether it tells how probable words are as the beginning of an answer."""
+
+    local_info: LocalModelInfo | None = None
+    """What is known of a model in this process."""
+
+    provider: str | None = None
+    """Who runs it, by the name that OpenTelemetry's conventions have for them; None: not known."""
+
+    token_counter: Callable[[str], int] | None = None
+    """Counts the tokens of a text with the model's own tokenizer, in any thread; None where that is not at hand."""
 
     def __init__(self, chat: BaseChatModel, options: ModelOptions | None = None) -> None:
         self.chat = chat
@@ -108,28 +112,13 @@ class Model:
         return self.options.native_tools is not False and type(self.chat).bind_tools is not BaseChatModel.bind_tools
 
     @property
-    def local_info(self) -> LocalModelInfo | None:
-        """What is known of a model in this process; None of one elsewhere."""
-        return None
-
-    @property
     def name(self) -> str:
         """The name that it is asked by."""
         return str(getattr(self.chat, "model_name", None) or type(self.chat).__name__)
 
     @property
-    def provider(self) -> str | None:
-        """Who runs it, by the name that OpenTelemetry's conventions have for them; None: not known."""
-        return None
-
-    @property
     def reading_speed(self) -> float | None:
         """Tokens of a prompt that a model in this process evaluates in a second; None: not known."""
-        return None
-
-    @property
-    def token_counter(self) -> Callable[[str], int] | None:
-        """Counts the tokens of a text with the model's own tokenizer, in any thread; None where that is not at hand."""
         return None
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
@@ -208,7 +197,7 @@ class Model:
         Args:
             most: calls in one answer, as far as the model can be held to that.
             must: hold the answer to calls.
-            asking: asks a model elsewhere, such as `models.telling.telling`; None: as decisions are asked for, at once.
+            asking: asks a model elsewhere, such as `streaming_asker`; None: as decisions are asked for, at once.
 
         Raises:
             ToolsRefusedError: it takes no tools, or not these.

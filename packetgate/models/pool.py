@@ -10,10 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packetgate.models.endpoint import Role, endpoint_of, shown
+from packetgate.models.endpoint import LOCAL, Role, endpoint_of, shown
 from packetgate.models.llama.loading import check_gguf, check_installed, sampled
 from packetgate.models.options import ANSWERING, ModelOptions, given_options, options_of
-from packetgate.models.servers import LOCAL
 from packetgate.models.spec import REFLEX, ModelSpec, parse_model
 from packetgate.state.errors import ModelError
 from packetgate.state.given import Given
@@ -207,7 +206,7 @@ class _Part:
 
     async def check(self) -> None:
         if self.endpoint and self.endpoint.server in LOCAL:
-            from packetgate.models.served import check_served
+            from packetgate.models.discovery import check_served
 
             await check_served(self.spec.name, self.endpoint)
         elif self.endpoint:

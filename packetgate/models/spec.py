@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qsl
 
-from packetgate.models.servers import OPENAI, SERVERS
+from packetgate.models.endpoint import OPENAI, SERVERS
 from packetgate.state.errors import ModelError
 
 Provider = Literal["reflex", "openai", "llamacpp", "decisions"]

@@ -9,9 +9,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, ValidationError
 
 from packetgate.models.choices import Measured
-from packetgate.models.decoding.decode import decode_json
-from packetgate.models.forms import AnswerForm
+from packetgate.models.decoding.native_calls import decode_json
 from packetgate.models.model import FormAnswer, Model
+from packetgate.models.schemas import AnswerForm
 from packetgate.models.thoughts import Thoughts, cut_off_in_thought, ended_in_thought, with_room
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage

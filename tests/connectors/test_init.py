@@ -15,7 +15,7 @@ from support.scripted_openai import free_port
 from support.terminals import ended, terminal
 
 from packetgate.models.discovery import discover, gguf_folders
-from packetgate.models.servers import HOSTED
+from packetgate.models.endpoint import HOSTED
 
 SPEED = ("Hi", "one", "one hundred, one hundred and one")
 """Answers to what its speed is measured with."""

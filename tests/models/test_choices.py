@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from packetgate.models.choices import ChoiceMeter, Measured, Weights, continues
-from packetgate.models.forms import Choice
+from packetgate.models.schemas import Choice
 from packetgate.state.printing import compact_json
 
 APPROVED = Choice.among("approved", values=[True, False])

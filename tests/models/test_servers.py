@@ -3,9 +3,8 @@
 import pytest
 from support.scripted_openai import ScriptedOpenAI, free_port
 
-from packetgate.models.endpoint import endpoint_of
+from packetgate.models.endpoint import base_url_of, endpoint_of
 from packetgate.models.pool import ModelPool
-from packetgate.models.servers import base_url_of
 from packetgate.state.errors import ModelError
 
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 from support.scripted_openai import HttpError, Raw, ScriptedOpenAI, free_port
 
 from packetgate.models.endpoint import Endpoint
-from packetgate.models.forms import CONFIDENCE, AnswerForm, obj
 from packetgate.models.model import Model
 from packetgate.models.openai.connect import OpenAIChat, connect
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, obj
 from packetgate.models.structured import Structured, decide
 from packetgate.models.thoughts import UNKNOWN_ROOM
 from packetgate.prompts.rendering import render

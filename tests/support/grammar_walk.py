@@ -5,10 +5,10 @@ from random import Random
 import numpy as np
 from llguidance import LLMatcher
 
-from packetgate.models.forms import AnswerForm
 from packetgate.models.llama.grammar import Grammars
 from packetgate.models.llama.sampling import Mask
 from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.schemas import AnswerForm
 
 LONGEST = 3000
 CLOSING = (b'"', b"}", b"]", b",")

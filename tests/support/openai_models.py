@@ -9,11 +9,11 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Message
 
 from packetgate.models.endpoint import Endpoint
-from packetgate.models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
 from packetgate.models.model import FormAnswer
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.model import OpenAICompatible
 from packetgate.models.options import ModelOptions
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, obj, text
 
 VERDICT = obj(approved={"type": "boolean"}, confidence=CONFIDENCE, reason=text(80))
 FORM = AnswerForm("verdict", VERDICT, choices=(Choice.among("approved", values=[True, False]),))

@@ -17,9 +17,9 @@ from packetgate.connectors.terminal.reading import Reader
 from packetgate.graph.pool import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
 from packetgate.models.discovery import Discovery, discover
+from packetgate.models.endpoint import HOSTED
 from packetgate.models.options import MODEL
 from packetgate.models.pool import ModelPool
-from packetgate.models.servers import HOSTED
 from packetgate.models.spec import REFLEX, parse_model
 from packetgate.models.speed import measured
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError

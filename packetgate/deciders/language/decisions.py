@@ -10,8 +10,8 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from packetgate.deciders.language.prompting import data
 from packetgate.deciders.language.review import to_review
 from packetgate.deciders.protocols import CallReview, Review
-from packetgate.models.forms import AnswerForm, Choice, obj
 from packetgate.models.model import Model
+from packetgate.models.schemas import AnswerForm, Choice, obj
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext

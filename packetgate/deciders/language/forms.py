@@ -5,8 +5,7 @@ from typing import Any
 
 from packetgate.deciders.language.turn import arguments_of
 from packetgate.deciders.outcome import ALL
-from packetgate.models.forms import CONFIDENCE, AnswerForm, Choice, obj, text
-from packetgate.models.schemas import Schema
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, Schema, obj, text
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 REASON_CHARS = 200

@@ -18,7 +18,7 @@ from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
 from packetgate.models.markup.stripping import strip_markup
 from packetgate.models.model import Asking, Model
 from packetgate.models.pictures import Picture
-from packetgate.models.telling import telling
+from packetgate.models.streaming import streaming_asker
 from packetgate.models.thoughts import Thoughts, cut_off_in_thought, ended_in_thought, with_room
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
@@ -65,7 +65,7 @@ async def select_in_own_language(
     note = corrections_of(packet)
     messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures, note=note)
     sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
-    asking = telling(model.thoughts, packet.spoken) if answers and not model.local_info else None
+    asking = streaming_asker(model.thoughts, packet.spoken) if answers and not model.local_info else None
     asked = Asked(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, asking=asking)
     chosen = await asked.select(messages, offer.tools)
     if chosen.action == "none" and chosen.acts is not None and offer.specs:

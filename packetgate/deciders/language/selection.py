@@ -17,7 +17,7 @@ from packetgate.deciders.language.prompting import (
     results,
 )
 from packetgate.deciders.protocols import Selection, WantedCall
-from packetgate.models.decoding.call_forms import call_fields
+from packetgate.models.decoding.bodies import call_fields
 from packetgate.models.source import ModelSource, is_from
 from packetgate.models.structured import Structured, decide
 from packetgate.prompts.rendering import render

@@ -16,10 +16,9 @@ from packetgate.deciders.reflex.fit import fits_of
 from packetgate.deciders.reflex.following import step_of
 from packetgate.deciders.reflex.reading import parts_in
 from packetgate.models.calling import OfferedTool
-from packetgate.models.forms import ANY_TEXT, obj
 from packetgate.models.model import Model
 from packetgate.models.pictures import Picture
-from packetgate.models.schemas import Schema, map_schema
+from packetgate.models.schemas import ANY_TEXT, Schema, map_schema, obj
 from packetgate.prompts.rendering import render
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

@@ -16,13 +16,13 @@ import numpy.typing as npt
 from packetgate.models.calling import Timing
 from packetgate.models.choices import ChoiceMeter, Measured, continues
 from packetgate.models.decoding.native_calls import begins_call
-from packetgate.models.forms import AnswerForm
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.grammar import CallForm, Grammar, Grammars
 from packetgate.models.llama.prompt import Chat, PromptWriter, Tools
 from packetgate.models.llama.sampling import Logits, Mask, Sampler, TokenTexts, dampen, logits_of, loops
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.model import LocalModelInfo
+from packetgate.models.schemas import AnswerForm
 from packetgate.state.errors import DecisionError
 from packetgate.state.private_names import call_before_threads_end
 

@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from packetgate.models.calling import OfferedTool, names_of
-from packetgate.models.forms import ANY_OBJECT, AnswerForm
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import Schema, bounded, map_schema
+from packetgate.models.schemas import ANY_OBJECT, AnswerForm, Schema, bounded, map_schema
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import compact_json
 

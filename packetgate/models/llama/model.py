@@ -7,8 +7,8 @@ import asyncio
 import json
 import math
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 from uuid import uuid4
@@ -26,7 +26,6 @@ from pydantic import PrivateAttr
 from packetgate.models.calling import CallAnswer, Odds, OfferedTool, WrittenCall
 from packetgate.models.choices import JsonPaths
 from packetgate.models.decoding.native_calls import calls_in
-from packetgate.models.forms import AnswerForm
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import Answer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
@@ -35,6 +34,7 @@ from packetgate.models.markup.stripping import MarkupFilter
 from packetgate.models.model import Asking, FormAnswer, LocalModelInfo, Model, ask, was_cut_off
 from packetgate.models.options import ModelOptions
 from packetgate.models.requests import usage_of
+from packetgate.models.schemas import AnswerForm
 from packetgate.models.thoughts import UNKNOWN_ROOM
 from packetgate.state.printing import compact_json
 
@@ -145,12 +145,16 @@ class LlamaCppModel(Model):
     """A GGUF model in this process."""
 
     chat: LlamaCppChat
+    local_info: LocalModelInfo
+    provider = "llama.cpp"
     tells_odds = True
     thinks_in_forms = False  # a thought ends at its budget, and the answer begins: it takes nothing of its length
 
     def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:
         """Take a loaded file, and how a role asks it."""
         super().__init__(chat, options)
+        self.local_info = chat._engine.local_info
+        self.token_counter = lru_cache(COUNTS)(chat.get_num_tokens)
         self.thoughts.opened = False  # what the template opens is written as the beginning of the answer
         self.sees = False  # a GGUF file is read as text alone
         if not chat._engine.prompts.may_think:
@@ -162,24 +166,9 @@ class LlamaCppModel(Model):
         return cls(LlamaCppChat(LlamaEngine(path, options)))
 
     @property
-    def local_info(self) -> LocalModelInfo:
-        """What the file and its context are."""
-        return self.chat._engine.local_info
-
-    @property
-    def provider(self) -> str:
-        """The library that runs it."""
-        return "llama.cpp"
-
-    @property
     def reading_speed(self) -> float | None:
         """Tokens of a prompt that it evaluates in a second, as its first long prompt was; None: there was none yet."""
         return self.chat._engine.reading_speed
-
-    @cached_property
-    def token_counter(self) -> Callable[[str], int]:
-        """Counts the tokens of a text, read as plain text whatever it says, beside whatever the model is doing."""
-        return lru_cache(COUNTS)(self.chat.get_num_tokens)
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
         """Whether the messages, tools and an answer of that length go into the model's context."""

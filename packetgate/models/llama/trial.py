@@ -103,8 +103,8 @@ def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
 
 
 def _try(path: str, options: Mapping[str, int] = MappingProxyType({})) -> None:
-    from packetgate.models.forms import AnswerForm, obj
     from packetgate.models.llama.engine import LlamaEngine, Request
+    from packetgate.models.schemas import AnswerForm, obj
 
     with suppress(ModelError, DecisionError):
         engine = LlamaEngine(path, {"n_ctx": 256, "n_gpu_layers": 0, **options})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import regex
 
-from packetgate.models.decoding.call_forms import says_call
+from packetgate.models.decoding.bodies import says_call
 from packetgate.models.decoding.formats import (
     BARE,
     CALLS,

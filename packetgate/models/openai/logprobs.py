@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from packetgate.models.choices import ChoiceMeter, Measured, Weights, continues
-from packetgate.models.forms import Choice
+from packetgate.models.schemas import Choice
 
 Byte = Annotated[int, Field(ge=0, le=255)]
 

@@ -8,7 +8,6 @@ from jsonschema_rs import validator_for
 from langchain_core.messages import AIMessage, BaseMessage
 
 from packetgate.models.calling import CallAnswer, OfferedTool
-from packetgate.models.forms import AnswerForm
 from packetgate.models.model import Asking, FormAnswer, Model, ask, was_cut_off
 from packetgate.models.openai.connect import CompatibleChat
 from packetgate.models.openai.logprobs import measure, whole_object
@@ -18,6 +17,7 @@ from packetgate.models.openai.schemas import shape_of, tool_of
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import has_pictures, names_pictures
 from packetgate.models.requests import usage_of
+from packetgate.models.schemas import AnswerForm
 from packetgate.models.transport import status_of
 from packetgate.state.errors import DecisionError, ToolsRefusedError
 from packetgate.state.printing import compact_json
@@ -35,16 +35,12 @@ class OpenAICompatible(Model):
         """Take a chat model, and whether its endpoint is OpenAI itself."""
         super().__init__(chat, options)
         self._is_openai = self.returns_calls = is_openai
+        self.provider = "openai" if is_openai else None
         if is_openai or self.options.enable_thinking is False:
             self.thoughts.opened = False  # OpenAI shows none, and elsewhere the template is told to have none
         self._modes: dict[str, RequestMode] = {}  # by form, the strongest that its server was seen to take
         self._takes_tools, self._takes_schemas = False, True
         self._refusals, self._refused_last = 0, False
-
-    @property
-    def provider(self) -> str | None:
-        """OpenAI; None of others that speak its protocol."""
-        return "openai" if self._is_openai else None
 
     @property
     def calls_tools(self) -> bool:

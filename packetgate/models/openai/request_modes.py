@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from packetgate.models.calling import HeldBy
-from packetgate.models.forms import AnswerForm
 from packetgate.models.openai.refusals import TOP_LOGPROBS
 from packetgate.models.openai.schemas import modest, shape_of, strict_schema
+from packetgate.models.schemas import AnswerForm
 
 Format = Literal["json_schema", "json_object+schema", "tool_call", "json_object", "prompt"]
 FORMATS: tuple[Format, ...] = ("json_schema", "json_object+schema", "tool_call", "json_object", "prompt")

@@ -9,9 +9,9 @@ from support.gguf_model import CONTEXT, write_tiny_gguf
 
 from packetgate.deciders.language.probe import TimedAnswer, WatchedModel, load
 from packetgate.models.calling import Timing
-from packetgate.models.forms import AnswerForm, Choice, obj
 from packetgate.models.model import FormAnswer, Model
 from packetgate.models.pool import ModelPool
+from packetgate.models.schemas import AnswerForm, Choice, obj
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError, ModelError
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from packetgate.models.decoding.decode import MAX_CHARS, decode_json
+from packetgate.models.decoding.native_calls import MAX_CHARS, decode_json
 from packetgate.state.errors import DecisionError
 
 A, B = {"a": 1}, {"b": 2}

@@ -8,8 +8,8 @@ from support.native_outputs import DSML, FAMILIES, HELD_OUT, ONE, PARIS, TWO, Ca
 from support.newest_outputs import BLIND, NEWEST, close_tag
 
 from packetgate.deciders.language.selection import SelectionAnswer
-from packetgate.models.decoding.decode import decode_json
 from packetgate.models.decoding.formats import BARE, CALLS, ECHOES, THOUGHTS, TOKENS
+from packetgate.models.decoding.native_calls import decode_json
 from packetgate.models.markup.stripping import strip_markup
 from packetgate.state.errors import DecisionError
 

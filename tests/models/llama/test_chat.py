@@ -9,9 +9,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel
 from support.gguf_model import write_tiny_gguf
 
-from packetgate.models.forms import CONFIDENCE, AnswerForm, Choice, obj
 from packetgate.models.llama.engine import LlamaEngine, Request
 from packetgate.models.llama.model import LlamaCppChat, LlamaCppModel
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, obj
 from packetgate.models.structured import decide
 from packetgate.state.errors import DecisionError, ModelError
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from support.gguf_model import write_tiny_gguf
 
-from packetgate.models.forms import AnswerForm, obj, text
 from packetgate.models.llama.engine import Answer, LlamaEngine, Request
+from packetgate.models.schemas import AnswerForm, obj, text
 from packetgate.state.errors import DecisionError
 
 CELLS = 256

@@ -6,9 +6,9 @@ import jsonschema_rs
 import pytest
 from support.grammar_walk import RandomWriter
 
-from packetgate.models.forms import CONFIDENCE, AnswerForm, obj, text
 from packetgate.models.llama.grammar import COMPILED
 from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, obj, text
 from packetgate.state.errors import DecisionError
 
 INT = {"type": "integer"}

@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 from support.grammar_walk import RandomWriter
 
-from packetgate.models.forms import CONFIDENCE, AnswerForm, obj, text
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import LARGEST
+from packetgate.models.schemas import CONFIDENCE, LARGEST, AnswerForm, obj, text
 
 
 @pytest.fixture(scope="module")

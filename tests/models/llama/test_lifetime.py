@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage
 
-from packetgate.models.forms import AnswerForm, Choice, obj, text
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.engine import LlamaEngine, Request
 from packetgate.models.llama.model import LlamaCppChat
 from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.schemas import AnswerForm, Choice, obj, text
 
 FORM = AnswerForm(
     "test",
@@ -121,7 +121,7 @@ def test_a_context_goes_before_its_weights(tiny_gguf: Path):
 def test_hundreds_of_answers_leave_nothing_behind(tiny_gguf: Path):
     script = (
         "import resource, sys\n"
-        "from packetgate.models.forms import AnswerForm, obj, text\n"
+        "from packetgate.models.schemas import AnswerForm, obj, text\n"
         "from packetgate.models.llama.engine import LlamaEngine, Request\n"
         "engine = LlamaEngine(sys.argv[1], {'n_ctx': 1024})\n"
         "form = AnswerForm('test', obj(tool={'enum': ['read', 'write']}, why=text(20)))\n"

@@ -8,11 +8,11 @@ import pytest
 from support.gguf_model import write_tiny_gguf
 
 from packetgate.models.choices import continues
-from packetgate.models.forms import AnswerForm, obj, text
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.grammar import Grammars
 from packetgate.models.llama.sampling import TOP_K, Mask, Sampler, TokenTexts, logits_of, loops
 from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.schemas import AnswerForm, obj, text
 
 PROMPT = [1, *range(70, 90)]
 

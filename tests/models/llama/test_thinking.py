@@ -7,10 +7,10 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.gguf_model import write_tiny_gguf
 
-from packetgate.models.forms import AnswerForm
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.models.options import ModelOptions
 from packetgate.models.pool import ModelPool
+from packetgate.models.schemas import AnswerForm
 
 FORM = AnswerForm("test", {"const": {"a": 5}})
 TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"

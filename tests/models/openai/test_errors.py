@@ -13,10 +13,10 @@ from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import CutOff, HttpError, Message, Raw, Reply, Stall
 
 from packetgate.models.endpoint import Endpoint
-from packetgate.models.forms import AnswerForm, obj
 from packetgate.models.model import FormAnswer
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.schemas import AnswerForm, obj
 from packetgate.models.transport import MAX_RETRIES
 from packetgate.state.errors import DecisionError
 

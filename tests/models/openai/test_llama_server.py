@@ -12,9 +12,9 @@ from support.gguf_model import write_tiny_gguf
 from support.llama_server import serve_llama
 
 from packetgate.models.endpoint import Endpoint
-from packetgate.models.forms import CONFIDENCE, AnswerForm, Choice, obj
 from packetgate.models.openai.connect import check_endpoint, connect
 from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, obj
 from packetgate.models.structured import decide
 from packetgate.state.errors import DecisionError
 

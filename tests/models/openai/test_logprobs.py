@@ -11,9 +11,9 @@ from support.scripted_replies import Message, Raw, Token, Tokens, envelope
 
 from packetgate.models.choices import Measured
 from packetgate.models.endpoint import Endpoint
-from packetgate.models.forms import AnswerForm, Choice, obj
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.schemas import AnswerForm, Choice, obj
 
 FORM = AnswerForm(
     "verdict",

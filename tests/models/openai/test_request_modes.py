@@ -8,7 +8,7 @@ from support.openai_models import GOOD, VERDICT, ask, called, means, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Message
 
-from packetgate.models.forms import AnswerForm, obj, text
+from packetgate.models.schemas import AnswerForm, obj, text
 
 CITY = {"type": "object", "properties": {"city": {"type": "string", "pattern": "^(?!x)"}}, "required": ["city"]}
 WITH_PARTS = AnswerForm("selection", obj(params={"$ref": "#/$defs/weather"}), {"weather": CITY})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from packetgate.models.forms import CONFIDENCE, obj, text
 from packetgate.models.openai.schemas import shape_of, strict_schema
+from packetgate.models.schemas import CONFIDENCE, obj, text
 
 TEXT = {"type": "string"}
 

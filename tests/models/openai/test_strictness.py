@@ -7,7 +7,7 @@ from support.openai_models import FORM, GOOD, ask, asked_with, called, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from packetgate.models.forms import AnswerForm, Choice, obj
+from packetgate.models.schemas import AnswerForm, Choice, obj
 
 PATTERN = {"type": "string", "pattern": "^x$"}
 PICKY = AnswerForm("other", obj(code=PATTERN), choices=(Choice.among("code", values=["x"]),))
