@@ -142,7 +142,7 @@ class _Decisions:
         endpoint = await asyncio.to_thread(self.load)
         from packetgate.models.openai.connect import check_endpoint
 
-        await check_endpoint(endpoint.client, self._endpoint)
+        await check_endpoint(endpoint, endpoint.client)
 
 
 class _File:
@@ -213,7 +213,7 @@ class _Part:
             model: Any = await asyncio.to_thread(self.load)
             from packetgate.models.openai.connect import check_endpoint
 
-            await check_endpoint(model.chat.root_async_client, self.endpoint)
+            await check_endpoint(model.chat, model.chat.root_async_client)
         elif self.spec.provider == "llamacpp":
             await asyncio.to_thread(_check_file, self.spec.name)
             await asyncio.to_thread(check_installed)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
 
+from packetgate.models.decoding import formats
 from packetgate.models.decoding.bodies import (
     CALL_KEYS,
     PREFIX,
@@ -17,19 +18,6 @@ from packetgate.models.decoding.bodies import (
     read_call,
     read_list,
     says_call,
-)
-from packetgate.models.decoding.formats import (
-    BARE,
-    CALLS,
-    CHANNEL_END,
-    CONTROL,
-    ECHOES,
-    GLUED,
-    NUMBER,
-    OPENINGS,
-    THOUGHTS,
-    TOKENS,
-    WORDS,
 )
 from packetgate.models.decoding.values import THOUGHT_END, Reader, Reading, read_loose, read_strict
 from packetgate.state.errors import DecisionError
@@ -91,24 +79,26 @@ def _any(*marks: str) -> str:
     return "|".join(re.escape(mark) for mark in marks)
 
 
-_CALL_BEGIN = _any(*(one.begin for one in CALLS)) + r"|<(?:tool_use|(?:tool|function)_?calls?)\s[^<>]*>"
+_CALL_BEGIN = _any(*(one.begin for one in formats.CALLS)) + r"|<(?:tool_use|(?:tool|function)_?calls?)\s[^<>]*>"
 _THOUGHT_BEGIN = (
-    rf"{_any(*(one.begin for one in THOUGHTS))}|<\|channel\|>\s*analysis\s*<\|message\|>"
-    rf"|\A\s*{GLUED.begin}(?=[^\W_])"
+    rf"{_any(*(one.begin for one in formats.THOUGHTS))}|<\|channel\|>\s*analysis\s*<\|message\|>"
+    rf"|\A\s*{formats.GLUED.begin}(?=[^\W_])"
 )
 _THOUGHT = re.compile(_THOUGHT_BEGIN, _FLAGS)
-_ENDS = {one.begin.lower(): re.compile(re.escape(one.end), re.IGNORECASE) for one in (*THOUGHTS, *ECHOES)}
-_ENDS |= {GLUED.begin: re.compile(rf"{GLUED.end}|(?=assistantcommentary\s+to=)")}
-_CHANNEL_END, _NEVER = re.compile(CHANNEL_END), re.compile(r"(?!)")
+_ENDS = {
+    one.begin.lower(): re.compile(re.escape(one.end), re.IGNORECASE) for one in (*formats.THOUGHTS, *formats.ECHOES)
+}
+_ENDS |= {formats.GLUED.begin: re.compile(rf"{formats.GLUED.end}|(?=assistantcommentary\s+to=)")}
+_CHANNEL_END, _NEVER = re.compile(formats.CHANNEL_END), re.compile(r"(?!)")
 _MARKS = re.compile(
     rf"""(?P<thought> {_THOUGHT_BEGIN} )
   | (?P<thought_end> {THOUGHT_END} )
-  | (?P<echo> {_any(*(one.begin for one in ECHOES))} | (?m:^)Observation:
+  | (?P<echo> {_any(*(one.begin for one in formats.ECHOES))} | (?m:^)Observation:
       | <\|start\|>[\w.]*\s+to=assistant\b
       | <<<tool\ output\ (?P<fence>[^:\n]{{1,80}}): )
   | (?P<stray> </{PREFIX}(?:parameter|invoke)> | </function> | </?(?:longcat_)?arg_(?:key|value)> )
   | (?P<frame> {_CALL_BEGIN} | <\|\s*start\ of[^|>]{{0,80}}tool\ call\s*\|> | \bfunctools(?=\[)
-      | (?m:^)Action:\s*(?=```|(?:\[\s*)?\{{) | (?:{_any(*(one.begin for one in BARE))})(?=\s*[\[{{]) )
+      | (?m:^)Action:\s*(?=```|(?:\[\s*)?\{{) | (?:{_any(*(one.begin for one in formats.BARE))})(?=\s*[\[{{]) )
   | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | <{PREFIX}(?:invoke|function_call)\s
       | (?m:^)Action:[^\n]*\n\s*Action\ Input:
       | (?:(?:<\|start\|>\w*\s*)?<\|channel\|>\s*\w+|<\|start\|>\w*|\A)\s*\bto=
@@ -119,9 +109,10 @@ _MARKS = re.compile(
     _FLAGS,
 )
 _GAP = re.compile(rf"(?:[\s;,]|```(?:json|python)?|<\|plugin\|>|{_CALL_BEGIN})*+", _FLAGS)
-_WORD_TAGS = rf"</?(?:{'|'.join(WORDS)})>"
+_WORD_TAGS = rf"</?(?:{'|'.join(formats.WORDS)})>"
+_ENDS_OF_CALLS = _any(*(one.end for one in (*formats.CALLS, *formats.BARE)), *formats.TOKENS)
 _END_MARKS = re.compile(
-    rf"(?: [\s`]++ | {_any(*(one.end for one in (*CALLS, *BARE)), *TOKENS)} | (?!{_CALL_BEGIN}){CONTROL} | {_WORD_TAGS}"
+    rf"(?: [\s`]++ | {_ENDS_OF_CALLS} | (?!{_CALL_BEGIN}){formats.CONTROL} | {_WORD_TAGS}"
     r" | <\|\s*end\ of[^|>]{0,80}tool\ call\s*\|> )*+",
     _FLAGS,
 )
@@ -131,16 +122,17 @@ _LED = re.compile(
     _FLAGS,
 )
 """What makes JSON behind it the arguments of a call, but for the marks that are known."""
+_FRAMES = (*formats.THOUGHTS, *formats.CALLS, *formats.ECHOES)
 _KNOWN = re.compile(
-    rf"(?:{_any(*(mark for frame in (*THOUGHTS, *CALLS, *ECHOES) for mark in frame), *TOKENS)}"
-    rf"|{_any(*(one.end for one in OPENINGS))}|{_WORD_TAGS}"
+    rf"(?:{_any(*(mark for frame in _FRAMES for mark in frame), *formats.TOKENS)}"
+    rf"|{_any(*(one.end for one in formats.OPENINGS))}|{_WORD_TAGS}"
     r"|<\|(?:im_start|begin\w*|START_\w+|message|constrain|assistant|end_of_role)\|>)[`\s]*\Z",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(rf"(</?(?:think|tool_calls?|arg_key|arg_value)){NUMBER}>")
+_NUMBERED = re.compile(rf"(</?(?:think|tool_calls?|arg_key|arg_value)){formats.NUMBER}>")
 _FENCE, _WORDS = re.compile(r"(?m:^)[ \t]*```[\w-]*[ \t]*\n\s*\Z"), re.compile(r"\s*```\s*(?=[^\s`\[{<])")
 _FENCE_BEGIN = re.compile(r"\s*```[\w-]*[ \t]*\n\s*")
-_LINE_END = re.compile(rf"[ \t]*(?:\n|\Z|{_any(*TOKENS)}|{CONTROL}|{_WORD_TAGS})")
+_LINE_END = re.compile(rf"[ \t]*(?:\n|\Z|{_any(*formats.TOKENS)}|{formats.CONTROL}|{_WORD_TAGS})")
 _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", _FLAGS)
 """What may stand between plain calls that are meant together."""
 

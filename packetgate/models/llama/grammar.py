@@ -86,7 +86,7 @@ class Grammars:
         return LLTokenizer(TokenizerWrapper(vocabulary), eos_token=vocabulary.ends)
 
     def _compile(self, form: AnswerForm) -> Grammar:
-        held = {part: self._held(schema) for part, schema in form.parts.items()}
+        held = {part: self._held(schema, _as_part) for part, schema in form.parts.items()}
         body = bounded(form.body, items=MAX_ITEMS, characters=MAX_CHARACTERS)
         whole = AnswerForm(form.name, body, {part: schema for part, (schema, _) in held.items()}).schema()
         matcher = self._matcher(whole, _LENIENT)
@@ -114,13 +114,13 @@ class Grammars:
             raise DecisionError(f"no grammar can hold calls of {', '.join(names_of(form.tools))}: {matcher}")
         return Grammar(matcher, tuple(widened))
 
-    def _held(self, schema: Schema) -> tuple[Schema, bool]:
-        """Return the nearest schema that a grammar can hold, and whether it lets more through than the given one."""
+    def _held(self, schema: Schema, place: Callable[[Schema], Schema] = lambda one: one) -> tuple[Schema, bool]:
+        """Return the nearest schema that a grammar can hold at its place, and whether that lets more through."""
         schema = bounded(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
-        is_widened = self._refused(schema, _COMPACT)
-        if self._refused(schema, _LENIENT):
+        is_widened = self._refused(place(schema), _COMPACT)
+        if self._refused(place(schema), _LENIENT):
             schema = map_schema(schema, self._simpler)
-        return ANY_OBJECT if self._refused(schema, _LENIENT) else schema, is_widened
+        return ANY_OBJECT if self._refused(place(schema), _LENIENT) else schema, is_widened
 
     def _literal(self, text: str) -> str:
         parts = [""]
@@ -162,6 +162,10 @@ class Grammars:
 
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
         return matcher.get_error() or matcher
+
+
+def _as_part(schema: Schema) -> Schema:
+    return AnswerForm("part", {"$ref": "#/$defs/part"}, {"part": schema}).schema()
 
 
 _BEFORE_TEXT = b"\n"

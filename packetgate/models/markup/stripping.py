@@ -7,22 +7,8 @@ from dataclasses import dataclass
 
 import regex
 
+from packetgate.models.decoding import formats
 from packetgate.models.decoding.bodies import says_call
-from packetgate.models.decoding.formats import (
-    BARE,
-    CALLS,
-    CHANNEL_END,
-    CHANNEL_HEADERS,
-    CONTROL,
-    ECHOES,
-    GLUED,
-    HEADER_END,
-    NUMBER,
-    OPENINGS,
-    THOUGHTS,
-    TOKENS,
-    WORDS,
-)
 from packetgate.models.decoding.native_calls import is_list_of_calls, read_answer
 from packetgate.models.decoding.values import read_strict
 
@@ -42,7 +28,7 @@ _MAY_BE_CALL = regex.compile(
 )
 """A text that is JSON objects or Pythonic calls from its beginning on, also in a fence."""
 
-_FRAMES = tuple(one for one in (*THOUGHTS, *CALLS, *ECHOES) if "`" not in one.begin)
+_FRAMES = tuple(one for one in (*formats.THOUGHTS, *formats.CALLS, *formats.ECHOES) if "`" not in one.begin)
 _ENDS_OF = {one.begin.lower(): one.end.lower() for one in _FRAMES}
 _CALL_TAG = r"tool_response|tool_use|invoke|tool_calls?|function_calls?|xai:function_call"
 _JSON_CALL = r'(?:\[\s*)?\{\s*"(?:action|function|name|tool|tool_name)"'
@@ -54,26 +40,26 @@ def _any(marks: Iterable[str]) -> str:
 
 def _pattern(mark: str) -> str:
     escaped = re.escape(mark)
-    return f"{escaped[:-1]}{NUMBER}>" if re.search(r"\w>\Z", mark) else escaped
+    return f"{escaped[:-1]}{formats.NUMBER}>" if re.search(r"\w>\Z", mark) else escaped
 
 
 _MARK = regex.compile(
-    rf"""(?P<thought_end>{_any(one.end for one in THOUGHTS)})
+    rf"""(?P<thought_end>{_any(one.end for one in formats.THOUGHTS)})
   | (?P<frame>{_any(one.begin for one in _FRAMES)})
-  | (?P<header>{_any(CHANNEL_HEADERS)})
+  | (?P<header>{_any(formats.CHANNEL_HEADERS)})
   | <(?P<tag>{_CALL_TAG}|function(?==))[^\w-]
   | (?P<gaia><\|\s*start\ of[^|<>]{{0,80}}tool\ call\s*\|>)
-  | (?P<bare>{_any(one.begin for one in BARE)})\s*{_JSON_CALL}
+  | (?P<bare>{_any(one.begin for one in formats.BARE)})\s*{_JSON_CALL}
   | (?P<closing></(?:{_CALL_TAG})>|{_any(one.end for one in _FRAMES)})
-  | (?!<function>\s*(?:[\[{{]|\Z))</?(?P<word>{"|".join(WORDS)})[\s>]
-  | (?P<token>{_any(TOKENS)}|{CONTROL})
+  | (?!<function>\s*(?:[\[{{]|\Z))</?(?P<word>{"|".join(formats.WORDS)})[\s>]
+  | (?P<token>{_any(formats.TOKENS)}|{formats.CONTROL})
   | (?P<action>Action:[ \t]*[\w.:/@-]{{1,200}}[ \t]*\n\s*Action\ Input:)
   | (?P<fenced_action>Action:\s*```(?:json)?\s*{_JSON_CALL})
   | (?P<json_action>Action:\s*{_JSON_CALL})""",
     regex.VERBOSE | regex.IGNORECASE,
 )
 _OPENING = regex.compile(
-    rf"\s*(?:(?P<glued>{GLUED.begin})(?=[^\W_])|(?P<words>{_any(one.begin for one in OPENINGS[:-1])}))"
+    rf"\s*(?:(?P<glued>{formats.GLUED.begin})(?=[^\W_])|(?P<words>{_any(one.begin for one in formats.OPENINGS[:-1])}))"
 )
 _LIST_LINE = regex.compile(r"\[\s*[^\W\d][\w.]{0,199}\([^\n]{0,4000}\n")
 _CANDIDATE = re.compile(r"[<\[\u25c1`]|\](?=<|\Z)|A(?=c|\Z)")
@@ -220,7 +206,7 @@ class MarkupFilter:
             self._line = ""
             if opening:
                 words = opening["glued"] or opening["words"]
-                self._cut(_Block(re.escape(dict(OPENINGS)[words])))
+                self._cut(_Block(re.escape(dict(formats.OPENINGS)[words])))
                 return opening.end(), False
         stop = self._candidate(text, at)
         self._pass(text[at:stop])
@@ -292,12 +278,12 @@ class MarkupFilter:
     def _skip(self, block: _Block, text: str, at: int) -> int:
         """Return where the block ends, or how much of it was read. An end that a string quotes is none."""
         if block.is_header:
-            end = text.find(HEADER_END, at)
+            end = text.find(formats.HEADER_END, at)
             if end < 0:
                 return max(at, len(text) - _LONGEST)
             hides = re.search("analysis|to=", text[at:end])
-            self._block = _Block(CHANNEL_END) if hides else None
-            return end + len(HEADER_END)
+            self._block = _Block(formats.CHANNEL_END) if hides else None
+            return end + len(formats.HEADER_END)
         if block.quote is None and (begun := re.compile(r"\S").search(text, at)):
             block.quote, block.is_json = "", begun[0] in "{["
         strings = _JSON_STRINGS if block.is_json else _RAW_STRINGS
@@ -392,18 +378,18 @@ def _block_of(found: regex.Match[str]) -> _Block | None:
     if kind == "frame":
         return _Block(_pattern(_ENDS_OF[mark]))
     if kind == "tag":
-        return _Block(f"</{found['tag']}{NUMBER}>")
+        return _Block(f"</{found['tag']}{formats.NUMBER}>")
     if kind == "bare":
         return _Block(f"</{found['bare'][1:]}", "", is_json=True)
     if kind == "header":
-        return _Block(HEADER_END, is_header=True)
+        return _Block(formats.HEADER_END, is_header=True)
     if kind in {"fenced_action", "json_action"}:
         return _Block(_ENDS[kind], "", is_json=True)
     return _Block(_ENDS[kind]) if kind in _ENDS else None
 
 
 def _plain(mark: str) -> str:
-    return re.sub(f"{NUMBER}>$", ">", mark.lower())
+    return re.sub(f"{formats.NUMBER}>$", ">", mark.lower())
 
 
 def _may_begin(text: str) -> bool:

@@ -17,13 +17,13 @@ from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 
 from packetgate.models.decoding.values import once_decoded, whole_value
-from packetgate.models.endpoint import Endpoint, shown
+from packetgate.models.endpoint import Endpoint
 from packetgate.models.openai.refusals import OTHER_NAMES, blamed, wishes_of, without
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import has_pictures, names_pictures
-from packetgate.models.transport import MAX_RETRIES, retry_after
+from packetgate.models.transport import MAX_RETRIES, named_errors, retry_after, status_of
 from packetgate.models.turns import seconds_left
-from packetgate.state.errors import ConfigError, ModelError
+from packetgate.state.errors import ConfigError, DecisionError, ModelError
 from packetgate.state.printing import compact_json
 
 CHECK_TIMEOUT_S = 5.0
@@ -207,31 +207,18 @@ def _always(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str, A
     return body | {"chat_template_kwargs": {"enable_thinking": options.enable_thinking, **known}}
 
 
-async def check_endpoint(asked: openai.AsyncOpenAI, endpoint: Endpoint) -> None:
-    """Ask the endpoint for its models, for at most `CHECK_TIMEOUT_S`.
+async def check_endpoint(model: object, client: openai.AsyncOpenAI) -> None:
+    """Ask a model's endpoint for its models, for at most `CHECK_TIMEOUT_S`.
 
     Raises:
         ModelError: nothing answers there, it refuses the key, or it is broken.
     """
-    where = shown(endpoint.base_url)
-    client = asked.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S)
     try:
-        async with asyncio.timeout(CHECK_TIMEOUT_S):
-            await client.models.list()
-    except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-        raise ModelError(
-            f"{where} refuses the API key (HTTP {error.status_code}): check {endpoint.key_variable}"
-        ) from error
-    except openai.InternalServerError as error:
-        raise ModelError(f"{where} answers HTTP {error.status_code}: try again later, or another base URL") from error
-    except openai.APIStatusError:
-        return  # it is there; not every compatible server lists its models
-    except (TimeoutError, openai.APITimeoutError) as error:
-        raise ModelError(
-            f"{where} did not answer within {CHECK_TIMEOUT_S:g} s: check OPENAI_BASE_URL and the server"
-        ) from error
-    except openai.APIConnectionError as error:
-        raise ModelError(
-            f"{where} cannot be reached ({error.__cause__ or error}): check OPENAI_BASE_URL, "
-            "and that the server is running"
-        ) from error
+        with named_errors(model, lambda: f"{CHECK_TIMEOUT_S:g} s were not enough: check the base URL and the server"):
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                await client.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S).models.list()
+    except DecisionError as error:
+        status = status_of(error.__cause__)
+        if status is None or status in {401, 403} or status >= 500:
+            raise ModelError(str(error)) from error.__cause__
+        # else it is there: not every compatible server lists its models

@@ -60,7 +60,7 @@ async def ask(model: OpenAICompatible, seed: int = 0, form: AnswerForm = FORM):
 
 async def test_it_is_there(base_url: str):
     model = await model_at(base_url, "tiny")
-    await check_endpoint(model.chat.root_async_client, Endpoint(base_url, None, timeout=60))
+    await check_endpoint(model.chat, model.chat.root_async_client)
 
 
 async def test_the_schema_holds_a_model_of_random_weights(base_url: str):
