@@ -69,7 +69,6 @@ class _Shown(BaseChatModel):
     written: str = ""
     spent: TokenUsage = TokenUsage()
     problem: str = ""
-    unseen: tuple[str, ...] = ()
 
     @property
     def _llm_type(self) -> str:
@@ -79,22 +78,20 @@ class _Shown(BaseChatModel):
         raise NotImplementedError("call ainvoke: models are only asked on the event loop")
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        sent = self._sent(messages)
+        sent: list[BaseMessage] = self.model.shown(messages)
 
         async def whole(most: int) -> StreamedAnswer:
             nonlocal sent
             answer = StreamedAnswer(self.model.thoughts, self.user_words)
             try:
-                said = await ask(self.model.chat, sent, self._options(most))
+                answer.take(await ask(self.model.chat, sent, self._options(most)))
             except DecisionError as error:
-                sent = self._unshown(sent, error)
-                said = await ask(self.model.chat, sent, self._options(most))
-            answer.take(said)
+                sent = self.model.unshown(sent, error)
+                answer.take(await ask(self.model.chat, sent, self._options(most)))
             return answer
 
         answer, self.spent = await with_room(self.model.thoughts, self.length, whole)
-        self.model.saw(sent)
-        ending = self._ended(answer)
+        ending = self._ended(answer, messages, sent)
         answer.close()
         message = AIMessage(inert(answer.shown or NOTHING_LEFT, self.user_words) + ending)
         return ChatResult(generations=[ChatGeneration(message=message)])
@@ -103,7 +100,7 @@ class _Shown(BaseChatModel):
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         room, again = Room(self.model.thoughts, self.length), True
-        sent = self._sent(messages)
+        sent: list[BaseMessage] = self.model.shown(messages)
         while again:
             answer, links = StreamedAnswer(self.model.thoughts, self.user_words), LinkFilter(self.user_words)
             try:
@@ -114,40 +111,32 @@ class _Shown(BaseChatModel):
                 if answer.pieces:
                     raise
                 if not room.refused(error):
-                    sent = self._unshown(sent, error)
+                    sent = self.model.unshown(sent, error)
                 continue
             again = room.answered(answer) and not answer.shown  # what was shown cannot be taken back
         self.spent = room.spent
-        self.model.saw(sent)
-        ending = self._ended(answer)
+        ending = self._ended(answer, messages, sent)
         if text := links.feed(answer.close()) + links.close() + ending:
             yield piece_of(text)
         if not answer.shown:
             yield piece_of(NOTHING_LEFT)
 
-    def _sent(self, messages: list[BaseMessage]) -> list[BaseMessage]:
-        sent: list[BaseMessage] = self.model.shown(messages)
-        if not has_pictures(sent):
-            self.unseen = tuple(names_of(messages))
-            self.problem = self.model.pictures_refused if self.unseen else ""
-        return sent
-
-    def _unshown(self, sent: list[BaseMessage], error: DecisionError) -> list[BaseMessage]:
-        without: list[BaseMessage] = self.model.unshown(sent, error)
-        self.unseen, self.problem = tuple(names_of(sent)), self.model.pictures_refused
-        return without
-
     def _options(self, most: int) -> dict[str, Any]:
         options: dict[str, Any] = self.model.sampling(temperature=self.temperature)
         return options | {"max_tokens": most} | self.words
 
-    def _ended(self, answer: StreamedAnswer) -> str:
+    def _ended(self, answer: StreamedAnswer, messages: list[BaseMessage], sent: list[BaseMessage]) -> str:
+        """Take the answer as it ended; return what the user is told below it."""
+        self.model.saw(sent)
         self.written = answer.written
         if not answer.shown and ended_in_thought(answer):
             raise cut_off_in_thought(self.model.label, self.model.thoughts, self.spent)
         if not self.written.strip():
             raise DecisionError(f"{self.model.label} said nothing", self.spent)
-        ending = UNSEEN.format(self.model.name, ", ".join(self.unseen)) if self.unseen else ""
+        taken = has_pictures(sent) or not has_pictures(messages)
+        self.problem = "" if taken else self.model.pictures_refused
+        unseen = [] if taken else names_of(messages)
+        ending = UNSEEN.format(self.model.name, ", ".join(unseen)) if unseen else ""
         ending += CUT_OFF.format(self.length) if answer.cut_off else ""
         self.written += ending
         return ending
