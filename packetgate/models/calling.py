@@ -37,7 +37,7 @@ class OfferedTool:
         return self._with(self.parameters)
 
     @property
-    def in_short(self) -> dict[str, Any]:
+    def for_prompt(self) -> dict[str, Any]:
         """The tool for the prompt of a model that a grammar holds to its schema: without bounds of its arguments."""
         return self._with(without(self.told or self.parameters, BOUNDS))
 

@@ -78,7 +78,7 @@ class _Shown(BaseChatModel):
         raise NotImplementedError("call ainvoke: models are only asked on the event loop")
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        sent: list[BaseMessage] = self.model.shown(messages)
+        sent: list[BaseMessage] = self.model.sendable(messages)
 
         async def whole(most: int) -> StreamedAnswer:
             nonlocal sent
@@ -86,7 +86,7 @@ class _Shown(BaseChatModel):
             try:
                 answer.take(await ask(self.model.chat, sent, self._options(most)))
             except DecisionError as error:
-                sent = self.model.unshown(sent, error)
+                sent = self.model.without_refused(sent, error)
                 answer.take(await ask(self.model.chat, sent, self._options(most)))
             return answer
 
@@ -100,7 +100,7 @@ class _Shown(BaseChatModel):
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         room, again = Room(self.model.thoughts, self.length), True
-        sent: list[BaseMessage] = self.model.shown(messages)
+        sent: list[BaseMessage] = self.model.sendable(messages)
         while again:
             answer, links = StreamedAnswer(self.model.thoughts, self.user_words), LinkFilter(self.user_words)
             try:
@@ -111,7 +111,7 @@ class _Shown(BaseChatModel):
                 if answer.pieces:
                     raise
                 if not room.refused(error):
-                    sent = self.model.unshown(sent, error)
+                    sent = self.model.without_refused(sent, error)
                 continue
             again = room.answered(answer) and not answer.shown  # what was shown cannot be taken back
         self.spent = room.spent
@@ -127,7 +127,7 @@ class _Shown(BaseChatModel):
 
     def _ended(self, answer: StreamedAnswer, messages: list[BaseMessage], sent: list[BaseMessage]) -> str:
         """Take the answer as it ended; return what the user is told below it."""
-        self.model.saw(sent)
+        self.model.note_taken(sent)
         self.written = answer.written
         if not answer.shown and ended_in_thought(answer):
             raise cut_off_in_thought(self.model.label, self.model.thoughts, self.spent)

@@ -129,11 +129,11 @@ class Model:
         """Return what a stage asks with, the role's own options over it."""
         return {name: value for name, value in given.items() if value is not None} | self.options.sampling
 
-    def shown(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    def sendable(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """Return messages as the model may be sent them: words for pictures, where it is known to take none."""
         return without_pictures(messages) if self.sees is False else list(messages)
 
-    def unshown(self, messages: Sequence[BaseMessage], error: DecisionError) -> list[BaseMessage]:
+    def without_refused(self, messages: Sequence[BaseMessage], error: DecisionError) -> list[BaseMessage]:
         """Return messages without the pictures that may be why they were refused.
 
         Raises:
@@ -146,21 +146,21 @@ class Model:
             self.sees = False
         return without_pictures(messages)
 
-    def saw(self, messages: Sequence[BaseMessage]) -> None:
+    def note_taken(self, messages: Sequence[BaseMessage]) -> None:
         """Take note that messages were answered."""
         if self.sees is None and has_pictures(messages):
             self.sees = True
 
-    async def seeing(
+    async def ask_with_pictures(
         self, messages: Sequence[BaseMessage], asked: Callable[[Sequence[BaseMessage]], Awaitable[T]]
     ) -> T:
         """Ask with what pictures the messages hold, and once more without them where they are refused."""
-        sent = self.shown(messages)
+        sent = self.sendable(messages)
         try:
             answer = await asked(sent)
         except DecisionError as error:
-            return await asked(self.unshown(sent, error))
-        self.saw(sent)
+            return await asked(self.without_refused(sent, error))
+        self.note_taken(sent)
         return answer
 
     def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
@@ -207,9 +207,9 @@ class Model:
         bound = self.chat.bind_tools(offered, tool_choice="any") if must else self.chat.bind_tools(offered)
         if not isinstance(bound, RunnableBinding):
             raise ToolsRefusedError(f"{self.label} does not take tools as LangChain gives them")
-        return self.called(await (asking or ask)(self.chat, messages, {**bound.kwargs, **sampling}))
+        return self.read_calls(await (asking or ask)(self.chat, messages, {**bound.kwargs, **sampling}))
 
-    def called(self, answer: AIMessage) -> CallAnswer:
+    def read_calls(self, answer: AIMessage) -> CallAnswer:
         """Return what the model answered that was offered tools.
 
         Some servers leave calls in the text, as the model wrote them. They are read there until it is seen that the

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from packetgate.models.transport import said
+from packetgate.models.transport import error_text
 from packetgate.prompts.rendering import render
 
 _CREDENTIALS_OR_LOAD = (401, 402, 403, 408, 409, 429, 502, 503, 504)
@@ -91,7 +91,7 @@ def takes_none(error: BaseException | None) -> bool:
 
 
 def _has(error: BaseException | None, words: Sequence[str]) -> bool:
-    text = said(error).lower() if error else ""
+    text = error_text(error).lower() if error else ""
     return any(word in text for word in words)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packetgate.models.endpoint import LOCAL, Role, endpoint_of, shown
-from packetgate.models.llama.loading import check_gguf, check_installed, sampled
+from packetgate.models.llama.loading import check_gguf, check_installed, sample_digest
 from packetgate.models.options import ANSWERING, ModelOptions, given_options, options_of
 from packetgate.models.spec import REFLEX, ModelSpec, parse_model
 from packetgate.state.errors import ModelError
@@ -154,13 +154,13 @@ class _File:
     def load(self) -> "LlamaCppChat":
         from packetgate.models.llama.engine import LlamaEngine
         from packetgate.models.llama.model import LlamaCppChat
-        from packetgate.models.llama.trial import tried
+        from packetgate.models.llama.trial import try_file
 
         with self._lock:
             if self._chat is None:
                 check_installed()
                 check_gguf(self._path)
-                self._chat = LlamaCppChat(LlamaEngine(self._path, tried(self._path) | self._loading))
+                self._chat = LlamaCppChat(LlamaEngine(self._path, try_file(self._path) | self._loading))
             return self._chat
 
 
@@ -194,7 +194,7 @@ class _Part:
 
     @cached_property
     def known_as(self) -> str:
-        where = [self.endpoint.base_url, self.spec.name] if self.endpoint else [sampled(self.spec.name)]
+        where = [self.endpoint.base_url, self.spec.name] if self.endpoint else [sample_digest(self.spec.name)]
         asked = self.options.model_dump(include={*ANSWERING}, exclude_none=True)
         return hashlib.sha256(json.dumps([*where, asked], sort_keys=True).encode()).hexdigest()[:32]
 

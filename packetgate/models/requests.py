@@ -94,7 +94,7 @@ def exchange(
                 model=storable(model_label(chat)),
                 messages=_said(messages),
                 options={name: value for name, value in sent.items() if isinstance(value, str | int | float | None)},
-                answer=storable(_written(whole(pieces))[:MOST_CHARS]) if pieces else "",
+                answer=storable(_written(join_pieces(pieces))[:MOST_CHARS]) if pieces else "",
                 error=error,
                 usage=usage_of(*pieces),
                 at=at,
@@ -103,7 +103,7 @@ def exchange(
         )
 
 
-def whole(pieces: Sequence[AIMessage]) -> AIMessage:
+def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:
     """Return an answer that came in pieces, at least one."""
     first, *rest = pieces
     if not isinstance(first, AIMessageChunk):

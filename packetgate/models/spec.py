@@ -60,11 +60,11 @@ def parse_model(text: str) -> ModelSpec:
     if name and prefix in {"decisions", "llamacpp"}:
         path = str(Path(name).expanduser()) if prefix == "llamacpp" else name
         return ModelSpec(prefix, path, _options(text, query))
-    instead = _instead(text.strip())
+    instead = _suggestion(text.strip())
     raise ModelError(f"{text!r} is not a model name: {f'write {instead}. The forms are' if instead else 'use'} {FORMS}")
 
 
-def _instead(text: str) -> str:
+def _suggestion(text: str) -> str:
     """Return what to write instead of a string of no known form, judging by its shape; empty if nothing is likely."""
     prefix, colon, rest = text.partition(":")
     if text.startswith(("http://", "https://")):

@@ -11,7 +11,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from packetgate.models.markup.links import LinkFilter
 from packetgate.models.markup.stripping import MarkupFilter
 from packetgate.models.model import HIDDEN, Asking, ask, was_cut_off
-from packetgate.models.requests import exchange, usage_of, whole
+from packetgate.models.requests import exchange, join_pieces, usage_of
 from packetgate.models.thoughts import Thoughts
 from packetgate.models.transport import check_answered, named_errors, status_of, timeout_of
 from packetgate.models.turns import Limit, attempt
@@ -31,7 +31,7 @@ class StreamedAnswer:
         """Take the next piece; return what can be shown now."""
         self.pieces.append(piece)
         known = self._thoughts.opened
-        self._thoughts.noticed(self.pieces)
+        self._thoughts.learn_opening(self.pieces)
         released = self._markup.is_not_opened() if self._thoughts.opened is not known else ""
         return released + self._markup.feed(piece.text)
 
@@ -186,7 +186,7 @@ class _StreamedWords(BaseChatModel):
             yield piece_of("")
             return
         held += links.feed(coming.close()) + links.close()
-        self.answer = whole(coming.pieces)
+        self.answer = join_pieces(coming.pieces)
         if self.answer.invalid_tool_calls:
             self.chat.disable_streaming = "tool_calling"  # some servers leave parts of a call out where they stream it
         yield piece_of("" if _calls(coming.pieces) else held)  # LangChain wants one piece at the least

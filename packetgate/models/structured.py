@@ -65,7 +65,7 @@ async def decide(
     async def ask(messages: Sequence[BaseMessage], length: int) -> tuple[FormAnswer, TokenUsage]:
         async def answer(most: int) -> FormAnswer:
             limited = sampling | {"max_tokens": most}
-            return await model.seeing(messages, lambda shown: model.answer(shown, form, sampling=limited))
+            return await model.ask_with_pictures(messages, lambda shown: model.answer(shown, form, sampling=limited))
 
         return await with_room(thoughts, length, answer)
 

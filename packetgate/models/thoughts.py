@@ -35,11 +35,11 @@ class Thoughts:
         wanted = 0 if self.longest == 0 else max(UNKNOWN_ROOM, 2 * (self.longest or 0))
         return self.most if self.budget is not None else min(wanted, self.most)
 
-    def saw(self, tokens: int) -> None:
+    def learn_length(self, tokens: int) -> None:
         """Learn from an answer."""
         self.longest = max(tokens, self.longest or 0)
 
-    def noticed(self, answer: Sequence[AIMessage]) -> None:
+    def learn_opening(self, answer: Sequence[AIMessage]) -> None:
         """Learn from an answer, as far as it is written: who writes thoughts down in full has none opened for it."""
         if self.opened is None and (_beside(answer) or _begins(_text(answer))):
             self.opened = False
@@ -90,7 +90,7 @@ class Room:
         self.spent += answer.usage
         if self._shrunk:
             self._thoughts.most = self._room
-        self._thoughts.saw(answer.usage.thought_tokens)
+        self._thoughts.learn_length(answer.usage.thought_tokens)
         stuck = 0 < answer.usage.output_tokens <= self._written  # by its context or its server, whatever it may take
         if stuck or self._room >= self._thoughts.most or not ended_in_thought(answer):
             return False

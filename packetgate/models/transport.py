@@ -1,4 +1,4 @@
-"""What can go wrong between here and a model, said in one line."""
+"""What can go wrong between here and a model, told in one line."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def timeout_of(model: object) -> float | None:
     return float(timeout) if isinstance(timeout, int | float) else None
 
 
-def where_of(model: object) -> str:
+def endpoint_label(model: object) -> str:
     """Return where a model is reached, without anything secret."""
     return shown(str(getattr(model, "openai_api_base", None) or ""))
 
@@ -61,7 +61,7 @@ def named_errors(model: object, too_slow: Callable[[], str] = lambda: TIMEOUT_WA
     try:
         yield
     except _transport_errors() as error:
-        happened = _what_happened(model, error, _quoted(model, said(error)), too_slow())
+        happened = _what_happened(model, error, _quoted(model, error_text(error)), too_slow())
         raise DecisionError(f"{model_label(model)} {happened}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         # how langchain-openai meets rubbish
@@ -87,7 +87,7 @@ def check_answered(model: object, answer: AIMessage) -> None:
         )
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return all that a server said when it refused: its message, or its whole body where that holds none."""
     body = getattr(error, "body", None)
     message = body.get("message") if isinstance(body, dict) else None
@@ -111,7 +111,7 @@ def named_in(error: BaseException | None, names: Collection[str], others: Collec
     param = re.split(r"[.\[]", str(getattr(error, "param", None) or ""))[0]
     if error is None or param in {*names, *ESSENTIAL}:
         return param if param in names else None
-    text = said(error)
+    text = error_text(error)
     found = [(name, re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)) for name in names]
     places = {name: match.start() for name, match in found if match}
     places |= {word: at for word in others if (at := text.lower().find(word)) >= 0}
@@ -148,7 +148,7 @@ def _what_happened(model: object, error: Exception, quoted: str, too_slow: str) 
     if status == 403:
         return f"does not allow this (HTTP 403): {quoted}; check {key}, and what it allows"
     if status is not None:
-        wait = wanted_wait(error)
+        wait = requested_wait(error)
         hint = _HINTS.get(status) or ("try again later, or check the server" if status >= 500 else "")
         wish = wish_in(getattr(model, "wishes", {}), error)
         hint = f"{wish}: change it, or leave it out" if wish else hint
@@ -184,7 +184,7 @@ def refuses_key(error: BaseException | None) -> bool:
 
 def is_too_long(error: BaseException | None) -> bool:
     """Whether a server says that it has no room for the prompt, or for an answer of the length asked for."""
-    text = f"{said(error)} {getattr(error, 'code', None)}".lower() if error else ""
+    text = f"{error_text(error)} {getattr(error, 'code', None)}".lower() if error else ""
     return hasattr(error, "status_code") and any(words in text for words in _TOO_LONG)
 
 
@@ -194,7 +194,7 @@ _TOO_LONG = (
 )
 
 
-def wanted_wait(error: BaseException | None) -> float:
+def requested_wait(error: BaseException | None) -> float:
     """Return for how many seconds a server that refused wants to be left alone; 0 where it does not say."""
     return retry_after(getattr(getattr(error, "response", None), "headers", None) or {})
 

@@ -12,12 +12,12 @@ from time import monotonic
 
 from packetgate.models.transport import (
     TIMEOUT_WAY_OUT,
+    endpoint_label,
     is_absent,
     model_label,
     refuses_key,
+    requested_wait,
     timeout_of,
-    wanted_wait,
-    where_of,
 )
 from packetgate.state.errors import DecisionError, NotAskedError
 
@@ -102,7 +102,7 @@ def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Ite
         NotAskedError: this turn has found the endpoint absent, and told so.
         DecisionError: the endpoint rests, or the turn's time is used up.
     """
-    timeout, label, where = timeout_of(chat), model_label(chat), where_of(chat)
+    timeout, label, where = timeout_of(chat), model_label(chat), endpoint_label(chat)
     if timeout is None:
         yield Limit()
         return
@@ -126,7 +126,7 @@ def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Ite
         elif is_absent(error.__cause__):
             breaker.failures, breaker.rests_until = breaker.failures + 1, monotonic() + REST_S
             turn.given_up.add(where)
-        elif refuses_key(error.__cause__) or wanted_wait(error.__cause__) > seconds_left():
+        elif refuses_key(error.__cause__) or requested_wait(error.__cause__) > seconds_left():
             turn.given_up.add(label)
         raise
     else:

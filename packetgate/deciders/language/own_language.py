@@ -151,7 +151,7 @@ class Asked:
 
         async def call(most: int) -> CallAnswer:
             given: dict[str, Any] = {"sampling": self._sampling | {"max_tokens": most}, "asking": self._asking}
-            return await model.seeing(
+            return await model.ask_with_pictures(
                 messages, lambda shown: model.call(shown, tools, most=self._most, must=must, **given)
             )
 

@@ -104,7 +104,7 @@ def _in_full(
     full = list(dict.fromkeys([*held, *(name for name in fitting if name in full), *by_rank]))
     most = MOST
     if room and count:
-        listed = (compact_json(offered(catalogue[name]).in_short) for name in full)
+        listed = (compact_json(offered(catalogue[name]).for_prompt) for name in full)
         most = sum(size <= room for size in accumulate(map(count, listed)))
     return full[: max(FEW, len(held), most)]
 

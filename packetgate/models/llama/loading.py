@@ -50,7 +50,7 @@ def check_gguf(path: str) -> None:
         raise ModelError(f"{path} is not a GGUF model: it does not start with {MAGIC.decode()}; download it again")
 
 
-def sampled(path: str) -> str:
+def sample_digest(path: str) -> str:
     """Return a digest of a file's length and of samples throughout it, which takes milliseconds. Blocking."""
     with Path(path).open("rb") as file:
         length = file.seek(0, os.SEEK_END)

@@ -158,7 +158,7 @@ class LlamaCppModel(Model):
         self.thoughts.opened = False  # what the template opens is written as the beginning of the answer
         self.sees = False  # a GGUF file is read as text alone
         if not chat._engine.prompts.may_think:
-            self.thoughts.saw(0)
+            self.thoughts.learn_length(0)
 
     @classmethod
     def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppModel":
@@ -172,7 +172,7 @@ class LlamaCppModel(Model):
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
         """Whether the messages, tools and an answer of that length go into the model's context."""
-        offered = [one.in_short for one in tools]
+        offered = [one.for_prompt for one in tools]
         prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages), offered)
         return len(prompt.tokens) + (self.thoughts.longest or 0) + max_tokens <= self.local_info.context_size
 
@@ -183,7 +183,7 @@ class LlamaCppModel(Model):
 
     def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
         """Return the options with which it answers in words, shown tools or none."""
-        return {"tools": [one.in_short for one in tools], "words_only": True}
+        return {"tools": [one.for_prompt for one in tools], "words_only": True}
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
@@ -193,7 +193,7 @@ class LlamaCppModel(Model):
             self.chat, messages, {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form}
         )
         known: Answer = message.response_metadata["answer"]
-        self.thoughts.saw(known.thought_tokens)
+        self.thoughts.learn_length(known.thought_tokens)
         return FormAnswer(
             message.text,
             usage_of(message),
@@ -225,9 +225,9 @@ class LlamaCppModel(Model):
         """Ask once for calls of these tools or for words, of which only the beginning is waited for."""
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
         options = {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form, "must_call": must}
-        message = await ask(self.chat, messages, options | {"tools": [one.in_short for one in tools]})
+        message = await ask(self.chat, messages, options | {"tools": [one.for_prompt for one in tools]})
         known: Answer = message.response_metadata["answer"]
-        self.thoughts.saw(known.thought_tokens)
+        self.thoughts.learn_length(known.thought_tokens)
         return CallAnswer(
             calls=measured_calls(form.syntax, known),
             text="",

@@ -38,7 +38,7 @@ EVERY_BYTE = "".join(map(chr, (*range(0x800), *range(0x800, 0xD800, 0x40), *rang
 _REASON = re.compile(rb"GGML_ASSERT.*|what\(\):\s*(.*)|\w+(?:Error|Exception): .*")
 
 
-def tried(path: str) -> dict[str, int]:
+def try_file(path: str) -> dict[str, int]:
     """Load a file and have it answer, in another process, unless that went well before. Blocking, for seconds.
 
     What a load refuses in so many words is left to that load.

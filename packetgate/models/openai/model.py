@@ -74,8 +74,8 @@ class OpenAICompatible(Model):
                 refusal = refusal or error
             else:
                 self._takes_tools, self._takes_schemas = True, whole
-                self.thoughts.noticed([message])
-                return self.called(message)
+                self.thoughts.learn_opening([message])
+                return self.read_calls(message)
         self._refused_last = True
         raise ToolsRefusedError(str(refusal)) from refusal and refusal.__cause__
 
@@ -89,7 +89,7 @@ class OpenAICompatible(Model):
         message, at = await self._ask(messages, form, sampling, modes)
         self._refusals += self._refused_last  # it was the tools that it refused, and not any request
         self._refused_last = False
-        self.thoughts.noticed([message])
+        self.thoughts.learn_opening([message])
         answer, ignored = await asyncio.to_thread(_read, message, modes[at], form, is_openai=self._is_openai)
         if ignored and not self._is_openai:  # OpenAI does keep schemas, but outside its strict mode only mostly
             at = _next_format(modes, at)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from packetgate.models.options import ModelOptions
-from packetgate.models.transport import ESSENTIAL, OF_THE_FORM, is_too_long, named_in, said, status_of, wish_in
+from packetgate.models.transport import ESSENTIAL, OF_THE_FORM, error_text, is_too_long, named_in, status_of, wish_in
 
 Payload = dict[str, Any]
 
@@ -49,7 +49,7 @@ def blamed(error: BaseException, sent: Payload, refused: Sequence[str], wishes: 
         refused: what was left out already.
         wishes: the user's own parameters, as `wishes_of` tells them.
     """
-    status, text = status_of(error), said(error).lower()
+    status, text = status_of(error), error_text(error).lower()
     if status is None or status in CREDENTIALS_OR_LOAD or is_too_long(error) or wish_in(wishes, error):
         return None
     names = {*sent, *sent["extra_body"]} - {"extra_body", *ESSENTIAL, *wishes}
@@ -72,13 +72,13 @@ def refuses_form(error: BaseException | None, wishes: Mapping[str, str]) -> bool
 
 def says_form(error: BaseException | None) -> bool:
     """Whether an error speaks of what holds an answer to its form."""
-    text = f"{said(error)} {getattr(error, 'param', '')} {getattr(error, 'code', '')}".lower() if error else ""
+    text = f"{error_text(error)} {getattr(error, 'param', '')} {getattr(error, 'code', '')}".lower() if error else ""
     return any(word in text for word in OF_THE_FORM)
 
 
 def refuses_type(error: BaseException | None) -> bool:
     """Whether a server refuses a type of `response_format`, whatever the schema."""
-    return bool(error and _TYPE.search(f"{said(error)} {getattr(error, 'param', '')}"))
+    return bool(error and _TYPE.search(f"{error_text(error)} {getattr(error, 'param', '')}"))
 
 
 def wishes_of(options: ModelOptions, places: Mapping[str, str]) -> dict[str, str]:

@@ -100,7 +100,7 @@ def test_a_file_that_breaks_only_repacked_is_loaded_as_it_is(
         return subprocess.CompletedProcess(command, -11, b"", b"") if command[-1] == "{}" else run(command, **given)  # type: ignore[call-overload]
 
     monkeypatch.setattr("subprocess.run", breaking)
-    assert trial.tried(str(tiny_gguf)) == {"repack": 0}
+    assert trial.try_file(str(tiny_gguf)) == {"repack": 0}
     assert asked == ["{}", '{"repack": 0}']
     monkeypatch.setattr("subprocess.run", None)
-    assert trial.tried(str(tiny_gguf)) == {"repack": 0}
+    assert trial.try_file(str(tiny_gguf)) == {"repack": 0}
