@@ -57,9 +57,10 @@ def parse_model(text: str) -> ModelSpec:
     name = name.strip()
     if name and (prefix == OPENAI or prefix in SERVERS):
         return ModelSpec("openai", name, _options(text, query), prefix)
-    if name and prefix in {"decisions", "llamacpp"}:
-        path = str(Path(name).expanduser()) if prefix == "llamacpp" else name
-        return ModelSpec(prefix, path, _options(text, query))
+    if name and prefix == "decisions":
+        return ModelSpec("decisions", name, _options(text, query))
+    if name and prefix == "llamacpp":
+        return ModelSpec("llamacpp", str(Path(name).expanduser()), _options(text, query))
     instead = _suggestion(text.strip())
     raise ModelError(f"{text!r} is not a model name: {f'write {instead}. The forms are' if instead else 'use'} {FORMS}")
 

@@ -21,7 +21,7 @@ from packetgate.models.endpoint import HOSTED
 from packetgate.models.options import MODEL
 from packetgate.models.pool import ModelPool
 from packetgate.models.spec import REFLEX, parse_model
-from packetgate.models.speed import measured
+from packetgate.models.speed import measured_speed
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
 from packetgate.state.printing import counted, printable
 from packetgate.state.redaction import is_secret_name
@@ -213,7 +213,7 @@ class SetUp:
             if not is_hosted:
                 await pool.check()
             loaded = await pool.get("lite")
-            speed = f"{await measured(loaded)}" if loaded and not is_hosted else NOT_MEASURED
+            speed = await measured_speed(loaded) if loaded and not is_hosted else NOT_MEASURED
         _say(f"{model}: {speed}")
         self.pool = pool
         return model
