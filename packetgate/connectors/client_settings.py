@@ -48,11 +48,7 @@ class Place:
 
 
 def place_of(client: str, home: Path | None = None, system: str = sys.platform) -> Place:
-    """Return where a client keeps its servers.
-
-    Raises:
-        ConfigError: it is not known here.
-    """
+    """Return where a client keeps its servers. Raise ConfigError if it is not known here."""
     home = home or Path.home()
     roaming = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
     plain = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
@@ -135,11 +131,7 @@ class SettingsFile:
 
     @classmethod
     def of(cls, path: Path, data: bytes | None) -> "SettingsFile":
-        """Return a file with a content.
-
-        Raises:
-            ConfigError: it cannot be read.
-        """
+        """Return a file with a content. Raise ConfigError if it cannot be read."""
         return cls(path, data, _document(path, data or b""))
 
     def changed(self, key: str, value: Mapping[str, Any]) -> bytes:

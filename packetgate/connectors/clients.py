@@ -1,13 +1,13 @@
-"""Clients by token, as tables of `packetgate.toml` name them: how each is known, and what it may do."""
+"""Clients by token, in the tables `[serve]` and `[proxy]` of `packetgate.toml`: how each is known, what it may do."""
 
 import hmac
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, ValidationError
 
 from packetgate.state.context import NOTHING, RoutingContext, in_both
 from packetgate.state.errors import ConfigError
@@ -17,6 +17,17 @@ LOCAL = "local"
 """The client that nobody configured: whoever runs on this machine as this user."""
 SHORTEST_TOKEN = 16
 
+CONTEXT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""A context's name in a URL."""
+
+
+def _context_name(name: str) -> str:
+    if not CONTEXT_NAME.fullmatch(name):
+        raise ValueError("a name in a URL is at most 64 of a-z, 0-9, - and _")
+    return name
+
+
+ContextName = Annotated[str, AfterValidator(_context_name)]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -77,8 +88,38 @@ class Clients(Table):
             known[token] = name
         local = os.environ.get(variable, "") if variable else ""
         if local:
-            known[checked_token(local, variable)] = LOCAL
+            known[_checked_token(local, variable)] = LOCAL
         return known
+
+
+class ServeConfig(Clients):
+    """The table `[serve]`."""
+
+    TABLE: ClassVar[str] = "serve"
+    SETTINGS: ClassVar[str] = (
+        "not known: `[serve]` may hold strict, and `[serve.clients.NAME]` with token, servers, tools, allow_writes, "
+        "allow_commands"
+    )
+
+    strict: bool = False
+    """Whether a request with tools of the client is refused; otherwise its tools are ignored."""
+
+
+class ProxyConfig(Clients):
+    """The table `[proxy]`."""
+
+    TABLE: ClassVar[str] = "proxy"
+    SETTINGS: ClassVar[str] = (
+        "not known: `[proxy]` may hold `[proxy.clients.NAME]` with token, servers, tools, allow_writes, "
+        "allow_commands, and `[proxy.contexts]` with what each name stands for"
+    )
+
+    contexts: dict[ContextName, NonEmpty] = {}
+    """By the name in `/context/NAME/mcp`: what its list is chosen for."""
+
+    def query_of(self, context: str) -> str:
+        """Return what a context's name in a URL stands for: what is configured, or its own words."""
+        return self.contexts.get(context) or context.replace("-", " ").replace("_", " ")
 
 
 C = TypeVar("C", bound=Clients)
@@ -106,12 +147,7 @@ def client_of(token: str, tokens: Mapping[str, str]) -> str | None:
     return known[0] if known else None
 
 
-def checked_token(token: str, where: str) -> str:
-    """Return a token that is worth having.
-
-    Raises:
-        ConfigError: it could be guessed.
-    """
+def _checked_token(token: str, where: str) -> str:
     if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigError(
             f"{where}: a token is at least {SHORTEST_TOKEN} printable characters without spaces; "
@@ -123,8 +159,8 @@ def checked_token(token: str, where: str) -> str:
 def _filled(written: str, where: str) -> str:
     match = _VARIABLE.fullmatch(written)
     if match is None:
-        return checked_token(written, where)
+        return _checked_token(written, where)
     value = os.environ.get(match[1], "")
     if not value:
         raise ConfigError(f"{where}: the environment has no {match[1]}: set it, or write the token there")
-    return checked_token(value, where)
+    return _checked_token(value, where)

@@ -1,12 +1,16 @@
 """The commands of every connector, each imported when it is wanted."""
 
+from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
+from inspect import iscoroutinefunction
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
+
+from packetgate.connectors.running import run
 
 COMMANDS = {
     "init": "packetgate.connectors.terminal.commands.setting_up:init",
@@ -55,8 +59,14 @@ class Commands(TyperGroup):
 
 def _command(name: str) -> Any:
     module, function = COMMANDS[name].split(":")
+    command = getattr(import_module(module), function)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(getattr(import_module(module), function))
+
+    @wraps(command)
+    def started(**options: Any) -> None:
+        run(lambda: command(**options))
+
+    alone.command(name)(started if iscoroutinefunction(command) else command)
     return get_command(alone)
 
 

@@ -14,11 +14,7 @@ GRACE_S = 2
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound there.
-
-    Raises:
-        ConfigError: that cannot be.
-    """
+    """Return a socket that is bound there. Raise ConfigError if that cannot be."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)

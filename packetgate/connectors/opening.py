@@ -21,7 +21,7 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
         ConfigError, ModelError: something in the settings cannot be used.
     """
     if settings.url:
-        from packetgate.connectors.remote.sessions import open_remote
+        from packetgate.connectors.remote import open_remote
 
         async with open_remote(settings.url, settings.assistant) as remote:
             with _running():

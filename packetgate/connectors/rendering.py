@@ -4,7 +4,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
@@ -48,18 +48,10 @@ def attachments(packet: CognitionPacket, kept: KeptResults) -> Text:
 
 def journey(packet: CognitionPacket) -> Group:
     """Return the packet's journey: stage, decision, how sure it was, time."""
-    table = Table(box=None, pad_edge=False, header_style="dim", expand=False)
-    table.add_column("stage", style="cyan", no_wrap=True)
-    table.add_column("decision", overflow="fold", ratio=1)
-    table.add_column("conf.", justify="right", no_wrap=True)
-    table.add_column("ms", justify="right", style="dim")
+    shown = table("stage", "decision", "conf.", "ms", right=(2, 3), wrapped=(1,))
     for entry in packet.reasoning.reflection_log:
-        table.add_row(
-            entry.step,
-            decision(entry),
-            shown_confidence(entry.confidence, entry.confidence_source),
-            f"{entry.latency_ms:.1f}",
-        )
+        confidence = shown_confidence(entry.confidence, entry.confidence_source)
+        shown.add_row(entry.step, decision(entry), confidence, Text(f"{entry.latency_ms:.1f}", style="dim"))
     total = sum(packet.metrics.latency_ms.values())
     tokens = sum(usage.input_tokens + usage.output_tokens for usage in packet.metrics.token_usage.values())
     thoughts = sum(usage.thought_tokens for usage in packet.metrics.token_usage.values())
@@ -70,9 +62,8 @@ def journey(packet: CognitionPacket) -> Group:
         f"packet {packet.header.packet_id[:8]}, session {packet.header.session_id}: {total:.0f} ms{spent}{legend}",
         style="dim",
     )
-    told = dict.fromkeys(error.message for error in packet.metrics.errors)
-    problems = [Text(f"! {printable(message)}", style="yellow") for message in told]
-    return Group(table, *problems, foot)
+    messages = dict.fromkeys(error.message for error in packet.metrics.errors)
+    return Group(shown, *(Text(f"! {printable(one)}", style="yellow") for one in messages), foot)
 
 
 def decision(entry: Reflection) -> Text:
@@ -154,6 +145,30 @@ def _diff_style(line: str) -> str:
     return next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
 
 
+def table(*headings: str, right: Collection[int] = (), wrapped: Collection[int] = (), header: bool = True) -> Table:
+    """Return an empty table without borders: names in its first column, numbers `right`, long texts `wrapped`."""
+    made = Table(box=None, pad_edge=False, header_style="dim", show_header=header)
+    for at, heading in enumerate(headings):
+        overflow: Any = {"overflow": "fold"} if at in wrapped else {"no_wrap": True}
+        made.add_column(heading, style="" if at else "cyan", justify="right" if at in right else "left", **overflow)
+    return made
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Return a text from anywhere as a cell or a line."""
+    return Text(printable(text), style=style)
+
+
+def say(text: str, style: str = "dim", *, stderr: bool = False) -> None:
+    """Print a line that is no answer."""
+    console(stderr=stderr).print(plain(text, style), soft_wrap=True)
+
+
+def write_json(value: Any) -> None:
+    """Print JSON for scripts."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console that reads no markup, and prints plainly when piped: no colour, no line cut or filled up."""
     stream = sys.stderr if stderr else sys.stdout
@@ -170,11 +185,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def save(file: Path, source: str, *, force: bool) -> None:
-    """Write a page into a file. Blocking.
-
-    Raises:
-        ConfigError: it is there already, or cannot be written.
-    """
+    """Write a page into a file. Blocking. Raise ConfigError if it is there already, or cannot be written."""
     try:
         with file.open("w" if force else "x", encoding="utf-8") as opened:
             opened.write(source)

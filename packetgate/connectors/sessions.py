@@ -159,11 +159,7 @@ class Sessions:
         return {"configurable": {"thread_id": session, STRICT_RESUME: True}}
 
     async def state(self, session: str) -> SessionState:
-        """Return where a session stands.
-
-        Raises:
-            PacketError: what is kept is no packet, or a newer Packetgate's.
-        """
+        """Return where a session stands. Raise PacketError if what is kept is no packet, or a newer Packetgate's."""
         return SessionState.of(await self.graph.aget_state(self.config(session)))
 
     async def has_begun(self, packet: CognitionPacket) -> bool:

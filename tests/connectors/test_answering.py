@@ -37,12 +37,7 @@ CASES = [
     Case("letters of a long word", ("12345678901234",), "12345678901234", ["1234567890", "1234", ""]),
     Case("control characters", ("a\x1b[2Jb\r",), "a\x1b[2Jb\r", ["a\ufffd[2Jb\ufffd", ""]),
     Case("control characters in two pieces", ("a\x1b", "[2Jb"), "a\x1b[2Jb", ["a\ufffd[2Jb", ""]),
-    Case(
-        "gone from the screen",
-        ("a\nb\nc\nd\ne\nf",),
-        "three",
-        [*"abcdef", "", "[gone]", "three", ""],
-    ),
+    Case("gone from the screen", ("a\nb\nc\nd\ne\nf",), "three", [*"abcdef", "", "[gone]", "three", ""]),
 ]
 
 

@@ -116,12 +116,7 @@ def probable(probability: float, call: str = "call_1") -> Raw:
     ],
 )
 def test_an_endpoint_that_reviews(
-    reply: Reply,
-    status: int,
-    verdict: str,
-    told: str,
-    cli: CommandLine,
-    scripted_openai: ScriptedOpenAI,
+    reply: Reply, status: int, verdict: str, told: str, cli: CommandLine, scripted_openai: ScriptedOpenAI
 ) -> None:
     scripted_openai.script(reply)
     reviewing = {"PACKETGATE_PRIME_BASE_URL": scripted_openai.base_url, "PACKETGATE_PRIME_API_KEY": "sk-for-decisions"}

@@ -38,14 +38,7 @@ def test_a_write_shows_the_difference_that_it_makes(cli: CommandLine) -> None:
         child.expect(r"\[y\]es")
         shown = [line.lstrip(" │┆") for line in said(child).splitlines()]
         at = shown.index("--- plan.txt now")
-        assert shown[at : at + 6] == [
-            "--- plan.txt now",
-            "+++ plan.txt",
-            "@@ -1,2 +1 @@",
-            "-one",
-            "-two␛[2J",
-            "+three",
-        ]
+        assert shown[at : at + 6] == ["--- plan.txt now", "+++ plan.txt", "@@ -1,2 +1 @@", "-one", "-two␛[2J", "+three"]
         assert "\x1b[31m-one" in (child.before or "")
         assert "\x1b[32m+three" in (child.before or "")
         child.sendline("n")

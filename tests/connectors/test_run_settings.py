@@ -257,11 +257,7 @@ def test_every_setting_is_read_from_each_place(name: str, tmp_path: Path, monkey
     monkeypatch.delenv(variable)
     file = table(tmp_path, f"[settings]\n{name} = {json.dumps(WANTED[name])}\n")
     by_file = run_settings(file)
-    for found, where in (
-        (by_option, f"--set {name}"),
-        (by_variable, variable),
-        (by_file, f"{file}: settings.{name}"),
-    ):
+    for found, where in ((by_option, f"--set {name}"), (by_variable, variable), (by_file, f"{file}: settings.{name}")):
         assert found.context == RoutingContext.model_validate({name: WANTED[name]})
         assert found.context != RoutingContext()
         assert found.sources == {name: where}

@@ -1,18 +1,27 @@
-"""`packetgate serve` as its users start it, and conversations held with it by the official client."""
+"""`packetgate serve`, in this process or as its users start it, and conversations held by the official client."""
 
 import asyncio
+import os
 import re
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import typer
+import uvicorn
 from openai import AsyncOpenAI
 from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.mcp_servers import until
+from typer.main import get_command
 
+from packetgate.connectors.clients import ServeConfig, load_clients
+from packetgate.connectors.http import GRACE_S, bound
+from packetgate.connectors.options import checked, others_context, run_settings_from, settings_from
+from packetgate.connectors.serve.command import TOKEN, open_app, serve
 from packetgate.state.base import new_id
 
 
@@ -21,7 +30,6 @@ class Served:
     """A running endpoint."""
 
     url: str
-    process: asyncio.subprocess.Process
     clients: list[AsyncOpenAI] = field(default_factory=list)
 
     def client(self, token: str = "any", **headers: str) -> AsyncOpenAI:
@@ -29,6 +37,18 @@ class Served:
         client = AsyncOpenAI(base_url=self.url, api_key=token, max_retries=0, timeout=600, default_headers=headers)
         self.clients.append(client)
         return client
+
+    async def close(self) -> None:
+        """Close the clients."""
+        for client in self.clients:
+            await client.close()
+
+
+@dataclass
+class Started(Served):
+    """An endpoint in a process of its own."""
+
+    process: asyncio.subprocess.Process = field(kw_only=True)
 
     async def kill(self) -> None:
         """Kill it with -9."""
@@ -43,7 +63,51 @@ class Served:
 
 @asynccontextmanager
 async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterator[Served]:
-    """Start the endpoint, on a free port, and end it."""
+    """Serve the endpoint in this process, with the options and variables of the command, on a free port."""
+    with _as_in(cli, variables):
+        given = get_command(_ALONE).make_context("serve", [*args]).params
+        settings = checked(settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")}, own=True))
+        config = load_clients(ServeConfig, settings.preferences_path)
+        switches = (given["chosen"], given["allow_writes"], given["allow_commands"])
+        context = others_context(run_settings_from(settings, *switches))
+        listening = bound("127.0.0.1", 0)
+        async with open_app(settings, config, context, config.tokens(TOKEN), given["allow_host"] or []) as app:
+            server = uvicorn.Server(
+                uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S, ws="none")
+            )
+            running = asyncio.create_task(server._serve([listening]))
+            served = Served(f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
+            try:
+                yield served
+            finally:
+                await served.close()
+                server.should_exit = True
+                await running
+
+
+_ALONE = typer.Typer(add_completion=False)
+_ALONE.command("serve")(serve)
+
+
+@contextmanager
+def _as_in(cli: CommandLine, variables: dict[str, str]) -> Iterator[None]:
+    """Let this process have the command's folder and environment."""
+    before, folder = dict(os.environ), Path.cwd()
+    given = {**cli.environment, "NO_PROXY": "127.0.0.1", **variables}
+    os.environ.clear()
+    os.environ.update(given)
+    os.chdir(cli.folder)
+    try:
+        yield
+    finally:
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@asynccontextmanager
+async def started(cli: CommandLine, *args: str, **variables: str) -> AsyncIterator[Started]:
+    """Start the command, on a free port, and end it: for what depends on the process itself."""
     log = cli.folder.with_name(f"log-{new_id()}")
     with log.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
@@ -57,10 +121,9 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
         await until(lambda: process.returncode is not None or "/v1\n" in log.read_text(), 180)
         found = re.search(r"http://\S+/v1", log.read_text())
         assert found, log.read_text()
-        served = Served(found[0], process)
+        served = Started(found[0], process=process)
         yield served
-        for client in served.clients:
-            await client.close()
+        await served.close()
     finally:
         if process.returncode is None:
             process.terminate()

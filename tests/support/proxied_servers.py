@@ -11,7 +11,7 @@ from support.mcp_servers import RawTool, echoing, in_process
 from support.proxies import Era, Make, Talk, served, talking
 from support.vouching import worded
 
-from packetgate.connectors.proxy.config import ProxyConfig
+from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.proxy.gateway import Gateway
 from packetgate.connectors.proxy.serving import gateway_to
 from packetgate.graph.settings import Settings

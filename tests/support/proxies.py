@@ -18,8 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 from support.mcp_servers import in_process
 from support.vouching import worded
 
+from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.http import bound
-from packetgate.connectors.proxy.config import ProxyConfig
 from packetgate.connectors.proxy.gateway import Gateway
 from packetgate.connectors.proxy.serving import gateway_to, http_app
 from packetgate.graph.settings import Settings

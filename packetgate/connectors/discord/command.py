@@ -4,42 +4,38 @@ import os
 from importlib.util import find_spec
 
 from packetgate.connectors.options import Assistant, Lite, McpConfig, Prime, Set, Url
-from packetgate.connectors.running import run
 from packetgate.state.errors import ConfigError
 
 SWITCHED_ON_BY = {"allow_write_tools": "[discord.writes]", "allow_execute_tools": "[discord.commands]"}
 
 
-def discord(
+async def discord(
     mcp_config: McpConfig = None,
     lite: Lite = None,
     prime: Prime = None,
     url: Url = None,
     assistant: Assistant = None,
     chosen: Set = None,
-) -> None:
+) -> int:
     """Answer on Discord until stopped. The bot's token is read from the environment alone: DISCORD_TOKEN."""
 
-    async def start() -> int:
-        from packetgate.connectors.discord.config import load_discord_config
-        from packetgate.connectors.options import checked, others_context, run_settings_from, settings_from
+    from packetgate.connectors.discord.config import load_discord_config
+    from packetgate.connectors.options import checked, others_context, run_settings_from, settings_from
 
-        token = os.environ.get("DISCORD_TOKEN", "").strip()
-        if not token:
-            raise ConfigError(
-                "DISCORD_TOKEN is not set: make a bot at https://discord.com/developers/applications, "
-                "and put its token into the environment"
-            )
-        settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
-        found = run_settings_from(settings, chosen)
-        for name, table in SWITCHED_ON_BY.items():
-            if found.sources.get(name) == f"--set {name}" and getattr(found.context, name):
-                raise ConfigError(f"--set {name}: on Discord {table} of packetgate.toml says for whom")
-        config = load_discord_config(settings.preferences_path).over(others_context(found))
-        if find_spec("discord") is None:
-            raise ConfigError("discord.py is not installed: pip install 'packetgate[discord]'")
-        from packetgate.connectors.discord.bot import serve
+    token = os.environ.get("DISCORD_TOKEN", "").strip()
+    if not token:
+        raise ConfigError(
+            "DISCORD_TOKEN is not set: make a bot at https://discord.com/developers/applications, "
+            "and put its token into the environment"
+        )
+    settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
+    found = run_settings_from(settings, chosen)
+    for name, table in SWITCHED_ON_BY.items():
+        if found.sources.get(name) == f"--set {name}" and getattr(found.context, name):
+            raise ConfigError(f"--set {name}: on Discord {table} of packetgate.toml says for whom")
+    config = load_discord_config(settings.preferences_path).over(others_context(found))
+    if find_spec("discord") is None:
+        raise ConfigError("discord.py is not installed: pip install 'packetgate[discord]'")
+    from packetgate.connectors.discord.bot import serve
 
-        return await serve(settings, config, token)
-
-    run(start)
+    return await serve(settings, config, token)

@@ -240,12 +240,7 @@ class Conversations:
         line = headline(question, asker, lapses)
         placed = await here.live.place()
         noted = OpenQuestion(
-            session=here.session,
-            channel=placed.channel.id,
-            message=placed.id,
-            asker=asker,
-            key=key,
-            expires_at=lapses,
+            session=here.session, channel=placed.channel.id, message=placed.id, asker=asker, key=key, expires_at=lapses
         )
         await self.questions.add(noted)  # before it is seen: a bot that is stopped in between knows of it
         sent = await here.live.ask(line, buttons(question, asker, key), **parts(question))

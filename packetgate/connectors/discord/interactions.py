@@ -180,7 +180,7 @@ def add_commands(
 
     @tree.command(name="why", description="How the last answer here came about, stage by stage")
     async def why(interaction: Interaction) -> None:
-        await answer(interaction, lambda packet, _: why_text(packet))
+        await answer(interaction, lambda packet, _: _why_text(packet))
 
     @tree.command(name="model", description="Which models decide and answer")
     async def model(interaction: Interaction) -> None:
@@ -224,8 +224,7 @@ def tools_text(packet: CognitionPacket, rights: RoutingContext) -> str:
     return f"{code_block(listed)}\n`*` was on the last turn's palette. For you here: {switches}."
 
 
-def why_text(packet: CognitionPacket) -> str:
-    """Return the last packet's journey as a table."""
+def _why_text(packet: CognitionPacket) -> str:
     if not packet.content.original_prompt:
         return "Nothing has been asked here yet."
     page = io.StringIO()

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -10,6 +11,7 @@ from weakref import WeakKeyDictionary
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
+from packetgate.connectors.proxy.storage import in_background
 from packetgate.state.private_names import connection_of
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.tool_spec import digest_of
@@ -40,16 +42,12 @@ class Announcer:
     """For clients of a protocol without sessions, which open a stream to hear of changes."""
     _shown: "WeakKeyDictionary[Connection, _Shown]" = field(default_factory=WeakKeyDictionary)
     _last: _Shown | None = None
-    _task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "Announcer":
-        self._task = asyncio.create_task(self._run(), name="announcements")
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Announcer"]:
+        """Announce changes in the background."""
+        async with in_background(self._run(), "announcements"):
+            yield self
 
     def listening(self) -> ListenHandler:
         """Return what serves such streams."""

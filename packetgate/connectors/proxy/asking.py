@@ -39,8 +39,7 @@ def way_to_ask(ctx: Context) -> Way:
     return "input_required" if is_modern(ctx) else "elicitation"
 
 
-def question_text(packet: CognitionPacket) -> str:
-    """Return the question about a packet's call in Markdown: the whole call, and what is known of it."""
+def _question_text(packet: CognitionPacket) -> str:
     question = packet.governance.question
     asked = payload(packet, question)["action_requests"] if question else []
     return "\n\n".join(
@@ -62,7 +61,7 @@ async def elicited(ctx: Context, packet: CognitionPacket) -> Any:
     asked = time.monotonic()
     try:
         result: Any = await ctx.session.elicit(
-            message=question_text(packet), requested_schema=_schema(packet), related_request_id=ctx.request_id
+            message=_question_text(packet), requested_schema=_schema(packet), related_request_id=ctx.request_id
         )
     except MCPError as error:
         return _unasked(f"the client could not ask: {printable(error.error.message)[:200]}")
@@ -72,7 +71,7 @@ async def elicited(ctx: Context, packet: CognitionPacket) -> Any:
 def asking_result(packet: CognitionPacket, state: str) -> InputRequiredToolResult:
     """Return the result that wants a person's answer; FastMCP seals the state, and binds it to this very request."""
     asked = mcp_types.ElicitRequest(
-        params=mcp_types.ElicitRequestFormParams(message=question_text(packet), requested_schema=_schema(packet))
+        params=mcp_types.ElicitRequestFormParams(message=_question_text(packet), requested_schema=_schema(packet))
     )
     return InputRequiredToolResult(mcp_types.InputRequiredResult(input_requests={ANSWER: asked}, request_state=state))
 

@@ -56,11 +56,7 @@ class Calling:
     async def call_named(
         self, ctx: Context, name: str, params: dict[str, Any], context_id: str | None, *, only_reads: bool
     ) -> ToolResult:
-        """Call any tool that the client may use, by a meta-tool.
-
-        Raises:
-            ToolError: the call is refused.
-        """
+        """Call any tool that the client may use, by a meta-tool. Raise ToolError if the call is refused."""
         session = self.gateway.session_of(ctx, context_id)
         name = (await self.gateway.catalogue(session, name)).exactly(name) or name
         instead = "Call it by call_changing_tool." if only_reads else ""
@@ -92,7 +88,7 @@ class Calling:
             raise refusal(str(error)) from error
         except PacketgateError as error:
             raise ToolError(str(error)) from error
-        session.took(packet)
+        session.remember_call(packet)
         self.gateway.keep_handle(ctx, session, packet)
         call = packet.routing.calls[0]
         counts = COUNTS[self._how(call.tool_name, session, on_list)]

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from packetgate.connectors.options import AsJson, Commands, McpConfig, Set, Writes
-from packetgate.connectors.running import run
 
 if TYPE_CHECKING:
     from packetgate.graph.settings import Settings
 
 
-def proxy(
+async def proxy(
     http: Annotated[bool, typer.Option("--http", help="Serve over streamable HTTP, not standard input.")] = False,
     host: Annotated[str, typer.Option(help="With --http: where it listens; beyond this machine only with tokens.")] = (
         "127.0.0.1"
@@ -41,39 +40,36 @@ def proxy(
     allow_commands: Commands = None,
     chosen: Set = None,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Serve all configured MCP servers as one, with the tools that fit what the client is about."""
 
-    async def start() -> int:
-        from packetgate.connectors.options import checked_files, others_context, run_settings_from, settings_from
-        from packetgate.connectors.proxy.config import load_proxy_config
+    from packetgate.connectors.clients import ProxyConfig, load_clients
+    from packetgate.connectors.options import checked_files, others_context, run_settings_from, settings_from
 
-        given = settings_from(mcp_config=mcp_config, own=True)
-        if install is not None or uninstall is not None:
-            return _settle(given, install, uninstall, print_entry=print_entry)
-        settings = checked_files(given)
-        config = load_proxy_config(settings.preferences_path)
-        if config.clients and client not in {*config.clients, "local"}:
-            typer.echo(
-                f"packetgate: no proxy.clients.{client} in packetgate.toml: it may use all that is configured", err=True
-            )
-        if check or pin:
-            return await _preflight(settings, pins, pin=pin, as_json=as_json)
-        context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
-        from packetgate.connectors.http import bound
-        from packetgate.connectors.proxy.serving import TOKEN, open_gateway, serve_http, serve_stdio
+    given = settings_from(mcp_config=mcp_config, own=True)
+    if install is not None or uninstall is not None:
+        return _settle(given, install, uninstall, print_entry=print_entry)
+    settings = checked_files(given)
+    config = load_clients(ProxyConfig, settings.preferences_path)
+    if config.clients and client not in {*config.clients, "local"}:
+        typer.echo(
+            f"packetgate: no proxy.clients.{client} in packetgate.toml: it may use all that is configured", err=True
+        )
+    if check or pin:
+        return await _preflight(settings, pins, pin=pin, as_json=as_json)
+    context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
+    from packetgate.connectors.http import bound
+    from packetgate.connectors.proxy.serving import TOKEN, open_gateway, serve_http, serve_stdio
 
-        tokens = config.tokens(TOKEN) if http else {}
-        async with open_gateway(settings, config, context, client) as gateway:
-            if not http:
-                await serve_stdio(gateway)
-                return 0
-            listening = bound(host, port)
-            typer.echo(f"packetgate: http://{host}:{listening.getsockname()[1]}/mcp", err=True)
-            await serve_http(gateway, listening, tokens, allow_host or [])
+    tokens = config.tokens(TOKEN) if http else {}
+    async with open_gateway(settings, config, context, client) as gateway:
+        if not http:
+            await serve_stdio(gateway)
             return 0
-
-    run(start)
+        listening = bound(host, port)
+        typer.echo(f"packetgate: http://{host}:{listening.getsockname()[1]}/mcp", err=True)
+        await serve_http(gateway, listening, tokens, allow_host or [])
+        return 0
 
 
 def _settle(settings: "Settings", install: str | None, uninstall: str | None, *, print_entry: bool) -> int:

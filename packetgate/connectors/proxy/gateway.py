@@ -9,11 +9,10 @@ from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
 
-from packetgate.connectors.clients import LOCAL
+from packetgate.connectors.clients import LOCAL, ProxyConfig
 from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.asking import PendingCalls, is_modern
 from packetgate.connectors.proxy.chain import Chain
-from packetgate.connectors.proxy.config import ProxyConfig
 from packetgate.connectors.proxy.listing import is_small, permanent, wanted_by, whole
 from packetgate.connectors.proxy.results import FileOf
 from packetgate.connectors.proxy.sessions import CHANNEL, ProxySession, SessionBook

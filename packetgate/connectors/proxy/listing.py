@@ -106,17 +106,16 @@ def is_small(catalogue: Catalogue, most: int) -> bool:
 
 def whole(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
     """Return a palette of all tools in full."""
-    return tuple(entry_of(spec, "permanent") for spec in catalogue.values())
+    return tuple(_full_entry(spec, "permanent") for spec in catalogue.values())
 
 
 def permanent(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, ...]:
     """Return a palette of the tools that stand on every palette of a client."""
     names = catalogue.fitting(catalogue.preferences.permanent_for(GENERAL, client))
-    return tuple(entry_of(catalogue[name], "permanent") for name in names)
+    return tuple(_full_entry(catalogue[name], "permanent") for name in names)
 
 
-def entry_of(spec: ToolSpec, reason: Any) -> PaletteEntry:
-    """Return a tool's entry on a palette, in full."""
+def _full_entry(spec: ToolSpec, reason: Any) -> PaletteEntry:
     return PaletteEntry(tool_name=spec.name, shown="full", reason=reason, risk=spec.risk)
 
 

@@ -30,6 +30,7 @@ MOST_NAMED = 5
 """Words that no tool knows, or names that nothing has, for which the nearest are looked up."""
 NEAREST = 3
 ASKED_CHARS = 4_000
+CHANGES = {"read_only_hint": False, "destructive_hint": True, "open_world_hint": True}
 
 Query = Annotated[str, Field(min_length=1, max_length=ASKED_CHARS, description="What you are trying to accomplish.")]
 ContextId = Annotated[
@@ -39,39 +40,30 @@ Name = Annotated[str, Field(min_length=1, max_length=300, description="The tool'
 Arguments = Annotated[dict[str, Any], Field(description="The tool's arguments, by its own schema.")]
 
 
-class ShownTool(BaseModel):
-    """A tool, in short."""
-
+class _Tool(BaseModel):
     name: str
     description: str
     risk: Risk
     arguments: str
-    """In one line."""
+
+    @classmethod
+    def of(cls, spec: ToolSpec) -> "_Tool":
+        return cls(name=spec.listed_name, description=spec.brief, risk=spec.risk, arguments=spec.signature())
 
 
-class ContextSet(BaseModel):
-    """What a context came to."""
-
-    tools: list[ShownTool]
-    """The best first."""
-    listed: bool
-    """Whether they are on the list of tools now; otherwise they are called by `call_read_tool` and its sibling."""
-    context_id: str | None = None
-    """What to hand on with calls and searches, where the protocol has no sessions."""
-    unknown_words: dict[str, list[str]] = {}
-    """Words that no tool knows, with the nearest tools."""
+class _ContextSet(BaseModel):
+    tools: list[_Tool]
+    listed: bool  # whether they are on the list of tools now; else they are called by `call_read_tool` and its sibling
+    context_id: str | None = None  # what to hand on with calls and searches, where the protocol has no sessions
+    unknown_words: dict[str, list[str]] = {}  # words that no tool knows, with the nearest tools
 
 
-class Found(BaseModel):
-    """What a search found."""
-
-    tools: list[ShownTool]
+class _Found(BaseModel):
+    tools: list[_Tool]
     unknown_words: dict[str, list[str]] = {}
 
 
-class Description(BaseModel):
-    """A tool in full."""
-
+class _Description(BaseModel):
     name: str
     description: str
     risk: Risk
@@ -79,15 +71,22 @@ class Description(BaseModel):
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None = None
 
+    @classmethod
+    def of(cls, spec: ToolSpec) -> "_Description":
+        return cls(
+            name=spec.listed_name,
+            description=spec.full,
+            risk=spec.risk,
+            risk_because=list(spec.risk_why),
+            input_schema=spec.input_schema,
+            output_schema=spec.output_schema,
+        )
 
-class Described(BaseModel):
-    """Tools in full."""
 
-    tools: list[Description]
+class _Described(BaseModel):
+    tools: list[_Description]
     left_out: int = 0
-    """How many more there are than are described at once: ask for them by name."""
     unknown: dict[str, list[str]] = {}
-    """Names that nothing has, with the nearest."""
 
 
 class MetaTools:
@@ -101,7 +100,7 @@ class MetaTools:
         ctx: Context,
         query: Query,
         intent: Annotated[str | None, Field(max_length=200, description="The kind of task, in a word or two.")] = None,
-    ) -> ContextSet:
+    ) -> _ContextSet:
         """Tell the proxy what you're trying to accomplish so it can surface relevant tools."""
         session = self._gateway.session_of(ctx)
         catalogue = await self._gateway.catalogue(session)
@@ -115,8 +114,8 @@ class MetaTools:
         if key is None and not small:
             await ctx.send_notification(mcp_types.ToolListChangedNotification())
         best = sorted(palette, key=lambda entry: -entry.score)[:FEWEST]
-        return ContextSet(
-            tools=[_shown(catalogue[entry.tool_name]) for entry in best],
+        return _ContextSet(
+            tools=[_Tool.of(catalogue[entry.tool_name]) for entry in best],
             listed=key is None or small,
             context_id=key,
             unknown_words=await asyncio.to_thread(_unknown_words, words, catalogue),
@@ -128,7 +127,7 @@ class MetaTools:
         query: Query,
         limit: Annotated[int, Field(ge=1, le=MOST_FOUND, description="Most tools to return.")] = 10,
         context_id: ContextId = None,
-    ) -> Found:
+    ) -> _Found:
         """Find tools by what they do, among all that there are. Call one with call_read_tool or call_changing_tool."""
         session = self._gateway.session_of(ctx, context_id)
         catalogue = await self._gateway.catalogue(session)
@@ -139,8 +138,8 @@ class MetaTools:
             known = {name: share for name, share in taught.items() if name in catalogue}
             hits = sharpened(hits, known)[:limit]
         session.searched.update(hit.name for hit in hits)
-        return Found(
-            tools=[_shown(catalogue[hit.name]) for hit in hits],
+        return _Found(
+            tools=[_Tool.of(catalogue[hit.name]) for hit in hits],
             unknown_words=await asyncio.to_thread(_unknown_words, query, catalogue),
         )
 
@@ -151,14 +150,14 @@ class MetaTools:
             list[str], Field(min_length=1, max_length=100, description="Names, servers or categories; * for all.")
         ],
         context_id: ContextId = None,
-    ) -> Described:
+    ) -> _Described:
         """Read tools in full, with the schema of their arguments: by name, server or category."""
         session = self._gateway.session_of(ctx, context_id)
         catalogue = await self._gateway.catalogue(session)
         wanted, unknown = await asyncio.to_thread(_meant, names, session, catalogue)
         session.searched.update(wanted[:MOST_DESCRIBED])
-        return Described(
-            tools=[_described(catalogue[name]) for name in wanted[:MOST_DESCRIBED]],
+        return _Described(
+            tools=[_Description.of(catalogue[name]) for name in wanted[:MOST_DESCRIBED]],
             left_out=max(0, len(wanted) - MOST_DESCRIBED),
             unknown=unknown,
         )
@@ -197,38 +196,17 @@ class MetaTools:
 def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
     """Give a server the proxy's own tools."""
     tools = MetaTools(gateway)
-    context_set, found, described, outcome = (
-        without_texts(model.model_json_schema()) for model in (ContextSet, Found, Described, CallOutcome)
-    )
-    quiet = mcp_types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
-    context = mcp_types.ToolAnnotations(
-        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    )
-    reads = mcp_types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=True)
-    changes = mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
-    server.tool(tools.set_context, title="Say what you are about", annotations=context, output_schema=context_set)
-    server.tool(tools.search_tools, title="Find tools", annotations=quiet, output_schema=found)
-    server.tool(tools.fetch_tool_description, title="Read tools in full", annotations=quiet, output_schema=described)
-    server.tool(tools.read_result, title="Read a long result", annotations=quiet)
-    server.tool(tools.call_read_tool, title="Call a tool that reads", annotations=reads, output_schema=outcome)
-    server.tool(
-        tools.call_changing_tool, title="Call a tool that changes something", annotations=changes, output_schema=outcome
-    )
-
-
-def _shown(spec: ToolSpec) -> ShownTool:
-    return ShownTool(name=spec.listed_name, description=spec.brief, risk=spec.risk, arguments=spec.signature())
-
-
-def _described(spec: ToolSpec) -> Description:
-    return Description(
-        name=spec.listed_name,
-        description=spec.full,
-        risk=spec.risk,
-        risk_because=list(spec.risk_why),
-        input_schema=spec.input_schema,
-        output_schema=spec.output_schema,
-    )
+    hints: dict[str, bool] = {"read_only_hint": True, "destructive_hint": False, "open_world_hint": False}
+    for tool, title, output, more in (
+        (tools.set_context, "Say what you are about", _ContextSet, {"idempotent_hint": True}),
+        (tools.search_tools, "Find tools", _Found, {}),
+        (tools.fetch_tool_description, "Read tools in full", _Described, {}),
+        (tools.read_result, "Read a long result", None, {}),
+        (tools.call_read_tool, "Call a tool that reads", CallOutcome, {"open_world_hint": True}),
+        (tools.call_changing_tool, "Call a tool that changes something", CallOutcome, CHANGES),
+    ):
+        schema = {"output_schema": without_texts(output.model_json_schema())} if output else {}
+        server.tool(tool, title=title, annotations=mcp_types.ToolAnnotations(**{**hints, **more}), **schema)
 
 
 def _unknown_words(words: str, catalogue: Catalogue) -> dict[str, list[str]]:

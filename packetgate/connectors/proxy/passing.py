@@ -26,7 +26,7 @@ ABOUT_CHARS = 4_000
 """Of what all servers say of themselves together."""
 
 
-class Behind(Provider):
+class UpstreamProvider(Provider):
     """The resources and prompts of one server, over the session of its tools, which go by the chain."""
 
     def __init__(self, gateway: Gateway, server: str) -> None:
@@ -96,11 +96,11 @@ class Behind(Provider):
         return offered is not None and getattr(offered, what) is not None
 
 
-def behind_all(gateway: Gateway) -> AggregateProvider:
+def upstream_providers(gateway: Gateway) -> AggregateProvider:
     """Return the resources and prompts of all configured servers."""
     all_of_them = AggregateProvider()
     for server in gateway.chain.hub.names:
-        all_of_them.add_provider(Behind(gateway, server))
+        all_of_them.add_provider(UpstreamProvider(gateway, server))
     return all_of_them
 
 
@@ -137,21 +137,15 @@ def _own_name(server: str, name: str, own: Iterable[str]) -> str | None:
     return next((one for one in own if name in {listed_name(server, one), f"{server}.{one}"}), None)
 
 
-class Passing(Middleware):
+class RedactionMiddleware(Middleware):
     """Takes secrets out of what passes through, and has servers say what they are when a client connects."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Add what the servers say of themselves, as data."""
-        return await self._introduced(context, await call_next(context))
-
-    async def on_discover(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Add the same where the protocol has no handshake."""
-        return await self._introduced(context, await call_next(context))
-
-    async def _introduced(self, context: MiddlewareContext[Any], result: Any) -> Any:
+        """Add what the servers say of themselves, as data; likewise where the protocol has no handshake."""
+        result = await call_next(context)
         if not isinstance(result, mcp_types.InitializeResult | mcp_types.DiscoverResult):
             return result
         about = await self._gateway.about(context.fastmcp_context)
@@ -164,23 +158,16 @@ class Passing(Middleware):
         )
         return result.model_copy(update={"instructions": more})
 
+    on_discover = on_initialize
+
     async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Wait a moment for servers that start, and have later changes announced."""
-        return await self._listed(context, call_next)
-
-    async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Likewise."""
-        return await self._listed(context, call_next)
-
-    async def on_list_resource_templates(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Likewise."""
-        return await self._listed(context, call_next)
-
-    async def _listed(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Wait a moment for servers that start, and have later changes announced; likewise for resources."""
         self._gateway.chain.hub.tend()
         await self._gateway.chain.hub.started(self._gateway.patience_s)
         await self._gateway.announcer.has_shown(get_context())
         return await call_next(context)
+
+    on_list_resources = on_list_resource_templates = on_list_prompts
 
     async def _settle(self, is_meant: Callable[[str], bool]) -> None:
         hub = self._gateway.chain.hub
@@ -212,7 +199,7 @@ class Passing(Middleware):
             for one in result.contents
         ]
         texts = [one.content for one in contents if isinstance(one.content, str)]
-        self._heard(context, uri, texts)
+        self._remember(context, uri, texts)
         return ResourceResult(contents, meta=result.meta)
 
     async def on_get_prompt(
@@ -228,9 +215,9 @@ class Passing(Middleware):
             if isinstance(message.content, mcp_types.TextContent):
                 message.content.text = redacted(message.content.text)
         texts = [one.content.text for one in result.messages if isinstance(one.content, mcp_types.TextContent)]
-        self._heard(context, name, texts)
+        self._remember(context, name, texts)
         return result
 
-    def _heard(self, context: MiddlewareContext[Any], source: str, texts: Sequence[str]) -> None:
+    def _remember(self, context: MiddlewareContext[Any], source: str, texts: Sequence[str]) -> None:
         if context.fastmcp_context is not None:
-            self._gateway.session_of(context.fastmcp_context).heard(source, "\n".join(texts))
+            self._gateway.session_of(context.fastmcp_context).remember_text(source, "\n".join(texts))

@@ -80,11 +80,7 @@ def read_pins(path: Path, *, must: bool) -> dict[str, str] | None:
 
 
 def write_pins(path: Path, tools: Catalogue) -> None:
-    """Pin every tool as it is now.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
+    """Pin every tool as it is now. Raise ConfigError if the file cannot be written."""
     kept = {"version": VERSION, "tools": {name: spec.digest for name, spec in tools.items()}}
     try:
         path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")

@@ -4,6 +4,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +38,9 @@ def own_address(server: str, uri: str) -> str | None:
     return f"{found[1]}{own}" if own != found[2] else None
 
 
-def address_through(server: str, uri: str) -> str:
-    """Return the address by which a client reads a server's resource; web addresses stay as they are."""
-    return uri if uri.startswith(("http://", "https://")) else namespaced(server, uri)
-
-
 FileOf = Callable[[str, str], Path | None]
 """Returns the file of what a session keeps under a handle."""
 _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock)
-_OURS = "packetgate/"
 FORM = "fastmcp"
 """In a result's `_meta`: how FastMCP's client is to unwrap the tool's own structured content."""
 AGE = "packetgate/age-s"
@@ -71,33 +66,58 @@ class CallOutcome(BaseModel):
     """How many seconds ago it was read, where it comes from the cache."""
 
 
-def outcome_of(
+def direct(
+    packet: CognitionPacket, file_of: FileOf, most: int | None, output_schema: dict[str, Any] | None = None
+) -> ToolResult:
+    """Return the outcome of a listed tool's call, in at most so many bytes, as the tool itself would return it.
+
+    Official clients drop a result that breaks its `output_schema`, unless it is an error: so it becomes one. Blocking.
+    """
+    call = packet.routing.calls[0]
+    outcome, content = _outcome(packet, file_of, most)
+    is_error = outcome.status != "executed"
+    if output_schema and not is_error and (flaw := result_flaw(output_schema, outcome.structured)):
+        is_long = outcome.structured is None and call.result is not None and call.result.truncated
+        why = "is too long for one answer" if is_long else f"breaks its output schema: {flaw}"
+        content.append(mcp_types.TextContent(text=f"[the tool ran; its structured content {why}]"))
+        is_error = True
+    return ToolResult(
+        content=content, structured_content=outcome.structured, meta=_meta(call) or None, is_error=is_error
+    )
+
+
+def by_meta_tool(packet: CognitionPacket, file_of: FileOf, most: int | None) -> ToolResult:
+    """Return the outcome of a call by a meta-tool, in the form of its output schema. Blocking."""
+    outcome, content = _outcome(packet, file_of, most)
+    meta = {key: value for key, value in _meta(packet.routing.calls[0]).items() if key != FORM} or None
+    is_error = outcome.status != "executed"
+    return ToolResult(content=content, structured_content=outcome.model_dump(), meta=meta, is_error=is_error)
+
+
+def _outcome(
     packet: CognitionPacket, file_of: FileOf, most: int | None
 ) -> tuple[CallOutcome, list[mcp_types.ContentBlock]]:
-    """Return what a packet's call came to, and its content, in at most so many bytes of JSON.
-
-    Blocking: attachments are read from their files.
-    """
     call, routing = packet.routing.calls[0], packet.routing
-    corrections = [one.message for one in routing.corrections if one.mended]
     text = _with_own_reader(result_text(call), call) + way_out(call, packet)
     if _bytes_of(text) > MOST_TEXT_BYTES:
         text = f"{text[: MOST_TEXT_BYTES // 6]}\n[cut here: {len(text):,} characters in all{_rest_of(call)}]"
-    structured = _structured(call, text)
-    is_text = call.result is not None and bool(call.result.wrapped_as)
-    if not is_text and _bytes_of(structured) > MOST_TEXT_BYTES:
-        structured = None
+    structured: Any = None
+    wrapped_as = call.result.wrapped_as if call.result else ""
+    if call.result and wrapped_as:
+        structured = {wrapped_as: text if call.status is ToolExecutionStatus.EXECUTED else call.result.error}
+    elif call.result:
+        own = call.result.restated if call.result.structured is None else call.result.structured
+        structured = own if _bytes_of(own) <= MOST_TEXT_BYTES else None
     room = most - 2 * _bytes_of(text) - _bytes_of(structured) if most else None
-    content = [*_content(call, text, _Files(packet.header.session_id, file_of, room))]
-    told = CallOutcome(
+    outcome = CallOutcome(
         tool=call.tool_name,
         status=call.status.value,
         text=text,
         structured=structured,
-        corrections=corrections,
+        corrections=[one.message for one in routing.corrections if one.mended],
         age_s=call.result.age_s if call.result else None,
     )
-    return told, content
+    return outcome, [*_content(call, text, _Files(packet.header.session_id, file_of, room))]
 
 
 def _rest_of(call: ToolCall) -> str:
@@ -122,127 +142,76 @@ def way_out(call: ToolCall, packet: CognitionPacket) -> str:
     )
 
 
-def direct(
-    packet: CognitionPacket, file_of: FileOf, most: int | None, output_schema: dict[str, Any] | None = None
-) -> ToolResult:
-    """Return what a call of a listed tool came to, as the tool itself would say it.
-
-    Official clients throw a result away that is not as its `output_schema` says, unless it is an error: so it becomes
-    one. Blocking.
-    """
-    told, content = outcome_of(packet, file_of, most)
-    is_error, result = told.status != "executed", packet.routing.calls[0].result
-    cut = result is not None and result.truncated
-    if output_schema and not is_error and (flaw := result_flaw(output_schema, told.structured)):
-        why = "is too long for one answer" if told.structured is None and cut else f"breaks its output schema: {flaw}"
-        words = f"[the tool ran; its structured content {why}]"
-        content.append(mcp_types.TextContent(text=words))
-        is_error = True
-    meta = _meta(told, packet.routing.calls[0])
-    return ToolResult(content=content, structured_content=told.structured, meta=meta, is_error=is_error)
+def _meta(call: ToolCall) -> dict[str, Any]:
+    result = call.result
+    if result is None:
+        return {}
+    own = {key: value for key, value in (result.meta or {}).items() if not key.startswith("packetgate/")}
+    return own | ({AGE: result.age_s} if result.age_s is not None else {})
 
 
-def by_meta_tool(packet: CognitionPacket, file_of: FileOf, most: int | None) -> ToolResult:
-    """Return what a call by a meta-tool came to, in the form of its output schema. Blocking."""
-    told, content = outcome_of(packet, file_of, most)
-    meta = _meta(told, packet.routing.calls[0]) or {}
-    return ToolResult(
-        content=content,
-        structured_content=told.model_dump(),
-        meta={key: value for key, value in meta.items() if key != FORM} or None,
-        is_error=told.status != "executed",
-    )
-
-
-def _structured(call: ToolCall, text: str) -> dict[str, Any] | None:
-    if call.result is None or not call.result.wrapped_as:
-        if call.result is None:
-            return None
-        return call.result.restated if call.result.structured is None else call.result.structured
-    return {call.result.wrapped_as: text if call.status is ToolExecutionStatus.EXECUTED else call.result.error}
-
-
-def _meta(told: CallOutcome, call: ToolCall) -> dict[str, Any] | None:
-    said = call.result.meta or {} if call.result else {}
-    own = {key: value for key, value in said.items() if not key.startswith(_OURS)}
-    return (own | ({AGE: told.age_s} if told.age_s is not None else {})) or None
-
-
+@dataclass
 class _Files:
-    def __init__(self, session_id: str, file_of: FileOf, room: int | None) -> None:
-        self._session_id = session_id
-        self._file_of = file_of
-        self._room = room
+    """The files of a session, as far as there is room for them in an answer."""
 
-    def read(self, one: ResultAttachment) -> str | None:
-        """Return an attachment as base64; None where it is not kept, or is not what it says it is.
+    session_id: str
+    file_of: FileOf
+    room: int | None
 
-        Raises:
-            _NoRoomError: there is no room for it.
-        """
-        file = self._file_of(one.handle, self._session_id) if one.handle else None
-        if file is None or one.kind == "binary":
-            return None
+    def encoded(self, one: ResultAttachment | None) -> tuple[str | None, str]:
+        """Return an attachment as base64, None where it cannot be sent, and a note where there is no room for it."""
+        file = self.file_of(one.handle, self.session_id) if one and one.handle else None
+        if one is None or file is None or one.kind == "binary":
+            return None, ""
         data = b64encode(file.read_bytes()).decode()
-        if self._room is not None and len(data) > self._room:
-            raise _NoRoomError
-        self._room = self._room - len(data) if self._room is not None else None
-        return data
-
-
-class _NoRoomError(Exception):
-    pass
+        if self.room is not None and len(data) > self.room:
+            return None, f"\n[{one.handle}: left out, as it is too long for one answer]"
+        self.room = None if self.room is None else self.room - len(data)
+        return data, ""
 
 
 def _content(call: ToolCall, text: str, files: _Files) -> Iterator[mcp_types.ContentBlock]:
-    """Yield what a tool returned, part by part as it was sent, and then its structured content if no text says that.
+    """Yield what a tool returned, part by part as it was sent, then its structured content if no text has it.
 
-    A call without an answer of the tool itself is told in words.
+    A call without an answer of the tool itself is described in words.
     """
     result, executed = call.result, call.status is ToolExecutionStatus.EXECUTED
     own = result is not None and not result.dry_run and (executed or result.said is None)
     if result is None or not own or _bytes_of(result.parts) > MOST_TEXT_BYTES:
         yield mcp_types.TextContent(text=text)
         return
-    said = _with_own_reader(result.output, call) if executed else result.error or ""
-    shown = json_of(result.structured) if result.structured else ""
-    shown = shown if said.endswith(shown) else ""
-    before = said.removesuffix(shown).removesuffix("\n") if shown else said
+    whole = _with_own_reader(result.output, call) if executed else result.error or ""
+    structured = json_of(result.structured) if result.structured else ""
+    structured = structured if whole.endswith(structured) else ""
+    before = whole.removesuffix(structured).removesuffix("\n") if structured else whole
     attached = {one.sha256: one for one in result.attachments}
     for part in result.parts:
         yield _block(call.tool_name.partition(".")[0], part, attached.get(str(part.get("sha256"))), files)
     if before and not result.parts:
         yield mcp_types.TextContent(text=before if _bytes_of(before) <= MOST_TEXT_BYTES else text)
-    if shown:
-        yield mcp_types.TextContent(text=shown)
+    if structured:
+        yield mcp_types.TextContent(text=structured)
 
 
 def _block(server: str, part: dict[str, Any], attached: ResultAttachment | None, files: _Files) -> Any:
-    """Return a part with its bytes, and with an address that the client can read.
-
-    What is not what it says it is, and what there is no room for, is told in words.
-    """
+    """Return a part with its bytes, and with an address that the client can read; in words where that cannot be."""
     block = {key: value for key, value in part.items() if key not in {"sha256", "told"}}
     if "told" in part:
-        told = part["told"]
-        try:
-            data = files.read(attached) if attached else None
-        except _NoRoomError:
-            data = None
-            told += f"\n[{attached.handle if attached else ''}: left out, as it is too long for one answer]"
-        about: dict[str, Any] = {key: block[key] for key in ("annotations", "_meta") if key in block}
+        data, note = files.encoded(attached)
         if attached is None or data is None:
-            block = {"type": "text", "text": told, **about}
+            about: dict[str, Any] = {key: block[key] for key in ("annotations", "_meta") if key in block}
+            block = {"type": "text", "text": part["told"] + note, **about}
         elif block["type"] == "resource":
             block["resource"] = {**block["resource"], "blob": data, "mimeType": attached.mime_type}
         else:
             block |= {"data": data, "mimeType": attached.mime_type}
     if block["type"] in {"resource", "resource_link"}:
         named = block.get("resource", block)
-        uri = address_through(server, named["uri"])
-        if not _is_address(uri):  # official clients would throw the whole answer away
-            named = {"type": "text", "text": named.get("text") or json.dumps(named, ensure_ascii=False)}
-            return mcp_types.TextContent.model_validate(named)
+        uri = named["uri"]
+        if not uri.startswith(("http://", "https://")):
+            uri = namespaced(server, uri)
+        if not _is_address(uri):  # official clients would drop the whole answer
+            return mcp_types.TextContent(text=named.get("text") or json.dumps(named, ensure_ascii=False))
         block = {**block, "resource": {**named, "uri": uri}} if "resource" in block else {**block, "uri": uri}
     return _BLOCK.validate_python(block, by_name=False)
 

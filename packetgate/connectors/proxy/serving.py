@@ -22,17 +22,16 @@ from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from packetgate.connectors import process
-from packetgate.connectors.clients import LOCAL, client_of
+from packetgate.connectors.clients import CONTEXT_NAME, LOCAL, ProxyConfig, client_of
 from packetgate.connectors.http import check_guarded, serve_app
 from packetgate.connectors.process import end, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.calling import Calling
 from packetgate.connectors.proxy.chain import Chain
-from packetgate.connectors.proxy.config import CONTEXT_NAME, ProxyConfig
 from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway
 from packetgate.connectors.proxy.listing import in_order, listed
 from packetgate.connectors.proxy.meta import add_meta_tools
-from packetgate.connectors.proxy.passing import Passing, behind_all, completing
+from packetgate.connectors.proxy.passing import RedactionMiddleware, completing, upstream_providers
 from packetgate.connectors.proxy.storage import LOCKED_S, QUICK_S, LateJournal, Recorder, Storage
 from packetgate.graph.composition import open_tools
 from packetgate.graph.journal.opening import journal_in
@@ -90,8 +89,8 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         instructions=INSTRUCTIONS,
         version=version("packetgate"),
         auth=auth,
-        providers=[PaletteProvider(gateway), behind_all(gateway)],
-        middleware=[Passing(gateway)],
+        providers=[PaletteProvider(gateway), upstream_providers(gateway)],
+        middleware=[RedactionMiddleware(gateway)],
         mask_error_details=True,
         list_page_size=PAGE,
         cache_ttl=FRESH_S,
@@ -133,9 +132,9 @@ async def gateway_to(
     process.restore_gc()
     async with (
         Storage(settings, hub, journal) as storage,
-        LateJournal(journal_in(settings, QUICK_S), journal) as late,
-        Recorder(storage, late) as recorder,
-        Announcer(hub) as announcer,
+        LateJournal(journal_in(settings, QUICK_S), journal).writing() as late,
+        Recorder(storage, late).writing() as recorder,
+        Announcer(hub).running() as announcer,
     ):
         yield Gateway(
             chain=Chain.of(hub, journal, late, storage),

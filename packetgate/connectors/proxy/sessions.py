@@ -88,19 +88,16 @@ class ProxySession:
             header=Header(session_id=session_id, parent_packet_id=self.parent, origin=CHANNEL, person=self.client),
             context=Context(palette=(entry,), recent_tools=self.recent),
             content=Content(original_prompt=self.query),
-            governance=Governance(
-                dry_run=self.settings.is_dry_run,
-                settings=self.settings,
-            ),
+            governance=Governance(dry_run=self.settings.is_dry_run, settings=self.settings),
             status=Status(state=PacketState.PROCESSING),
         )
 
-    def heard(self, source: str, text: str) -> None:
+    def remember_text(self, source: str, text: str) -> None:
         """Remember a text that is no call's result, such as a resource's: later values may come from it."""
         result = ToolResult(success=True, output=text[:MAX_OUTPUT_CHARS])
         self._keep(ToolCall(tool_name=source, params={"uri": source}, risk=Risk.READ, result=result))
 
-    def took(self, packet: CognitionPacket) -> None:
+    def remember_call(self, packet: CognitionPacket) -> None:
         """Remember a call that has come to its end."""
         self.parent = packet.header.packet_id
         calls = packet.routing.calls

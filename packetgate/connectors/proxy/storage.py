@@ -53,18 +53,23 @@ def is_locked(error: BaseException | None) -> bool:
     return False
 
 
+@asynccontextmanager
+async def in_background(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    """Run work in a task of its own, which is cancelled in the end."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 @dataclass(frozen=True)
 class Opened:
-    """The database, opened."""
+    """The database, opened: its sessions, and the store of uses, None where the settings record none."""
 
     sessions: Sessions
-    store: BaseStore
-    learns: bool
-
-    @property
-    def used(self) -> BaseStore | None:
-        """Where uses are recorded; None where the settings say that none are."""
-        return self.store if self.learns else None
+    used: BaseStore | None
 
 
 class Storage:
@@ -77,11 +82,7 @@ class Storage:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "Storage":
-        """Begin to open it.
-
-        Raises:
-            ConfigError: it cannot be used, for another reason than that it is locked.
-        """
+        """Begin to open it. Raise ConfigError if it cannot be used, for another reason than that it is locked."""
         self._task = asyncio.create_task(self._run(), name="storage")
         either: list[asyncio.Future[Any]] = [self._task, self._opened]
         await asyncio.wait(either, timeout=OPEN_S, return_when=asyncio.FIRST_COMPLETED)
@@ -103,11 +104,7 @@ class Storage:
         return self._opened.result().used if is_open else None
 
     async def opened(self, patience_s: float | None = None) -> Opened:
-        """Return the database once it is open.
-
-        Raises:
-            ConfigError: it is not, after so many seconds.
-        """
+        """Return the database once it is open. Raise ConfigError if it is not, after so many seconds."""
         try:
             async with asyncio.timeout(patience_s):
                 return await asyncio.shield(self._opened)
@@ -141,7 +138,7 @@ class Storage:
                 await prune(store, settings.usage_days, root=LEARNED)
             graph = build_graph(reflex_deciders(), self._hub, journal=self._journal)
             compiled = graph.compile(checkpointer=checkpointer, store=store)
-            yield Opened(Sessions(compiled), store, learns=bool(settings.usage_days))
+            yield Opened(Sessions(compiled), store if settings.usage_days else None)
 
 
 class LateJournal(Journal):
@@ -154,16 +151,12 @@ class LateJournal(Journal):
         self._quick, self._patient = quick, patient
         self._late: list[Entry] = []
         self._has_late = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "LateJournal":
-        self._task = asyncio.create_task(self._run(), name="late journal entries")
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator["LateJournal"]:
+        """Write what waits, again and again, and once more in the end."""
+        async with in_background(self._run(), "late journal entries"):
+            yield self
         if self._late:
             with suppress(ConfigError):
                 await self._flush()
@@ -252,27 +245,20 @@ class Recorder:
     """Writes what has ended, one after the other; of too many that wait, the next is left out."""
 
     def __init__(self, storage: Storage, journal: Journal) -> None:
-        self._storage = storage
-        self._journal = journal
+        self._storage, self._journal = storage, journal
         self._hurry = asyncio.Event()
-        """Set where somebody waits for what is written."""
         self._waiting: asyncio.Queue[_Ended] = asyncio.Queue(MOST_WAITING)
-        self._parked: set[str] = set()
-        """Packets that whoever answers them goes on with, and records."""
-        self._task: asyncio.Task[None] | None = None
+        self._parked: set[str] = set()  # packets that whoever answers them goes on with, and records
 
-    async def __aenter__(self) -> "Recorder":
-        self._task = asyncio.create_task(self._run(), name="records of proxied calls")
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.written(), EXIT_S)
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator["Recorder"]:
+        """Write what has ended, in the background; in the end, wait a moment for what is left."""
+        async with in_background(self._run(), "records of proxied calls"):
+            yield self
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.written(), EXIT_S)
         if self._waiting.qsize():
             log.warning("%s records are lost: they could not be written in time", self._waiting.qsize())
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
 
     def ended(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...] = ()) -> None:
         """Have the packet of a call kept, what it teaches, and what is to be written down beside its end."""
@@ -316,12 +302,11 @@ class Recorder:
                 await asyncio.wait_for(self._hurry.wait(), QUIET_S)
             while not self._waiting.empty():
                 ended.append(self._waiting.get_nowait())
-            await self._written_down(ended)
+            await self._write_all(ended)
 
-    async def _written_down(self, ended: list[_Ended]) -> None:
+    async def _write_all(self, ended: list[_Ended]) -> None:
         try:
-            entries = [entry for one in ended for entry in one.entries]
-            if entries:
+            if entries := [entry for one in ended for entry in one.entries]:
                 await self._journal.record(*entries)
         except Exception:
             log.exception("the journal could not be written")

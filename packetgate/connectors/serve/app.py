@@ -14,12 +14,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from packetgate.connectors.clients import LOCAL, client_of
-from packetgate.connectors.serve.background import Background, background_prompt
-from packetgate.connectors.serve.background_answers import answer_background
-from packetgate.connectors.serve.completions import ChatRequest, Completion
-from packetgate.connectors.serve.config import ServeConfig
-from packetgate.connectors.serve.conversing import Conversations, Heard, Over, Piece
+from packetgate.connectors.clients import LOCAL, ServeConfig, client_of
+from packetgate.connectors.serve.background import Background, answer_background, background_prompt
+from packetgate.connectors.serve.conversing import Conversations, IncomingRequest, Piece, TurnEnd
+from packetgate.connectors.serve.forms import ChatRequest, Completion, ResponseFrame, ResponsesRequest
 from packetgate.connectors.serve.protocol import (
     MAX_BYTES,
     MODEL,
@@ -30,7 +28,6 @@ from packetgate.connectors.serve.protocol import (
     spoken,
     system_prompt,
 )
-from packetgate.connectors.serve.responses import ResponseFrame, ResponsesRequest
 from packetgate.connectors.serve.threads import Scope
 from packetgate.connectors.sessions import Sessions
 from packetgate.models.model import Model
@@ -107,7 +104,7 @@ class Endpoint:
     async def _background(self, prompt: Background, asked: ModelRequest) -> AsyncGenerator[Piece]:
         text, usage = await answer_background(prompt, asked.said, self._model)
         yield text
-        yield Over(usage)
+        yield TurnEnd(usage)
 
     def _turn(self, request: Request, client: str, asked: ModelRequest) -> AsyncGenerator[Piece]:
         messages = asked.said
@@ -123,7 +120,7 @@ class Endpoint:
         if len(persona) > MAX_PERSONA_CHARS:
             raise ApiError(f"the system prompt has {len(persona):,} characters: at most {MAX_PERSONA_CHARS:,} are read")
         rights = rights.model_copy(update={"persona": persona})
-        return self._conversations.hear(Heard(scope, said[:-1], said[-1], last.words, last.files, rights))
+        return self._conversations.answer(IncomingRequest(scope, said[:-1], said[-1], last.words, last.files, rights))
 
     def _note_tools(self, client: str, number: int) -> None:
         if number and client not in self._noted:
@@ -136,11 +133,7 @@ class Endpoint:
             )
 
     def client(self, request: Request) -> str:
-        """Return who asks.
-
-        Raises:
-            ApiError: there are tokens, and this is none of them.
-        """
+        """Return who asks. Raise ApiError if there are tokens, and this is none of them."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         client = client_of(token.strip(), self._tokens) if kind.lower() == "bearer" else None
         if client is None and self._tokens:
@@ -199,11 +192,7 @@ def make_app(endpoint: Endpoint, hosts: list[str], *more: Route) -> Starlette:
 
 
 async def body_of(request: Request) -> bytes:
-    """Return the body of a request, of at most `MAX_BYTES`.
-
-    Raises:
-        ApiError: it is larger.
-    """
+    """Return the body of a request, of at most `MAX_BYTES`. Raise ApiError if it is larger."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -235,7 +224,7 @@ async def _whole(frame: Completion | ResponseFrame, pieces: AsyncGenerator[Piece
         async for piece in pieces:
             if isinstance(piece, str):
                 text += piece
-            elif isinstance(piece, Over):
+            elif isinstance(piece, TurnEnd):
                 usage = piece.usage
     return JSONResponse(frame.whole(text, usage))
 
@@ -248,13 +237,13 @@ async def _events(
     def shown(piece: Piece) -> str:
         if isinstance(piece, str):
             return frame.piece(piece) if piece else ""
-        return f": {piece.name}\n\n" if not isinstance(piece, Over) else ""
+        return f": {piece.name}\n\n" if not isinstance(piece, TurnEnd) else ""
 
     async with aclosing(pieces):
         yield frame.begin() + shown(first)
         try:
             async for piece in pieces:
-                usage = piece.usage if isinstance(piece, Over) else usage
+                usage = piece.usage if isinstance(piece, TurnEnd) else usage
                 if text := shown(piece):
                     yield text
         except Exception as error:  # noqa: BLE001  the outermost edge: the status is sent already

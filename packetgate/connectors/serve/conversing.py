@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from packetgate.connectors import rendering
-from packetgate.connectors.serve.protocol import Said
+from packetgate.connectors.serve.protocol import HistoryMessage
 from packetgate.connectors.serve.threads import Point, Scope, Threads, settled
 from packetgate.connectors.sessions import AnswerPiece, Sessions, SessionState
 from packetgate.connectors.turn import Aside, Asked, Continue, Finished, Reply, Say, Turn, Waiting, run_turn
@@ -95,12 +95,12 @@ NOT_ALLOWED = "what waits may not be done here any more: nothing was run; it nee
 
 
 @dataclass(frozen=True)
-class Heard:
+class IncomingRequest:
     """A request: what was said before, what is said now, by whom, and what they may do."""
 
     scope: Scope
-    history: tuple[Said, ...]
-    said: Said
+    history: tuple[HistoryMessage, ...]
+    said: HistoryMessage
     words: str
     """Of what is said, its words alone."""
     files: tuple[Part, ...]
@@ -116,13 +116,13 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Over:
+class TurnEnd:
     """The answer is whole."""
 
     usage: TokenUsage
 
 
-Piece = str | Stage | Over
+Piece = str | Stage | TurnEnd
 """A text is a piece of the answer."""
 
 
@@ -133,57 +133,57 @@ class Conversations:
         self.sessions = sessions
         self._threads = Threads(sessions)
 
-    async def hear(self, heard: Heard) -> AsyncGenerator[Piece]:
+    async def answer(self, asked: IncomingRequest) -> AsyncGenerator[Piece]:
         """Run the turn that a request is, and yield what its client is shown. Closing it stops the turn.
 
         Raises:
             InputError: it cannot be used; nothing was done.
         """
-        point = await self._threads.find(heard.scope, heard.history)
+        point = await self._threads.find(asked.scope, asked.history)
         state = await self.sessions.state(point.session) if point else None
-        if point and state and _is_decided(point, state) and point.reply == heard.words:
+        if point and state and _is_decided(point, state) and point.reply == asked.words:
             yield DECIDED + state.packet.messages[-1].text
-            yield Over(TokenUsage())
+            yield TurnEnd(TokenUsage())
             return
-        session, turn = await self._turn(heard, point, state)
-        async for piece in self._shown(heard, session, turn):
+        session, turn = await self._turn(asked, point, state)
+        async for piece in self._shown(asked, session, turn):
             yield piece
         if point and isinstance(turn, Reply):
-            await self._threads.replied(heard.scope, heard.history, point, heard.words, counted=True)
+            await self._threads.replied(asked.scope, asked.history, point, asked.words, counted=True)
 
-    async def _turn(self, heard: Heard, point: Point | None, state: SessionState | None) -> tuple[str, Turn]:
-        request = TurnRequest(origin=CHANNEL, person=heard.scope.person, way_out=WAY_OUT)
-        answered = settled(heard.history)
+    async def _turn(self, asked: IncomingRequest, point: Point | None, state: SessionState | None) -> tuple[str, Turn]:
+        request = TurnRequest(origin=CHANNEL, person=asked.scope.person, way_out=WAY_OUT)
+        answered = settled(asked.history)
         if point and state and point.question_id:
             if state.question is not None:
-                if not state.may_go_on(heard.rights):
+                if not state.may_go_on(asked.rights):
                     raise RequestError(NOT_ALLOWED)
-                if heard.files:
+                if asked.files:
                     raise RequestError(WORDS_ALONE)
-                value = reply_in(heard.words, state.question)
-                await self._threads.replied(heard.scope, heard.history, point, heard.words)
+                value = reply_in(asked.words, state.question)
+                await self._threads.replied(asked.scope, asked.history, point, asked.words)
                 return point.session, Reply(value, point.question_id)
-            if _stopped_in(point, state) and point.reply == heard.words:
+            if _stopped_in(point, state) and point.reply == asked.words:
                 return point.session, Continue()
         elif point and state and not await self._is_busy(point.session):
             if state.packet.header.packet_id == point.packet_id and not state.is_unfinished:
-                added = tuple(_told(heard.history[len(answered) :], ()))
+                added = tuple(_told(asked.history[len(answered) :], ()))
                 follows = point.packet_id
-                return point.session, Say(heard.words, request, history=added, follows=follows, files=heard.files)
-            same = state.packet.content.original_prompt == heard.words.strip()
+                return point.session, Say(asked.words, request, history=added, follows=follows, files=asked.files)
+            same = state.packet.content.original_prompt == asked.words.strip()
             if _stopped_after(point, state) and (same or await self.sessions.has_begun(state.packet)):
                 return point.session, Continue()
-        if answered and is_question(answered[-1].text) and is_reply(heard.words):
+        if answered and is_question(answered[-1].text) and is_reply(asked.words):
             raise RequestError(NOT_WAITING)
-        whole = (*heard.history, heard.said)
-        for session in await self._threads.begun(heard.scope, whole):
+        whole = (*asked.history, asked.said)
+        for session in await self._threads.begun(asked.scope, whole):
             if await self._is_stopped_in_a_change(session):
                 return session, Continue()
         session = f"{CHANNEL}-{new_id()}"
-        await self._threads.begin(heard.scope, whole, session)
-        own = await self._threads.heard(heard.scope, heard.history)
-        told = tuple(_told(heard.history, own))
-        return session, Say(heard.words, request, history=told, files=heard.files)
+        await self._threads.begin(asked.scope, whole, session)
+        own = await self._threads.own_messages(asked.scope, asked.history)
+        told = tuple(_told(asked.history, own))
+        return session, Say(asked.words, request, history=told, files=asked.files)
 
     async def _is_stopped_in_a_change(self, session: str) -> bool:
         if await self._is_busy(session):
@@ -194,9 +194,9 @@ class Conversations:
     async def _is_busy(self, session: str) -> bool:
         return self.sessions.queue(session).locked() or await self.sessions.is_leased(session)
 
-    async def _shown(self, heard: Heard, session: str, turn: Turn) -> AsyncGenerator[Piece]:
+    async def _shown(self, asked: IncomingRequest, session: str, turn: Turn) -> AsyncGenerator[Piece]:
         shown, aside, usage = "", "", TokenUsage()
-        async with aclosing(run_turn(self.sessions, turn, session, heard.rights)) as events:
+        async with aclosing(run_turn(self.sessions, turn, session, asked.rights)) as events:
             async for event in events:
                 match event:
                     case Waiting():
@@ -216,10 +216,10 @@ class Conversations:
                     case Finished(packet):
                         rest = _rest(shown, _answer(packet))
                         point = Point(session, packet.header.packet_id)
-        said = (*heard.history, heard.said, Said("assistant", shown + rest))
-        await self._threads.keep(heard.scope, said, point)  # before it is whole: whoever has it all can go on from it
+        said = (*asked.history, asked.said, HistoryMessage("assistant", shown + rest))
+        await self._threads.keep(asked.scope, said, point)  # before it is whole: whoever has it all can go on from it
         yield rest
-        yield Over(usage)
+        yield TurnEnd(usage)
 
 
 def _rest(shown: str, whole: str) -> str:
@@ -250,7 +250,7 @@ def _stopped_after(point: Point, state: SessionState) -> bool:
     return state.is_unfinished and state.packet.header.parent_packet_id == point.packet_id
 
 
-def _told(history: Sequence[Said], own: Container[int]) -> list[BaseMessage]:
+def _told(history: Sequence[HistoryMessage], own: Container[int]) -> list[BaseMessage]:
     """Return a history as messages: the newest as far as they have room, without leaked markup in the assistant's.
 
     Those at the places in `own` are the user's own words; all others may hold what a client has put there.

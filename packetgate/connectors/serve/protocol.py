@@ -140,16 +140,16 @@ class ModelRequest(Wire):
 
 
 @dataclass(frozen=True)
-class Said:
+class HistoryMessage:
     """One message of a conversation."""
 
     role: Role
     text: str
 
 
-def spoken(messages: Sequence[WireMessage]) -> tuple[Said, ...]:
+def spoken(messages: Sequence[WireMessage]) -> tuple[HistoryMessage, ...]:
     """Return what the user and the assistant said: the only messages that conversations are known by, and told of."""
-    return tuple(Said(one.role, one.text) for one in messages if one.role in {"user", "assistant"})
+    return tuple(HistoryMessage(one.role, one.text) for one in messages if one.role in {"user", "assistant"})
 
 
 def system_prompt(messages: Sequence[WireMessage]) -> str:
@@ -161,11 +161,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 def read_request(kind: type[R], body: bytes) -> R:
-    """Read a request's body.
-
-    Raises:
-        ApiError: it is no JSON, or not such a request; the field is named.
-    """
+    """Read a request's body. Raise ApiError if it is no JSON, or not such a request; the field is named."""
     try:
         return kind.model_validate(json.loads(body))
     except (ValueError, RecursionError) as error:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from langgraph.store.base import BaseStore
 
-from packetgate.connectors.serve.protocol import Said
+from packetgate.connectors.serve.protocol import HistoryMessage
 from packetgate.connectors.sessions import Sessions
 from packetgate.graph.records.recording import CONVERSATIONS
 from packetgate.state.errors import ConfigError
@@ -60,7 +60,7 @@ class Threads:
             raise ConfigError("the sessions have no store to keep conversations in")
         self._store: BaseStore = store
 
-    async def find(self, scope: Scope, history: Sequence[Said]) -> Point | None:
+    async def find(self, scope: Scope, history: Sequence[HistoryMessage]) -> Point | None:
         """Return the point that a history has come to; None where there is none, or more than one session has.
 
         What a client adds of its own after the last answer, such as the date, changes nothing of that.
@@ -74,7 +74,7 @@ class Threads:
                 return Point(**found[0].value) if len(found) == 1 else None
         return None
 
-    async def heard(self, scope: Scope, history: Sequence[Said]) -> frozenset[int]:
+    async def own_messages(self, scope: Scope, history: Sequence[HistoryMessage]) -> frozenset[int]:
         """Return the places in a history of the user's messages that were the newest of a request when they came.
 
         Of the newest `MOST_LOOKED_UP` alone: whatever else a client puts there somebody else may have written.
@@ -86,14 +86,14 @@ class Threads:
         found = await asyncio.gather(*searches)
         return frozenset(at for at, points in zip(places, found, strict=True) if points)
 
-    async def keep(self, scope: Scope, history: Sequence[Said], point: Point) -> None:
+    async def keep(self, scope: Scope, history: Sequence[HistoryMessage], point: Point) -> None:
         """Record what a history that ends with an answer has come to."""
         await self._put(_digest(scope, history), point)
         if point.question_id:
             await self._put(_digest(scope, history[-1:]), point)
 
     async def replied(
-        self, scope: Scope, history: Sequence[Said], point: Point, words: str, *, counted: bool = False
+        self, scope: Scope, history: Sequence[HistoryMessage], point: Point, words: str, *, counted: bool = False
     ) -> None:
         """Record what is replied to a question: the first before it counts, since its turn may be stopped, and then
         the one that `counted`.
@@ -102,12 +102,12 @@ class Threads:
         if known is None or known.reply is None:
             await self.keep(scope, history, replace(point, reply=words))
 
-    async def begun(self, scope: Scope, history: Sequence[Said]) -> list[str]:
+    async def begun(self, scope: Scope, history: Sequence[HistoryMessage]) -> list[str]:
         """Return the sessions that were opened for a history that ends with the user's message."""
         found = await self._store.asearch((*CONVERSATIONS, _digest(scope, history)), limit=MOST_BEGUN)
         return [str(one.value["session"]) for one in found]
 
-    async def begin(self, scope: Scope, history: Sequence[Said], session: str) -> None:
+    async def begin(self, scope: Scope, history: Sequence[HistoryMessage], session: str) -> None:
         """Record a session before its first turn: its client may send the message again by itself."""
         await self._put(_digest(scope, history), Point(session, ""))
 
@@ -115,17 +115,17 @@ class Threads:
         await self._store.aput((*CONVERSATIONS, digest), point.session, asdict(point), index=False)
 
 
-def settled(history: Sequence[Said]) -> Sequence[Said]:
+def settled(history: Sequence[HistoryMessage]) -> Sequence[HistoryMessage]:
     """Return a history up to its last answer."""
     answered = [at for at, one in enumerate(history) if one.role == "assistant"]
     return history[: answered[-1] + 1] if answered else ()
 
 
-def _digest(scope: Scope, history: Sequence[Said]) -> str:
+def _digest(scope: Scope, history: Sequence[HistoryMessage]) -> str:
     return _digests(scope, history)[-1]
 
 
-def _digests(scope: Scope, history: Sequence[Said]) -> list[str]:
+def _digests(scope: Scope, history: Sequence[HistoryMessage]) -> list[str]:
     """Return the name of a history up to each of its messages. Clients may change white space on the way."""
     running, digests = sha256(f"[{json.dumps(asdict(scope))}, [".encode()), []
     for at, one in enumerate(history):

@@ -1,7 +1,5 @@
 """`packetgate calibrate`: how far the review's confidence can be believed, by the user's own answers."""
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
@@ -12,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from packetgate.connectors import rendering
+from packetgate.connectors.rendering import say, table, write_json
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.base import now
-from packetgate.state.printing import counted, printable
+from packetgate.state.printing import counted
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.usage.calibration import (
     BINS,
@@ -43,26 +42,28 @@ Decisions = Sequence[tuple[float, bool]]
 
 
 async def calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int:
-    """Fit the confidence to what the user answered, show it beside what was said before, and keep it if it is truer.
+    """Fit the confidence to the user's answers, show it beside the review's own, and keep it if it is better.
 
-    What the new curves are judged by are answers that they were not fitted on. With `keep` false nothing is changed.
+    New curves are judged by answers that they were not fitted on. With `keep` false nothing is changed.
     """
     async with open_store(settings) as store:
         answers, history = answered((await read_usage(store)).records), await read_history(store)
-        found, told = fitted(answers), left_out(answers)
-        said = [(one.score, one.right) for one in answers]
-        truer = bool(found.curves) and loss(told) < loss(said)
-        kept = keep and truer
+        found, held_out = fitted(answers), left_out(answers)
+        reviewed = [(one.score, one.right) for one in answers]
+        better = bool(found.curves) and loss(held_out) < loss(reviewed)
+        kept = keep and better
         if kept:
             await save_history(store, history.with_next(found))
     if as_json:
         curves = {kind: curve.model_dump() for kind, curve in found.curves.items()}
-        sys.stdout.write(
-            json.dumps({"curves": curves, "kept": kept, "said": _figures(said), "fitted": _figures(told)}, indent=2)
-            + "\n"
-        )
+        write_json({"curves": curves, "kept": kept, "said": _figures(reviewed), "fitted": _figures(held_out)})
         return 0
-    _show(said, told if found.curves else [], _came_of(answers, found.curves, truer=truer, kept=kept))
+    for title, decisions in (("as the review said", reviewed), ("as fitted, on answers left out", held_out)):
+        if decisions and (found.curves or decisions is reviewed):
+            bins = reliability(decisions)
+            say(f"{title}: off by {calibration_error(bins):.2f} on average", "bold")
+            rendering.console().print(diagram(bins))
+    say(_outcome(answers, found.curves, better=better, kept=kept))
     return 0
 
 
@@ -73,32 +74,32 @@ async def undo(settings: Settings) -> int:
         if history.fitted:
             await save_history(store, history.undone())
     before = history.undone().fitted
-    told = f"back to that of {before[-1].at.astimezone():%Y-%m-%d %H:%M}" if before else "as the review says again"
-    rendering.console().print(told if history.fitted else "nothing to undo: nothing was calibrated")
+    back = f"back to that of {before[-1].at.astimezone():%Y-%m-%d %H:%M}" if before else "as the review says again"
+    say(back if history.fitted else "nothing to undo: nothing was calibrated", "")
     return 0
 
 
 async def replay(settings: Settings, least: float, policy: Path | None, days: int, *, as_json: bool) -> int:
-    """Say what a threshold of `least`, or the rules of another file, would have asked about in the last `days`."""
+    """Show what a threshold of `least`, or the rules of another file, would have asked about in the last `days`."""
     rules = load_preferences(policy or settings.preferences_path).policy.rules
     since = now() - timedelta(days=days)
     async with open_store(settings) as store:
         records = [record for record in (await read_usage(store)).records if record.at >= since]
         found = replayed(records, (await read_history(store)).current, least, rules)
     if as_json:
-        sys.stdout.write(json.dumps({"days": days, "threshold": least, **asdict(found)}, indent=2) + "\n")
-        return 0
-    _show_replay(found, least, days)
+        write_json({"days": days, "threshold": least, **asdict(found)})
+    else:
+        _show_replay(found, least, days)
     return 0
 
 
-def _came_of(answers: Sequence[Answered], curves: object, *, truer: bool, kept: bool) -> str:
+def _outcome(answers: Sequence[Answered], curves: object, *, better: bool, kept: bool) -> str:
     if not curves:
         return (
             f"{counted(len(answers), 'answer')} so far: a curve needs {FEWEST} of one kind of review, both approved"
             " and not; every question you answer is one"
         )
-    if not truer:
+    if not better:
         return "left as it was: on answers it was not fitted on, a curve is no truer than what the review says"
     return "kept: it counts from the next turn on; `packetgate calibrate --undo` takes it back" if kept else "not kept"
 
@@ -113,43 +114,27 @@ def _figures(decisions: Decisions) -> dict[str, object]:
     }
 
 
-def _show(said: Decisions, told: Decisions, came_of: str) -> None:
-    out = rendering.console()
-    for title, decisions in (("as the review said", said), ("as fitted, on answers left out", told)):
-        if decisions:
-            bins = reliability(decisions)
-            out.print(Text(f"{title}: off by {calibration_error(bins):.2f} on average", style="bold"))
-            out.print(diagram(bins))
-    out.print(Text(printable(came_of), style="dim"))
-
-
 def diagram(bins: Sequence[Bin], of: str = "answers") -> Table:
-    """Return what was said beside how often it was right: a row for each range of confidence."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("confidence", of, "right"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    """Return the confidence beside how often it was right: a row for each range of confidence."""
+    shown = table("confidence", of, "right", "", right=(0, 1, 2))
     for one in bins:
         bar = ["█"] * round(one.right * BAR) + [" "] * (BAR - round(one.right * BAR))
         bar[min(int(one.confidence * BAR), BAR - 1)] = "|"
         where = f"{one.low:.1f} to {one.low + 1 / BINS:.1f}"
-        table.add_row(where, f"{one.count:,}", f"{one.right:.0%}", Text("".join(bar), style="cyan"))
-    return table
+        shown.add_row(where, f"{one.count:,}", f"{one.right:.0%}", Text("".join(bar), style="cyan"))
+    return shown
 
 
 def _show_replay(found: Replayed, threshold: float, days: int) -> None:
-    out = rendering.console()
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("", "then", f"at {threshold:.2f}"):
-        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    shown = table("", "then", f"at {threshold:.2f}", right=(1, 2))
     for end in get_args(End):
-        table.add_row(end, f"{found.then.get(end, 0):,}", f"{found.now.get(end, 0):,}")
-    out.print(table)
-    told = [
+        shown.add_row(end, f"{found.then.get(end, 0):,}", f"{found.now.get(end, 0):,}")
+    rendering.console().print(shown)
+    lines = [
         f"{counted(found.calls, 'call')} of {counted(found.turns, 'turn')} in the last {counted(days, 'day')}",
         f"denied or changed by you, and run unasked: {found.denied_and_run:,}",
         f"approved by you, and asked about still: {found.approved_and_asked:,}",
     ]
     if found.by_arguments:
-        told.append(f"rules that speak of arguments are left aside for {counted(found.by_arguments, 'call')}")
-    out.print(Text("; ".join(told), style="dim"))
+        lines.append(f"rules that speak of arguments are left aside for {counted(found.by_arguments, 'call')}")
+    say("; ".join(lines))

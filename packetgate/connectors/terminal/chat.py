@@ -8,15 +8,13 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from rich.text import Text
-
 from packetgate.connectors import rendering
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.terminal.last_question import LastQuestion
 from packetgate.connectors.terminal.reading import at_a_terminal, composer, read_pipe, reader
-from packetgate.connectors.terminal.shown import Shown
 from packetgate.connectors.terminal.slash import Conversation, completions, is_command, obey
 from packetgate.connectors.terminal.turns import WAITING, Terminal
 from packetgate.connectors.turn import Aside, Asked, Finished, Reply, Say, Turn, run_turn
@@ -24,7 +22,6 @@ from packetgate.graph.kept import kept_in
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError, PacketgateError, RequestError
-from packetgate.state.printing import printable
 from packetgate.state.request import TurnRequest
 
 PROMPT = "you> "
@@ -37,7 +34,7 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
     """Read words until the end, each put as `request`; what goes wrong with one leaves the session as it was."""
     async with open_sessions(settings) as sessions:
         terminal = Terminal(
-            *(sessions, session, context, Shown(settings), kept_in(settings)),
+            *(sessions, session, context, LastQuestion(settings), kept_in(settings)),
             interactive=True,
             read=reader(),
             show_journey=False,
@@ -70,7 +67,7 @@ async def _say(talk: Conversation, words: str, request: TurnRequest) -> None:
         talk.attached.clear()
         terminal.pending = None
         await terminal.step(said)
-    elif reply := await terminal.heard(words):
+    elif reply := await terminal.reply_to(words):
         await terminal.step(reply)
 
 
@@ -82,8 +79,7 @@ async def _guarded(turn: Coroutine[Any, Any, object]) -> None:
             await running
         except PacketgateError as error:
             sys.stdout.flush()
-            line = " ".join(printable(str(error)).split())
-            rendering.console(stderr=True).print(Text(f"packetgate: {line}", style="red"), soft_wrap=True)
+            rendering.say(f"packetgate: {' '.join(str(error).split())}", "red", stderr=True)
         except asyncio.CancelledError:
             out.print(STOPPED, style="dim")
         except (InterruptedReadError, EOFError):
@@ -99,7 +95,7 @@ async def chat_lines(settings: Settings, session: str, context: RoutingContext, 
     A line is words, or JSON: a text, or a decision such as `{"type": "approve"}`. Where a question waits, it is the
     reply. The exit status is the last line's.
     """
-    status, shown = 0, Shown(settings)
+    status, shown = 0, LastQuestion(settings)
     async with open_sessions(settings) as sessions:
         while True:
             try:

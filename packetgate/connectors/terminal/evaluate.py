@@ -1,13 +1,10 @@
 """`packetgate evaluate`: a model's cases played, its passport shown and kept."""
 
 import asyncio
-import json
-import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from langgraph.store.base import BaseStore
-from rich.table import Table
 from rich.text import Text
 
 from packetgate.connectors import rendering
@@ -21,7 +18,7 @@ from packetgate.graph.storage import open_store
 from packetgate.models.pool import ModelPool
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, InputError
-from packetgate.state.printing import counted, printable
+from packetgate.state.printing import counted
 from packetgate.tools.evaluation.cases import Case, load_cases
 from packetgate.tools.evaluation.passport import Passport, Played, curves_of
 from packetgate.tools.usage.calibration import reliability
@@ -34,13 +31,7 @@ KEPT = "the cases so far are kept: the same command goes on with them"
 
 
 async def evaluate(
-    settings: Settings,
-    context: RoutingContext,
-    cases: Sequence[Case],
-    html: Path | None,
-    *,
-    again: bool,
-    as_json: bool,
+    settings: Settings, context: RoutingContext, cases: Sequence[Case], html: Path | None, *, again: bool, as_json: bool
 ) -> int:
     """Play the cases that are not on record, and print the passport; that of all cases is kept.
 
@@ -74,8 +65,8 @@ async def evaluate(
     if as_json:
         figures = {kind or "all": found.figures(kind)._asdict() for kind in ("", *load_cases().kinds)}
         fitting = {"review": found.review, "confidence_threshold": found.fitting and found.fitting[0]}
-        told = {"figures": figures, "passed": found.passed._asdict(), "auroc": found.auroc, "settings": fitting}
-        sys.stdout.write(json.dumps({**found.model_dump(mode="json"), **told}, indent=2) + "\n")
+        more = {"figures": figures, "passed": found.passed._asdict(), "auroc": found.auroc, "settings": fitting}
+        rendering.write_json({**found.model_dump(mode="json"), **more})
     else:
         _show(found)
     return 0
@@ -165,20 +156,16 @@ def page(found: Passport) -> str:
 
 
 def _show(found: Passport) -> None:
-    out, kinds = rendering.console(), load_cases().kinds
-    out.print(Text(printable(f"{found.model}: {len(found.rows)} of {counted(found.of, 'case')}"), style="bold"))
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("", "cases", "right", "wrong call", "wrong, past the gate"):
-        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
-    for kind, name in {**kinds, "": "all"}.items():
+    out = rendering.console()
+    rendering.say(f"{found.model}: {len(found.rows)} of {counted(found.of, 'case')}", "bold")
+    table = rendering.table("", "cases", "right", "wrong call", "wrong, past the gate", right=(1, 2, 3, 4))
+    for kind, name in {**load_cases().kinds, "": "all"}.items():
         figures = found.figures(kind)
         if figures.cases:
             table.add_row(name, *map(str, figures), style="" if kind else "bold")
     out.print(table)
     out.print(diagram(reliability(found.answers), "calls"))
-    told = Table(box=None, pad_edge=False, show_header=False)
-    told.add_column(style="cyan", no_wrap=True)
-    told.add_column(overflow="fold", ratio=1)
+    more = rendering.table("", "", wrapped=(1,), header=False)
     for what, how in facts(found):
-        told.add_row(what, Text(printable(how)))
-    out.print(told)
+        more.add_row(what, rendering.plain(how))
+    out.print(more)

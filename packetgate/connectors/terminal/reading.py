@@ -65,11 +65,7 @@ def composer(history: Path, completions: Completions) -> Reader:
 
 
 async def read_pipe(_prompt: str) -> str:
-    """Read a line of standard input.
-
-    Raises:
-        EOFError: there is none left.
-    """
+    """Read a line of standard input. Raise EOFError if there is none left."""
     line: str = await asyncio.to_thread(sys.stdin.readline)
     if not line:
         raise EOFError

@@ -4,15 +4,14 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from packetgate.connectors import rendering
 from packetgate.connectors.client_settings import ENTRY, NAMES, SettingsFile, is_ours, is_same, place_of, write
+from packetgate.connectors.rendering import plain
 from packetgate.connectors.terminal.reading import Reader
 from packetgate.graph.pool import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
@@ -23,18 +22,17 @@ from packetgate.models.pool import ModelPool
 from packetgate.models.spec import REFLEX, parse_model
 from packetgate.models.speed import measured_speed
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
-from packetgate.state.printing import counted, printable
+from packetgate.state.printing import counted
 from packetgate.state.redaction import is_secret_name
 from packetgate.tools.servers.config import entries_in, switched_off
 from packetgate.tools.servers.entries import UnusableEntryError, read_entry
 
 KEY = "mcpServers"
+say = partial(rendering.say, style="")
 
 
 @dataclass(frozen=True)
-class ClientServers:
-    """What one client has."""
-
+class _ClientServers:
     client: str
     file: Path
     entries: Mapping[str, Any]
@@ -43,17 +41,16 @@ class ClientServers:
     """Why others are left out."""
 
 
-def find_servers(folder: Path) -> list[ClientServers]:
-    """Return the servers of every client that has settings here; `folder` is the workspace. Blocking."""
+def _find_servers(folder: Path) -> list[_ClientServers]:
     found = [_of_client(client, place_of(client).file, folder) for client in NAMES]
     return [one for one in found if one.entries or one.notes]
 
 
-def _of_client(client: str, file: Path, folder: Path) -> ClientServers:
+def _of_client(client: str, file: Path, folder: Path) -> _ClientServers:
     try:
         document = SettingsFile.read(file).document
     except ConfigError as error:
-        return ClientServers(client, file, {}, (str(error),))
+        return _ClientServers(client, file, {}, (str(error),))
     off, entries, notes = switched_off(document), dict[str, Any](), list[str]()
     for name, entry in entries_in(document, folder):
         try:
@@ -61,11 +58,10 @@ def _of_client(client: str, file: Path, folder: Path) -> ClientServers:
                 entries[name] = json.loads(json.dumps(entry, default=str))
         except UnusableEntryError as error:
             notes.append(f"{file}: {name!r} is left out: {error}")
-    return ClientServers(client, file, entries, tuple(notes))
+    return _ClientServers(client, file, entries, tuple(notes))
 
 
-def new_entries(found: Iterable[ClientServers], ours: SettingsFile, folder: Path) -> dict[str, Any]:
-    """Return the entries that a file does not have yet, each server once; a name that another has gets its client's."""
+def _new_entries(found: Iterable[_ClientServers], ours: SettingsFile, folder: Path) -> dict[str, Any]:
     known: dict[str, Any] = dict(entries_in(ours.document, folder))
     new: dict[str, Any] = {}
     for one in found:
@@ -78,12 +74,7 @@ def new_entries(found: Iterable[ClientServers], ours: SettingsFile, folder: Path
     return new
 
 
-def with_entries(ours: SettingsFile, new: Mapping[str, Any]) -> bytes:
-    """Return a file's content with more servers; a new one keeps the built-in tools that there were without it.
-
-    Raises:
-        ConfigError: it cannot be changed without changing something else.
-    """
+def _with_entries(ours: SettingsFile, new: Mapping[str, Any]) -> bytes:
     if ours.data is None:
         return f"{json.dumps({'builtin': True, KEY: new}, indent=2, ensure_ascii=False)}\n".encode()
     has = ours.document.get(KEY) or {}
@@ -92,8 +83,7 @@ def with_entries(ours: SettingsFile, new: Mapping[str, Any]) -> bytes:
     return ours.changed(KEY, {**has, **new})
 
 
-def holding_secrets(entries: Mapping[str, Any]) -> list[str]:
-    """Return the names of the entries in which a key is written out."""
+def _holding_secrets(entries: Mapping[str, Any]) -> list[str]:
     return [name for name, entry in entries.items() if _has_secret(entry)]
 
 
@@ -155,7 +145,7 @@ class SetUp:
         servers = await _read_settings(self._settings.mcp_config or DEFAULT_CONFIG)
         folder, wanted = self._settings.root.resolve(), self._wishes.servers
         found, clients = await asyncio.gather(
-            discover(self._wishes.folders), asyncio.to_thread(find_servers if wanted else _no_servers, folder)
+            discover(self._wishes.folders), asyncio.to_thread(_find_servers if wanted else _no_servers, folder)
         )
         _show(found, clients)
         if self._read is None and not self._wishes.yes and self._wishes.model is None:
@@ -163,14 +153,14 @@ class SetUp:
         if self._read is None and not self._wishes.yes:
             _check_is_new(models, self._wishes.model)
         model = await self._chosen(found)
-        new = new_entries(clients, servers, folder)
+        new = _new_entries(clients, servers, folder)
         if model and _named(models) != model:
             await self._save(
                 models, lambda: models.changed("models", {"lite": {MODEL: model}}), f"set the model to {model}"
             )
-            _say(EVALUATE)
+            say(EVALUATE)
         takes = new and await self._agrees(f"Take over {counted(len(new), 'server')} ({', '.join(new)})?")
-        if takes and await self._save(servers, lambda: with_entries(servers, new), f"added {', '.join(new)}"):
+        if takes and await self._save(servers, lambda: _with_entries(servers, new), f"added {', '.join(new)}"):
             _warn_of_secrets(servers.path, new)
         return model
 
@@ -183,7 +173,7 @@ class SetUp:
             try:
                 return await self._tried(offer.model)
             except (ModelError, DecisionError) as error:
-                _say(f"{offer.model} cannot be used: {error}")
+                say(f"{offer.model} cannot be used: {error}")
         return None
 
     async def _asked(self, found: Discovery, read: Reader) -> str | None:
@@ -193,12 +183,12 @@ class SetUp:
             if said.casefold() in NO_MODEL:
                 return None
             if said.isdecimal() and int(said) > len(found.offers):
-                _say(f"there is no number {said}: the last one is {len(found.offers)}")
+                say(f"there is no number {said}: the last one is {len(found.offers)}")
                 continue
             try:
                 model = await self._tried(found.offers[int(said) - 1].model if said.isdecimal() else said)
             except (ModelError, DecisionError, ConfigError) as error:
-                _say(str(error))
+                say(str(error))
                 continue
             if model is None or await self._agrees("Use it?"):
                 return model
@@ -214,7 +204,7 @@ class SetUp:
                 await pool.check()
             loaded = await pool.get("lite")
             speed = await measured_speed(loaded) if loaded and not is_hosted else NOT_MEASURED
-        _say(f"{model}: {speed}")
+        say(f"{model}: {speed}")
         self.pool = pool
         return model
 
@@ -226,15 +216,15 @@ class SetUp:
     async def _save(self, file: SettingsFile, content: Callable[[], bytes], what: str) -> bool:
         is_there = file.data is not None
         if is_there and not await self._agrees(f"{file.path} already exists. Change it and keep a copy?"):
-            _say(f"{file.path}: not changed")
+            say(f"{file.path}: not changed")
             return False
         data = await asyncio.to_thread(content)
         if file.data is not None:
             kept = _free(file.path)
             await asyncio.to_thread(write, kept, file.data)
-            _say(f"{kept}: copy of the previous {file.path.name}")
+            say(f"{kept}: copy of the previous {file.path.name}")
         await asyncio.to_thread(write, file.path, data)
-        _say(f"{file.path}: {what}")
+        say(f"{file.path}: {what}")
         return True
 
 
@@ -242,7 +232,7 @@ async def _read_settings(path: Path) -> SettingsFile:
     return await asyncio.to_thread(SettingsFile.read, path)
 
 
-def _no_servers(_: Path) -> list[ClientServers]:
+def _no_servers(_: Path) -> list[_ClientServers]:
     return []
 
 
@@ -267,36 +257,28 @@ def _free(path: Path) -> Path:
     return next(one for one in names if not one.exists())
 
 
-def _show(found: Discovery, clients: list[ClientServers]) -> None:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="cyan", no_wrap=True, justify="right")
-    table.add_column(overflow="fold")
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(style="dim", overflow="fold")
+def _show(found: Discovery, clients: list[_ClientServers]) -> None:
+    table = rendering.table("", "", "", "", right=(0, 2), wrapped=(1, 3), header=False)
     for number, offer in enumerate(found.offers, 1):
         size = f"{offer.size / 1e9:.1f} GB" if offer.size else ""
-        table.add_row(str(number), Text(printable(offer.model)), size, Text(printable(offer.where)))
+        table.add_row(str(number), plain(offer.model), size, plain(offer.where, "dim"))
     for name, variable in found.keys:
-        table.add_row("", f"{name}:NAME", "hosted", f"{variable} is set; choose it by a model's name")
+        table.add_row("", f"{name}:NAME", "hosted", plain(f"{variable} is set; choose it by a model's name", "dim"))
     for client in clients:
         if client.entries:
-            names = Text(printable(", ".join(client.entries)))
-            table.add_row("", names, counted(len(client.entries), "server"), Text(f"{client.client}: {client.file}"))
+            where = plain(f"{client.client}: {client.file}", "dim")
+            table.add_row("", plain(", ".join(client.entries)), counted(len(client.entries), "server"), where)
     if not found.offers and not found.keys:
-        _say(NOTHING_FOUND)
+        say(NOTHING_FOUND)
     if table.row_count:
         rendering.console().print(table)
     for note in (*found.notes, *(note for client in clients for note in client.notes)):
-        _say(note)
+        say(note)
 
 
 def _warn_of_secrets(path: Path, entries: Mapping[str, Any]) -> None:
-    if names := holding_secrets(entries):
-        _say(
+    if names := _holding_secrets(entries):
+        say(
             f"{path} contains keys copied from other clients ({', '.join(names)}): only you can read the file. "
             "Keep it out of version control, or replace the keys with ${NAME}"
         )
-
-
-def _say(text: str) -> None:
-    rendering.console().print(Text(printable(text)), soft_wrap=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from packetgate.connectors import rendering
@@ -40,11 +39,7 @@ class Conversation:
         return self.terminal.sessions
 
     async def packet(self) -> CognitionPacket:
-        """Return the last turn's packet.
-
-        Raises:
-            SessionError: there has been no turn.
-        """
+        """Return the last turn's packet. Raise SessionError if there has been no turn."""
         packet = (await self.sessions.state(self.terminal.session)).packet
         if not packet.content.original_prompt:
             raise SessionError(f"nothing has been asked in session {self.terminal.session!r} yet")
@@ -69,8 +64,8 @@ class Conversation:
             self.say("its last turn was stopped before its end: /continue goes on with it")
 
     def say(self, text: str) -> None:
-        """Print something that is no answer."""
-        rendering.console().print(Text(printable(text), style="dim"))
+        """Print a line that is no answer."""
+        rendering.console().print(rendering.plain(text, "dim"))
 
 
 REASONS = {
@@ -112,11 +107,7 @@ async def _tools(chat: Conversation, words: str) -> None:
         for entry in packet.context.palette
         if all(word in f"{entry.tool_name} {entry.risk} {entry.reason}".casefold() for word in wanted)
     ]
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("tool", style="cyan", no_wrap=True)
-    table.add_column("risk", no_wrap=True)
-    table.add_column("shown", no_wrap=True)
-    table.add_column("why it was there", overflow="fold")
+    table = rendering.table("tool", "risk", "shown", "why it was there", wrapped=(3,))
     for entry in entries:
         score = f", score {entry.score:.2f}" if entry.score else ""
         risk = Text(entry.risk.value, style=rendering.RISK_STYLE[entry.risk.value])
@@ -155,12 +146,13 @@ async def _with_model(chat: Conversation, words: str) -> Settings:
     return made
 
 
-async def _writes(chat: Conversation, choice: str) -> None:
-    _switch(chat, "allow_write_tools", "tools that change things", choice)
+def _switch(name: str, what: str) -> Callable[[Conversation, str], Awaitable[None]]:
+    async def switch(chat: Conversation, choice: str) -> None:
+        is_on = choice.casefold() == "on"
+        chat.terminal.context = chat.terminal.context.model_copy(update={name: is_on})
+        chat.say(f"{what} {'run, after your approval' if is_on else 'only tell what they would do'}")
 
-
-async def _commands(chat: Conversation, choice: str) -> None:
-    _switch(chat, "allow_execute_tools", "tools that run commands", choice)
+    return switch
 
 
 async def _go_on(chat: Conversation, _: str) -> None:
@@ -228,26 +220,15 @@ def _write(file: str, packet: CognitionPacket) -> None:
     path.write_text(packet.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
-def _switch(chat: Conversation, name: str, what: str, choice: str) -> None:
-    chat.terminal.context = chat.terminal.context.model_copy(update={name: choice.casefold() == "on"})
-    chat.say(f"{what} {'run, after your approval' if choice.casefold() == 'on' else 'only tell what they would do'}")
-
-
 def _about_palette(packet: CognitionPacket, wanted: list[str]) -> str:
     context = packet.context
     if not context.palette and not wanted:
         return f"the last turn needed no tool; there are {context.available_count:,}"
     if not wanted:
-        return (
-            f"{len(context.palette):,} of {counted(context.available_count, 'tool')}, "
-            f"{context.palette_tokens:,} tokens, for {packet.content.original_prompt[:80]!r}"
-        )
-    others = [
-        name
-        for name in context.available_mcp_tools
-        if name not in context.palette_names and all(word in name.casefold() for word in wanted)
-    ]
-    if others:
+        of = f"{len(context.palette):,} of {counted(context.available_count, 'tool')}"
+        return f"{of}, {context.palette_tokens:,} tokens, for {packet.content.original_prompt[:80]!r}"
+    others = [name for name in context.available_mcp_tools if all(word in name.casefold() for word in wanted)]
+    if others := [name for name in others if name not in context.palette_names]:
         return f"not on the last palette: {', '.join(others[:20])}"
     if context.available_more:
         return f"none of the first {len(context.available_mcp_tools):,} has these words; `packetgate tools` lists all"
@@ -255,16 +236,16 @@ def _about_palette(packet: CognitionPacket, wanted: list[str]) -> str:
 
 
 async def _help(chat: Conversation, _: str) -> None:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(style="dim", overflow="fold")
+    table = rendering.table("", "", wrapped=(1,), header=False)
     for one in COMMANDS:
-        table.add_row(f"{one.name} {one.takes}".rstrip(), one.does)
+        table.add_row(f"{one.name} {one.takes}".rstrip(), rendering.plain(one.does, "dim"))
     rendering.console().print(table)
     chat.say("Enter sends; Alt+Enter, or a \\ at the end, begins a new line. Ctrl-C stops a turn.")
 
 
 ON_OFF = ("on", "off")
+_WRITES = _switch("allow_write_tools", "tools that change things")
+_COMMANDS = _switch("allow_execute_tools", "tools that run commands")
 ALIKE = 0.75
 """How much a word must be like a command to be meant as one while a question waits."""
 COMMANDS = (
@@ -273,8 +254,8 @@ COMMANDS = (
     Command("/journey", "", "show, or no longer show, the journey after each answer", _journey),
     Command("/tools", "[WORDS]", "the last palette and why each tool was on it, or what the words find", _tools),
     Command("/model", "[[lite|prime] NAME]", "show the models in use, or switch to another", _model),
-    Command("/writes", "on|off", "let tools that change things run, after approval", _writes, ON_OFF),
-    Command("/commands", "on|off", "let tools that run commands run, after approval", _commands, ON_OFF),
+    Command("/writes", "on|off", "let tools that change things run, after approval", _WRITES, ON_OFF),
+    Command("/commands", "on|off", "let tools that run commands run, after approval", _COMMANDS, ON_OFF),
     Command("/continue", "", "the question that waits, or the turn that was stopped", _go_on),
     Command("/attach", "FILE", "a picture or a text file goes with what you say next", _attach),
     Command("/session", "[NAME]", "which session this is, or another one", _session),
@@ -284,24 +265,20 @@ COMMANDS = (
     Command("/quit", "", "leave; the session stays", _leave),
 )
 _BY_NAME = {one.name: one for one in COMMANDS} | {"/exit": COMMANDS[-1]}
-_COMMAND = re.compile(r"/[a-z?]*(\s|$)", re.IGNORECASE)
+_NAME = re.compile(r"/[a-z?]*(\s|$)", re.IGNORECASE)
 """What is meant as a command: `/etc/hosts` is not."""
 
 
 def is_command(words: str, *, is_asked: bool = False) -> bool:
     """Whether these words are for the conversation itself; `/tmp` may answer a question, and `/hlep` does not."""
     if not is_asked:
-        return _COMMAND.match(words) is not None
+        return _NAME.match(words) is not None
     name = words.partition(" ")[0].casefold()
     return name.startswith("/") and bool(get_close_matches(name, _BY_NAME, n=1, cutoff=ALIKE))
 
 
 async def obey(chat: Conversation, words: str) -> None:
-    """Do what a slash command says.
-
-    Raises:
-        RequestError: there is no such command, or it does not take that.
-    """
+    """Do what a slash command says. Raise RequestError if there is no such command, or it does not take that."""
     name, _, rest = words.partition(" ")
     command, given = _BY_NAME.get(name.casefold()), rest.strip()
     if command is None:

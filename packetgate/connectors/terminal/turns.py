@@ -17,8 +17,8 @@ from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.sessions import AnswerPiece, Sessions
 from packetgate.connectors.terminal.answering import StreamedAnswer
+from packetgate.connectors.terminal.last_question import LastQuestion
 from packetgate.connectors.terminal.reading import Reader, at_a_terminal, reader
-from packetgate.connectors.terminal.shown import Shown
 from packetgate.connectors.turn import (
     GONE_ON_FIRST,
     Answering,
@@ -44,8 +44,7 @@ KEPT_FREE = 8
 """Rows of the screen that a question leaves to what else stands there."""
 
 
-async def show_whole(question: dict[str, Any]) -> bool:
-    """Show all of a question, and return whether the pager was needed: then only its beginning is left to be seen."""
+async def _show_whole(question: dict[str, Any]) -> bool:
     out = rendering.console()
     shown = rendering.question(question, out.width if at_a_terminal() else rendering.PLAIN_WIDTH)
     rows = shown.split("\n")
@@ -83,9 +82,7 @@ HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 
 
 @dataclass
-class Doing:
-    """What a turn does now, as it stands whenever it is shown: servers start meanwhile."""
-
+class _Progress:
     sessions: Sessions
     stage: str = ""
 
@@ -101,7 +98,7 @@ class Terminal:
     sessions: Sessions
     session: str
     context: RoutingContext
-    shown: Shown
+    shown: LastQuestion
     kept: KeptResults
     as_json: bool = False
     interactive: bool = False
@@ -154,8 +151,8 @@ class Terminal:
     async def _until_end(self, turn: Turn) -> Asked | Finished:
         streams = sys.stdout.isatty() and not self.as_json
         async with aclosing(run_turn(self.sessions, turn, self.session, self.context)) as events:
-            doing = Doing(self.sessions)
-            with Status(doing, console=rendering.console(stderr=True)) as status, StreamedAnswer() as answer:
+            progress = _Progress(self.sessions)
+            with Status(progress, console=rendering.console(stderr=True)) as status, StreamedAnswer() as answer:
                 async for event in events:
                     match event:
                         case Waiting() | GoingOn():
@@ -163,8 +160,8 @@ class Terminal:
                             status.update("")
                             rendering.console(stderr=True).print(line, style="yellow")
                         case StageStarted(stage=stage):
-                            doing.stage = stage
-                            status.update(doing)
+                            progress.stage = stage
+                            status.update(progress)
                         case StageFinished(decisions=decisions):
                             for entry in decisions:
                                 self._tell(entry, status)
@@ -191,7 +188,7 @@ class Terminal:
 
     async def put(self, question: dict[str, Any]) -> None:
         """Show a question: what is said next goes to it."""
-        hidden = await show_whole(question)
+        hidden = await _show_whole(question)
         self._remember(question)
         self.pending = question
         if question.get("kind") == "question":
@@ -202,7 +199,7 @@ class Terminal:
         each = "" if count == 1 else f"All {count}, or each as in `1 yes 2 no`: "
         self.prompt = f"{each}{'[v]iew, ' if hidden else ''}{more}{HINT}"
 
-    async def heard(self, said: str) -> Reply | None:
+    async def reply_to(self, said: str) -> Reply | None:
         """Return what somebody says as the reply to the question that was put; None where it only has to be looked at.
 
         Whether it is a reply, a correction or a new request, the graph tells.
@@ -213,7 +210,7 @@ class Terminal:
         word, asked = said.strip().casefold(), str(question.get("question_id", ""))
         is_plain = question.get("kind") == "question"
         if word in {"v", "view"} and not is_plain:
-            await show_whole(question)
+            await _show_whole(question)
             return None
         reply = await self._edit(question) if word in {"e", "edit"} and not is_plain else said
         self.pending = None
@@ -224,7 +221,7 @@ class Terminal:
             said = await self.read(self.prompt)
             if said.strip().casefold() in LEAVING:
                 raise EOFError
-            reply = await self.heard(said)
+            reply = await self.reply_to(said)
             if reply is not None:
                 return reply
 

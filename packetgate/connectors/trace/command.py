@@ -6,10 +6,9 @@ from typing import Annotated
 import typer
 
 from packetgate.connectors.options import AsJson, Assistant, Url, settings_from
-from packetgate.connectors.running import run
 
 
-def trace(
+async def trace(
     packet: Annotated[
         str,
         typer.Argument(
@@ -25,15 +24,12 @@ def trace(
     url: Url = None,
     assistant: Assistant = None,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Show a past packet's journey."""
     if force and html is None:
         raise typer.BadParameter("goes with --html: nothing else is written", param_hint="--force")
 
-    async def look() -> int:
-        settings = settings_from(url=url, assistant=assistant)
-        from packetgate.connectors.trace.page import show
+    settings = settings_from(url=url, assistant=assistant)
+    from packetgate.connectors.trace.page import show
 
-        return await show(settings, packet, session, html, force=force, as_json=as_json)
-
-    run(look)
+    return await show(settings, packet, session, html, force=force, as_json=as_json)

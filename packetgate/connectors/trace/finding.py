@@ -56,8 +56,7 @@ async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
         ConfigError: it cannot be opened, or the server cannot be used.
     """
     if settings.url:
-        from packetgate.connectors.remote.client import translated_errors
-        from packetgate.connectors.remote.sessions import open_remote
+        from packetgate.connectors.remote import open_remote, translated_errors
         from packetgate.models.endpoint import shown
 
         async with open_remote(settings.url, settings.assistant) as remote:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
 
 from rich.text import Text
@@ -18,12 +19,6 @@ from packetgate.state.packet import read_packet
 from packetgate.state.printing import printable
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import AuditEntry, Reflection
-
-LONG_MS = 500.0
-"""A pause of this length, and of half of what the stages took, is drawn as a break: it would dwarf them."""
-BREAK = 5.0
-"""Width of a break, in percent of the chart; all of them together take no more than `BREAKS`."""
-BREAKS = 30.0
 
 
 @dataclass(frozen=True)
@@ -61,18 +56,6 @@ class Span:
     width: float
 
 
-@dataclass(frozen=True)
-class Chart:
-    """Where everything is drawn, from left to right."""
-
-    bars: tuple[Span, ...]
-    """One for each visit."""
-    breaks: tuple[Span, ...]
-    """Pauses that are drawn shorter than they were."""
-    worked_ms: float
-    paused_ms: float
-
-
 def visits(log: tuple[Reflection, ...]) -> tuple[Visit, ...]:
     """Return the stages in the order in which they ran.
 
@@ -94,21 +77,11 @@ def visits(log: tuple[Reflection, ...]) -> tuple[Visit, ...]:
     return tuple(found)
 
 
-def chart(stages: tuple[Visit, ...]) -> Chart:
-    """Return where each visit is drawn: to scale, but for long pauses."""
-    worked = sum(stage.took_ms for stage in stages)
-    long = [stage.paused_ms >= max(LONG_MS, worked / 2) for stage in stages]
-    gap = min(BREAK, BREAKS / max(1, sum(long)))
-    drawn = worked + sum(stage.paused_ms for stage, is_long in zip(stages, long, strict=True) if not is_long)
-    scale = (100 - gap * sum(long)) / (drawn or 1)
-    at, bars, breaks = 0.0, [], []
-    for stage, is_long in zip(stages, long, strict=True):
-        if is_long:
-            breaks.append(Span(at, gap))
-        at += gap if is_long else stage.paused_ms * scale
-        bars.append(Span(at, stage.took_ms * scale))
-        at += stage.took_ms * scale
-    return Chart(tuple(bars), tuple(breaks), worked, sum(stage.paused_ms for stage in stages))
+def bars(stages: tuple[Visit, ...]) -> tuple[Span, ...]:
+    """Return where each visit is drawn: one after the other, to scale, without the pauses between them."""
+    scale = 100 / (sum(stage.took_ms for stage in stages) or 1)
+    ends = [0.0, *accumulate(stage.took_ms * scale for stage in stages)]
+    return tuple(Span(left, stage.took_ms * scale) for left, stage in zip(ends, stages, strict=False))
 
 
 UNKNOWN = "The prompts were not looked up, as this page was made from a file: they are kept where the turn ran."
@@ -139,10 +112,10 @@ def page(past: Past) -> str:
     from jinja2 import ChoiceLoader, PackageLoader
 
     stages = visits(past.packet.reasoning.reflection_log)
-    drawn, placed = chart(stages), by_visit(past.prompts or (), stages)
+    placed = by_visit(past.prompts or (), stages)
     rows = [
         _row(past, stage, bar, stage.ms_after(stages[0]), prompts)
-        for stage, bar, prompts in zip(stages, drawn.bars, placed, strict=False)
+        for stage, bar, prompts in zip(stages, bars(stages), placed, strict=False)
     ]
     templates = environment(
         ChoiceLoader([PackageLoader("packetgate.connectors.trace"), PackageLoader("packetgate.state.html")])
@@ -151,7 +124,8 @@ def page(past: Past) -> str:
         past=past,
         facts=facts(past.packet),
         rows=rows,
-        chart=drawn,
+        worked_ms=sum(stage.took_ms for stage in stages),
+        paused_ms=sum(stage.paused_ms for stage in stages),
         unplaced=placed[-1],
         misses=_misses(past.packet.tool_routing),
     )
@@ -161,7 +135,7 @@ def page(past: Past) -> str:
 def _row(past: Past, stage: Visit, bar: Span, offset_ms: float, prompts: list[StagePrompts]) -> Row:
     began, ended = stage.began - SLACK, stage.ended + SLACK
     audit = tuple(entry for entry in past.packet.governance.audit if began <= entry.at <= ended)
-    return Row(stage, bar, offset_ms, audit, prompts, why_without(stage, past.prompts))
+    return Row(stage, bar, offset_ms, audit, prompts, _why_without(stage, past.prompts))
 
 
 def _misses(routing: ToolRouting | None) -> list[tuple[str, tuple[str, ...]]]:
@@ -184,8 +158,7 @@ def by_visit(prompts: tuple[StagePrompts, ...], stages: tuple[Visit, ...]) -> li
     return placed
 
 
-def why_without(stage: Visit, of_turn: tuple[StagePrompts, ...] | None) -> str:
-    """Return why there are no prompts of a stage; empty for one that asks no model."""
+def _why_without(stage: Visit, of_turn: tuple[StagePrompts, ...] | None) -> str:
     deciders = {entry.decided_by for entry in stage.entries}
     if "model" in deciders or any(entry.is_fallback for entry in stage.entries):
         return UNKNOWN if of_turn is None else SILENT if of_turn else GONE

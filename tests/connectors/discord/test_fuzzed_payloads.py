@@ -69,10 +69,7 @@ def drawn(strategy: st.SearchStrategy[Any], examples: int, nightly: int) -> list
 
 
 async def test_the_bot_goes_on_whatever_is_said_and_pressed(
-    discord: DiscordStandIn,
-    workshop: Workshop,
-    caplog: pytest.LogCaptureFixture,
-    capsys: pytest.CaptureFixture[str],
+    discord: DiscordStandIn, workshop: Workshop, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ):
     said, pressed = drawn(messages, 40, 400), drawn(presses, 60, 600)
     caplog.set_level(logging.ERROR)

@@ -293,11 +293,7 @@ async def test_the_state_of_a_question_holds_once_and_for_this_call_alone(tmp_pa
         done = await session.call_tool("call_changing_tool", ADD, input_responses=_answer("yes"), request_state=state)
         assert not done.is_error
         again = await session.call_tool(
-            "call_changing_tool",
-            ADD,
-            input_responses=_answer("yes"),
-            request_state=state,
-            allow_input_required=True,
+            "call_changing_tool", ADD, input_responses=_answer("yes"), request_state=state, allow_input_required=True
         )
         assert isinstance(again, mcp_types.InputRequiredResult)
         assert written == ["x"]

@@ -12,7 +12,7 @@ from mcp import MCPError
 from support.command_line import COMMAND, CommandLine
 from support.proxies import META, Make, gateway_over, ledger_server, served, talking
 
-from packetgate.connectors.proxy.config import ProxyConfig, load_proxy_config
+from packetgate.connectors.clients import ProxyConfig, load_clients
 from packetgate.state.context import NOTHING, RoutingContext
 from packetgate.state.errors import ConfigError
 
@@ -64,11 +64,7 @@ async def test_without_its_token_nobody_is_answered(tmp_path: Path, token: str) 
 
 @pytest.mark.parametrize(
     ("header", "status"),
-    [
-        ({"Host": "evil.example"}, 421),
-        ({"Origin": "http://evil.example"}, 403),
-        ({"Origin": "null"}, 403),
-    ],
+    [({"Host": "evil.example"}, 421), ({"Origin": "http://evil.example"}, 403), ({"Origin": "null"}, 403)],
 )
 async def test_pages_of_elsewhere_are_turned_away(tmp_path: Path, header: dict[str, str], status: int) -> None:
     async with gateway_over(ledger_server([]), home=tmp_path) as gateway, served(gateway) as address:
@@ -159,7 +155,7 @@ def test_the_page_shows_a_table_that_is_understood(tmp_path: Path, monkeypatch: 
     (written,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "proxy.md").read_text(), re.DOTALL)
     (tmp_path / "packetgate.toml").write_text(written)
     monkeypatch.setenv("IDE_TOKEN", IDE)
-    config = load_proxy_config(tmp_path / "packetgate.toml")
+    config = load_clients(ProxyConfig, tmp_path / "packetgate.toml")
     assert config.tokens() == {IDE: "ide"}
     settings = config.settings_of("ide", RoutingContext())
     assert settings.allow_write_tools
@@ -181,7 +177,7 @@ def test_a_table_that_is_not_understood_is_named(tmp_path: Path, said: str, told
     file = tmp_path / "packetgate.toml"
     file.write_text(said)
     with pytest.raises(ConfigError, match=r"packetgate\.toml") as caught:
-        load_proxy_config(file)
+        load_clients(ProxyConfig, file)
     assert told in str(caught.value)
 
 

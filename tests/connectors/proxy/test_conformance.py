@@ -12,8 +12,8 @@ from fastmcp.client.transports import FastMCPTransport
 from support.conformance_server import NAME, Unprefixed, conformance_server
 from support.programs import require
 
+from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.http import bound
-from packetgate.connectors.proxy.config import ProxyConfig
 from packetgate.connectors.proxy.serving import gateway_to, http_app
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext

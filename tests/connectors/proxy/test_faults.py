@@ -17,7 +17,7 @@ from support.mcp_servers import StdioServer, echoing, in_process, until
 from support.proxied_servers import each_client, names_now, other, others_answer, proxied
 from support.proxies import META, Era, Make, Talk, served, talking
 
-from packetgate.connectors.proxy.config import ProxyConfig
+from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext

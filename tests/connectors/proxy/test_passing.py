@@ -13,7 +13,7 @@ from fastmcp.exceptions import ResourceError
 from mcp import MCPError
 from support.proxies import Era, Make, gateway_over, served, talking
 
-from packetgate.connectors.proxy.config import ProxyConfig
+from packetgate.connectors.clients import ProxyConfig
 
 TOKENS = {"ide-token-0123456789": "ide", "desk-token-0123456789": "desk"}
 IDE, DESK = TOKENS

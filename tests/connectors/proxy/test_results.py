@@ -10,7 +10,7 @@ from support import faulty_server, media_server
 from support.mcp_servers import echoing
 from support.proxies import Era, Make, gateway_over, served, talking
 
-from packetgate.connectors.proxy.config import ProxyConfig
+from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext

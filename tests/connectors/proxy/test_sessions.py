@@ -64,11 +64,11 @@ def _ended(text: str) -> CognitionPacket:
 def test_a_session_remembers_the_newest_outputs_within_bounds() -> None:
     session = ProxySession("local", RoutingContext())
     for number in range(MAX_CALLS + 5):
-        session.took(_ended(str(number)))
+        session.remember_call(_ended(str(number)))
     kept = [call.result.output for call in session.calls if call.result]
     assert kept == [str(number) for number in range(5, MAX_CALLS + 5)]
-    session.took(_ended("x" * 150_000))
-    session.took(_ended("y" * 150_000))
+    session.remember_call(_ended("x" * 150_000))
+    session.remember_call(_ended("y" * 150_000))
     assert [call.result.output[0] for call in session.calls if call.result] == ["y"]
     assert session.recent == ("a.b",)
 

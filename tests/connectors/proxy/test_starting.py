@@ -91,10 +91,7 @@ async def test_a_prompt_and_a_resource_wait_for_their_server(tmp_path: Path, mak
     server: FastMCP[None] = FastMCP("shelf", lifespan=starting)
     server.prompt(lambda: "say hello", name="greet")
     server.resource("note://a", name="a")(lambda: "the note")
-    async with (
-        proxied(tmp_path, in_process(server), patience_s=0.2) as (_, url),
-        talking(url, make, era) as talk,
-    ):
+    async with proxied(tmp_path, in_process(server), patience_s=0.2) as (_, url), talking(url, make, era) as talk:
         asked = asyncio.gather(talk.client.get_prompt("shelf__greet"), talk.client.read_resource("note://shelf/a"))
         await begun.wait()
         assert not asked.done()

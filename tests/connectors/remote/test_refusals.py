@@ -14,7 +14,7 @@ from support.mcp_servers import until
 from support.programs import descendants
 from support.scripted_openai import free_port
 
-from packetgate.connectors.remote.sessions import open_remote
+from packetgate.connectors.remote import open_remote
 from packetgate.connectors.sessions import SessionState
 from packetgate.connectors.turn import Say, run_turn
 from packetgate.state.context import RoutingContext

@@ -12,7 +12,7 @@ from support.langgraph_server import GRAPH
 from support.mcp_servers import until
 from support.turn_places import Conversation, Place, answering, wanting
 
-from packetgate.connectors.remote.sessions import open_remote, thread_id
+from packetgate.connectors.remote import open_remote, thread_id
 from packetgate.connectors.turn import Asked, Finished, Say
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, PacketgateError, RequestError, SessionError

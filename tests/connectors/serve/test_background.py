@@ -7,9 +7,8 @@ from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.connectors.serve.background import background_prompt
-from packetgate.connectors.serve.background_answers import extracted
-from packetgate.connectors.serve.completions import ChatRequest
+from packetgate.connectors.serve.background import background_prompt, extracted
+from packetgate.connectors.serve.forms import ChatRequest
 
 TALK = "User: Delete old.txt and write the rest into notes.md\nAssistant: Done. See notes.md.\n\nAnything else?"
 TAGGED = f"<chat_history>\n{TALK}\n</chat_history>"

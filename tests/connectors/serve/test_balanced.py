@@ -11,7 +11,7 @@ import httpx2
 import openai
 from support.booking import Hotel
 from support.command_line import CommandLine
-from support.endpoints import Chat, Served, serving
+from support.endpoints import Chat, Started, started
 from support.mcp_servers import until
 from support.programs import require
 
@@ -24,7 +24,7 @@ BEFORE, AFTER = 10, 4
 
 
 @asynccontextmanager
-async def balanced(*machines: Served) -> AsyncIterator[openai.AsyncOpenAI]:
+async def balanced(*machines: Started) -> AsyncIterator[openai.AsyncOpenAI]:
     """Run nginx in front of the machines, and yield a client of it. It listens on a socket."""
     with tempfile.TemporaryDirectory(prefix="nginx-") as name:  # short: a socket's path may have about 100 characters
         folder = Path(name)
@@ -55,8 +55,8 @@ async def test_conversations_go_through_whichever_machine(cli: CommandLine, tmp_
     where = {"PACKETGATE_DATABASE_URL": postgres, "PACKETGATE_SERVE_TOKEN": TOKEN}
     options = ("--allow-writes", "--allow-host", NAME, "--mcp-config")
     async with (
-        serving(cli, *options, hotel.configure(cli.folder), **where) as here,
-        serving(other, *options, hotel.configure(other.folder), **where) as there,
+        started(cli, *options, hotel.configure(cli.folder), **where) as here,
+        started(other, *options, hotel.configure(other.folder), **where) as there,
         balanced(here, there) as client,
     ):
 

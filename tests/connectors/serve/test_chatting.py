@@ -12,7 +12,7 @@ import httpx2
 import openai
 import pytest
 from support.command_line import CommandLine
-from support.endpoints import Chat, serving
+from support.endpoints import Chat, serving, started
 from support.mcp_servers import until
 from support.prompts import NO_TOOL, call, review
 from support.scripted_openai import ScriptedOpenAI
@@ -48,11 +48,7 @@ async def test_a_conversation_with_an_approval(cli: CommandLine, *, stream: bool
 
 @pytest.mark.parametrize(
     ("words", "written"),
-    [
-        ("No.", {}),
-        ("skip", {}),
-        ('edit {"path": "other.txt", "content": "eight"}', {"other.txt": "eight"}),
-    ],
+    [("No.", {}), ("skip", {}), ('edit {"path": "other.txt", "content": "eight"}', {"other.txt": "eight"})],
 )
 async def test_what_a_question_is_answered(cli: CommandLine, words: str, written: dict[str, str]) -> None:
     async with serving(cli, "--allow-writes") as served:
@@ -231,7 +227,7 @@ def forgotten(cli: CommandLine, session: str) -> None:
 async def test_a_turn_that_was_cut_off_goes_on(cli: CommandLine, slow_weather: Path, how: str) -> None:
     asked = 'Get the weather of "Oslo"'
     begun = slow_weather.with_name("pid")
-    async with serving(cli, "--mcp-config", str(slow_weather)) as served:
+    async with started(cli, "--mcp-config", str(slow_weather)) as served:
         chat = Chat(served.client())
         await chat.say("Hello")
         body = {"model": "packetgate", "messages": [*chat.messages, {"role": "user", "content": asked}]}
@@ -244,14 +240,14 @@ async def test_a_turn_that_was_cut_off_goes_on(cli: CommandLine, slow_weather: P
         if how == "closed":
             assert "Oslo: four owls" in await chat.say(asked)
     if how == "killed":
-        async with serving(cli, "--mcp-config", str(slow_weather)) as served:
+        async with started(cli, "--mcp-config", str(slow_weather)) as served:
             chat.client = served.client()
             assert "Oslo: four owls" in await chat.say(asked)
     assert list(turns_of(cli).values()) == [2]
 
 
 async def test_killed_between_question_and_answer(cli: CommandLine) -> None:
-    async with serving(cli, "--allow-writes") as served:
+    async with started(cli, "--allow-writes") as served:
         chat = Chat(served.client(), {"user": "ann"})
         await chat.say("Read plan.txt")
         await chat.say(WRITE, stream=True)
@@ -263,7 +259,7 @@ async def test_killed_between_question_and_answer(cli: CommandLine) -> None:
 
 
 async def test_an_answer_given_to_two_processes_at_once_counts_once(cli: CommandLine) -> None:
-    async with serving(cli, "--allow-writes") as one, serving(cli, "--allow-writes") as other:
+    async with started(cli, "--allow-writes") as one, started(cli, "--allow-writes") as other:
         asked = Chat(one.client())
         await asked.say(WRITE)
         clients = [served.client() for served in (one, other) * 3]
@@ -277,7 +273,7 @@ async def test_an_answer_given_to_two_processes_at_once_counts_once(cli: Command
 
 
 async def test_what_is_switched_off_meanwhile_is_not_done(cli: CommandLine) -> None:
-    async with serving(cli, "--allow-writes") as served:
+    async with started(cli, "--allow-writes") as served:
         chat = Chat(served.client())
         await chat.say(WRITE)
         assert await served.stop() == 0
@@ -381,7 +377,7 @@ async def test_of_this_machine_a_failed_server_s_log_tells_nothing(cli: CommandL
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 async def test_it_ends_in_order(cli: CommandLine, how: signal.Signals) -> None:
-    async with serving(cli) as served:
+    async with started(cli) as served:
         await Chat(served.client()).say("Hello")
         assert await served.stop(how) == 0
 

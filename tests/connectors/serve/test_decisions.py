@@ -10,7 +10,7 @@ import pytest
 from langchain_core._api import suppress_langchain_beta_warning
 from langchain_openai.decisions import Choice, OpenAIDecisions, Predicate, Score
 from support.command_line import CommandLine
-from support.endpoints import serving
+from support.endpoints import serving, started
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Raw, Reply
 
@@ -83,7 +83,7 @@ def test_a_decision_endpoint_reviews(cli: CommandLine, scripted_openai: Scripted
 
 @pytest.mark.timeout(900)
 async def test_a_gguf_decides_over_http(cli: CommandLine, tiny_gguf: Path) -> None:
-    async with serving(cli, "--prime", f"llamacpp:{tiny_gguf}") as served:
+    async with started(cli, "--prime", f"llamacpp:{tiny_gguf}") as served:
         client = served.client()
         found = await client.decisions.create(
             model="packetgate",

@@ -4,7 +4,7 @@ import httpx2
 from openai import AsyncOpenAI
 from openai.types.responses import Response
 from support.command_line import CommandLine
-from support.endpoints import Chat, serving
+from support.endpoints import Chat, serving, started
 from support.prompts import call, review
 from support.scripted_openai import ScriptedOpenAI
 
@@ -70,7 +70,7 @@ async def test_tools_of_a_client_are_refused_where_the_user_says_so(cli: Command
 
 
 async def test_the_log_and_doctor_say_once_that_tools_are_ignored(cli: CommandLine) -> None:
-    async with serving(cli) as served:
+    async with started(cli) as served:
         chat = Chat(served.client(), options={"tools": [{"type": "function", "function": {"name": "x"}}] * 36})
         for _ in range(2):
             assert "Hello" in await chat.say("Hello")

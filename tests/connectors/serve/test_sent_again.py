@@ -7,7 +7,7 @@ import openai
 import pytest
 from support.command_line import CommandLine
 from support.counting import Hotel
-from support.endpoints import Chat, serving
+from support.endpoints import Chat, started
 from support.mcp_servers import until
 
 from packetgate.connectors.serve.conversing import is_question
@@ -29,14 +29,14 @@ def given(hotel: Hotel) -> tuple[str, ...]:
 async def test_a_first_message_sent_again_after_a_kill_books_once(cli: CommandLine, hotel: Hotel) -> None:
     (cli.folder / "packetgate.toml").write_text('[[policy.rules]]\neffect = "allow"\ntool = "hotel.book_room"\n')
     hotel.hold("after")
-    async with serving(cli, *given(hotel)) as killed:
+    async with started(cli, *given(hotel)) as killed:
         saying = asyncio.create_task(Chat(killed.client()).say(BOOK))
         await until(lambda: hotel.counted("r1")["held-after"] > 0)
         await killed.kill()
         with pytest.raises(openai.APIConnectionError):
             await saying
     hotel.release()
-    async with serving(cli, *given(hotel)) as served:
+    async with started(cli, *given(hotel)) as served:
         chat = Chat(served.client())
         assert is_question(asked := await chat.say(BOOK))
         assert "nobody knows whether it finished: run it again?" in asked
@@ -46,7 +46,7 @@ async def test_a_first_message_sent_again_after_a_kill_books_once(cli: CommandLi
 
 
 async def test_the_answer_that_counted_is_told_again_and_the_other_refused(cli: CommandLine, hotel: Hotel) -> None:
-    async with serving(cli, *given(hotel)) as one, serving(cli, *given(hotel)) as two:
+    async with started(cli, *given(hotel)) as one, started(cli, *given(hotel)) as two:
         asked = Chat(one.client())
         await asked.say(BOOK)
 

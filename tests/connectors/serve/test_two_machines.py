@@ -11,7 +11,7 @@ import openai
 import pytest
 from support.booking import Hotel
 from support.command_line import CommandLine
-from support.endpoints import Chat, serving
+from support.endpoints import Chat, started
 from support.mcp_servers import until
 
 from packetgate.connectors.serve.conversing import is_question
@@ -80,8 +80,8 @@ async def test_one_of_two_machines_dies(
     room, settings = asyncio.Semaphore(AT_ONCE), Settings(home=cli.home, database_url=postgres)
     options = {"PACKETGATE_DATABASE_URL": postgres, "PACKETGATE_USAGE_DAYS": "0", "PACKETGATE_PROMPT_DAYS": "0"}
     async with (
-        serving(cli, "--allow-writes", "--mcp-config", hotel.configure(cli.folder), **options) as here,
-        serving(other, "--allow-writes", "--mcp-config", hotel.configure(other.folder), **options) as there,
+        started(cli, "--allow-writes", "--mcp-config", hotel.configure(cli.folder), **options) as here,
+        started(other, "--allow-writes", "--mcp-config", hotel.configure(other.folder), **options) as there,
     ):
         clients = [served.client() for served in (here, there)]  # to make one takes as long as a turn
         guests = [Guest(hotel, f"r{number}", number % 10 != 9, clients[0]) for number in range(THREADS)]
@@ -119,8 +119,8 @@ async def test_an_approval_given_to_two_machines_counts_once(
 ) -> None:
     where = {"PACKETGATE_DATABASE_URL": postgres}
     async with (
-        serving(cli, "--allow-writes", "--mcp-config", hotel.configure(cli.folder), **where) as here,
-        serving(other, "--allow-writes", "--mcp-config", hotel.configure(other.folder), **where) as there,
+        started(cli, "--allow-writes", "--mcp-config", hotel.configure(cli.folder), **where) as here,
+        started(other, "--allow-writes", "--mcp-config", hotel.configure(other.folder), **where) as there,
     ):
         for number in range(5):
             asked = Chat(here.client())

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from packetgate.connectors.trace.page import BREAKS, by_visit, chart, visits
+from packetgate.connectors.trace.page import bars, by_visit, visits
 from packetgate.graph.records.prompts import StagePrompts
 from packetgate.state.sections import Reflection
 
@@ -46,24 +46,11 @@ def test_a_stage_begins_no_earlier_than_the_one_before_ends() -> None:
     assert second.began == first.ended
 
 
-def test_a_long_pause_is_drawn_short_and_the_rest_to_scale() -> None:
-    drawn = chart(visits(LOG))
-    (pause,) = drawn.breaks
-    assert (drawn.worked_ms, drawn.paused_ms, pause.width) == (80, 9_980, 5)
-    per_ms = (100 - 5) / 90
-    assert [bar.width for bar in drawn.bars] == pytest.approx([10 * per_ms, 20 * per_ms, 30 * per_ms, 20 * per_ms])
-    assert [bar.left for bar in drawn.bars] == pytest.approx([0, 20 * per_ms, 40 * per_ms + 5, 70 * per_ms + 5])
-    assert drawn.bars[-1].left + drawn.bars[-1].width == pytest.approx(100)
-
-
-def test_many_pauses_leave_room_for_the_stages() -> None:
-    drawn = chart(visits(tuple(entry("ask_user", number * 60_000, 5) for number in range(1, 40))))
-    assert sum(one.width for one in drawn.breaks) == pytest.approx(BREAKS)
-    assert sum(one.width for one in drawn.bars) == pytest.approx(100 - BREAKS)
-
-
-def test_stages_that_took_no_time_are_drawn_all_the_same() -> None:
-    assert [bar.left for bar in chart(visits((entry("a", 0, 0), entry("b", 0, 0)))).bars] == [0, 0]
+def test_bars_follow_one_another_to_scale() -> None:
+    drawn = bars(visits(LOG))
+    assert [one.width for one in drawn] == pytest.approx([12.5, 25, 37.5, 25])
+    assert [one.left for one in drawn] == pytest.approx([0, 12.5, 37.5, 75])
+    assert [one.left for one in bars(visits((entry("a", 0, 0), entry("b", 0, 0))))] == [0, 0]
 
 
 def test_what_was_said_belongs_to_the_visit_in_which_it_was() -> None:

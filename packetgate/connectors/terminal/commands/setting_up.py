@@ -7,13 +7,12 @@ from typing import Annotated
 import typer
 
 from packetgate.connectors.options import checked, run_settings_from, session_name, settings_from
-from packetgate.connectors.running import run
 from packetgate.state.errors import InputError
 
 REQUEST = "Which files are in this folder?"
 
 
-def init(
+async def init(
     model: Annotated[
         str | None, typer.Option("--model", help="Use this model, such as ollama:qwen3:4b; reflex means no model.")
     ] = None,
@@ -27,7 +26,7 @@ def init(
         list[Path] | None, typer.Option("--models-in", help="Another folder with GGUF files; can be repeated.")
     ] = None,
     request: Annotated[bool, typer.Option("--request/--no-request", help=f"Ask {REQUEST!r} at the end.")] = True,
-) -> None:
+) -> int:
     """Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.
 
     It looks for Ollama, LM Studio, llama.cpp and vLLM on their usual ports, and in the usual folders for GGUF files and
@@ -35,38 +34,35 @@ def init(
     and a copy is kept. The request at the end uses the model and starts the servers.
     """
 
-    async def begin() -> int:
-        settings = settings_from(own=True)
-        from packetgate.connectors.terminal.reading import at_a_terminal, reader
-        from packetgate.connectors.terminal.setting_up import SetUp, Wishes
+    settings = settings_from(own=True)
+    from packetgate.connectors.terminal.reading import at_a_terminal, reader
+    from packetgate.connectors.terminal.setting_up import SetUp, Wishes
 
-        wishes = Wishes(yes, model, servers, tuple(folders or ()))
-        setting_up = SetUp(settings, wishes, reader() if at_a_terminal() else None)
-        try:
-            chosen = await setting_up.run()
-        except EOFError as error:
-            raise InputError("cancelled: nothing more was written") from error
-        settings = settings_from(own=True).model_copy(update={"url": None})
-        for variable in ("PACKETGATE_LITE", "PACKETGATE_PRIME"):
-            if chosen and os.environ.get(variable):
-                typer.echo(f"packetgate: {variable} is set and wins over packetgate.toml: unset it", err=True)
-        if not request:
-            return 0
-        from packetgate.connectors.opening import open_sessions
-        from packetgate.connectors.terminal.commands.turns import OPTIONS, turn_request
-        from packetgate.connectors.terminal.shown import Shown
-        from packetgate.connectors.terminal.turns import Terminal
-        from packetgate.connectors.turn import Say
-        from packetgate.graph.kept import kept_in
+    wishes = Wishes(yes, model, servers, tuple(folders or ()))
+    setting_up = SetUp(settings, wishes, reader() if at_a_terminal() else None)
+    try:
+        chosen = await setting_up.run()
+    except EOFError as error:
+        raise InputError("cancelled: nothing more was written") from error
+    settings = settings_from(own=True).model_copy(update={"url": None})
+    for variable in ("PACKETGATE_LITE", "PACKETGATE_PRIME"):
+        if chosen and os.environ.get(variable):
+            typer.echo(f"packetgate: {variable} is set and wins over packetgate.toml: unset it", err=True)
+    if not request:
+        return 0
+    from packetgate.connectors.opening import open_sessions
+    from packetgate.connectors.terminal.commands.turns import OPTIONS, turn_request
+    from packetgate.connectors.terminal.last_question import LastQuestion
+    from packetgate.connectors.terminal.turns import Terminal
+    from packetgate.connectors.turn import Say
+    from packetgate.graph.kept import kept_in
 
-        context = run_settings_from(checked(settings)).context
-        typer.echo(f"\n> {REQUEST}")
-        pool = setting_up.pool if (settings.lite, settings.prime) == (chosen, "reflex") else None
-        async with open_sessions(settings, pool) as sessions:
-            terminal = Terminal(
-                *(sessions, session_name(None), context, Shown(settings), kept_in(settings)),
-                interactive=at_a_terminal(),
-            )
-            return await terminal.run_once(Say(REQUEST, turn_request(None, OPTIONS)))
-
-    run(begin)
+    context = run_settings_from(checked(settings)).context
+    typer.echo(f"\n> {REQUEST}")
+    pool = setting_up.pool if (settings.lite, settings.prime) == (chosen, "reflex") else None
+    async with open_sessions(settings, pool) as sessions:
+        terminal = Terminal(
+            *(sessions, session_name(None), context, LastQuestion(settings), kept_in(settings)),
+            interactive=at_a_terminal(),
+        )
+        return await terminal.run_once(Say(REQUEST, turn_request(None, OPTIONS)))

@@ -26,7 +26,6 @@ from packetgate.connectors.options import (
     session_name,
     settings_from,
 )
-from packetgate.connectors.running import run
 from packetgate.state.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ ContextType = Annotated[
 ]
 
 
-def ask(
+async def ask(
     request: Annotated[
         str | None, typer.Argument(help="What you want. Without it, or with -, it is read from standard input.")
     ] = None,
@@ -62,7 +61,7 @@ def ask(
     allow_writes: Writes = None,
     allow_commands: Commands = None,
     chosen: Set = None,
-) -> None:
+) -> int:
     """Ask once: the answer, and the packet's journey. Exit status 3 means that it waits for your answer, 1 that a tool
     failed.
     """
@@ -78,10 +77,10 @@ def ask(
         return Say(words if files else check_request(words), asked, shown, files=files)
 
     given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
-    _turn(start, session, given, (chosen, allow_writes, allow_commands), as_json)
+    return await _turn(start, session, given, (chosen, allow_writes, allow_commands), as_json)
 
 
-def answer(
+async def answer(
     reply: Annotated[
         str | None, typer.Argument(help="yes, no, skip, or your words. Without it a stopped turn goes on.")
     ] = None,
@@ -102,7 +101,7 @@ def answer(
     url: Url = None,
     assistant: Assistant = None,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Answer a session's pending question, or go on with a turn whose process was stopped.
 
     The settings of the run that asked hold for the answer. Exit status 3 means that it waits for another answer.
@@ -114,10 +113,10 @@ def answer(
         return reply_or_continue(reply, edit, question or shown)
 
     given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
-    _turn(start, session, given, (), as_json, answers=True)
+    return await _turn(start, session, given, (), as_json, answers=True)
 
 
-def chat(
+async def chat(
     session: Session = None,
     context_type: ContextType = None,
     mcp_config: McpConfig = None,
@@ -131,27 +130,24 @@ def chat(
     allow_writes: Writes = None,
     allow_commands: Commands = None,
     chosen: Set = None,
-) -> None:
+) -> int:
     """Talk turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D ends, /help lists what else there is.
 
     With --json, each object has a type: packet, question (the next line is the reply) or error. The exit status is
     the last turn's: 3 if it waits for an answer, 2 if its line could not be used, 1 if its tool failed.
     """
 
-    async def talk() -> int:
-        request = turn_request(context_type, OPTIONS if as_json else TYPED)
-        settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
-        from packetgate.connectors.terminal.chat import chat as run_chat
-        from packetgate.connectors.terminal.chat import chat_lines
+    request = turn_request(context_type, OPTIONS if as_json else TYPED)
+    settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
+    from packetgate.connectors.terminal.chat import chat as run_chat
+    from packetgate.connectors.terminal.chat import chat_lines
 
-        converse = chat_lines if as_json else run_chat
-        context = run_settings_from(settings, chosen, allow_writes, allow_commands).context
-        return await converse(settings, session_name(session), context, request)
-
-    run(talk)
+    converse = chat_lines if as_json else run_chat
+    context = run_settings_from(settings, chosen, allow_writes, allow_commands).context
+    return await converse(settings, session_name(session), context, request)
 
 
-def _turn(
+async def _turn(
     start: "Callable[[str], Turn]",
     session: str | None,
     given: "dict[str, Any]",
@@ -159,37 +155,34 @@ def _turn(
     as_json: bool,
     *,
     answers: bool = False,
-) -> None:
-    async def turn() -> int:
-        settings = settings_from(**given)
-        name = "" if answers and session is None else session_name(session)
-        from packetgate.connectors.terminal.shown import Shown, only_open
+) -> int:
+    settings = settings_from(**given)
+    name = "" if answers and session is None else session_name(session)
+    from packetgate.connectors.terminal.last_question import LastQuestion, only_open
 
-        shown = Shown(settings)
-        said = start(shown.of(name))
-        context = run_settings_from(checked(settings), *run_given).context
-        from packetgate.connectors.opening import open_sessions
-        from packetgate.connectors.terminal.reading import at_a_terminal
-        from packetgate.connectors.terminal.turns import Terminal
-        from packetgate.graph.kept import kept_in
+    shown = LastQuestion(settings)
+    said = start(shown.of(name))
+    context = run_settings_from(checked(settings), *run_given).context
+    from packetgate.connectors.opening import open_sessions
+    from packetgate.connectors.terminal.reading import at_a_terminal
+    from packetgate.connectors.terminal.turns import Terminal
+    from packetgate.graph.kept import kept_in
 
-        async with open_sessions(settings) as sessions:
-            if not name:
-                name = await only_open(sessions, shown)
-                said = start(shown.of(name))
-            terminal = Terminal(
-                sessions=sessions,
-                session=name,
-                context=context,
-                as_json=as_json,
-                interactive=at_a_terminal() and not as_json,
-                shown=shown,
-                kept=kept_in(settings),
-                options=_again(given),
-            )
-            return await terminal.run_once(said)
-
-    run(turn)
+    async with open_sessions(settings) as sessions:
+        if not name:
+            name = await only_open(sessions, shown)
+            said = start(shown.of(name))
+        terminal = Terminal(
+            sessions=sessions,
+            session=name,
+            context=context,
+            as_json=as_json,
+            interactive=at_a_terminal() and not as_json,
+            shown=shown,
+            kept=kept_in(settings),
+            options=_again(given),
+        )
+        return await terminal.run_once(said)
 
 
 def _again(given: "dict[str, Any]") -> tuple[str, ...]:

@@ -15,7 +15,7 @@ LOOKED_AT, NAMED = 50, 5
 """Sessions among which the one with an open question is looked for, and those that are named."""
 
 
-class Shown:
+class LastQuestion:
     """What was last shown of each session, kept in files: the next command is another process."""
 
     def __init__(self, settings: Settings) -> None:
@@ -55,7 +55,7 @@ class Shown:
         return self._folder / sha256(where.encode()).hexdigest()[:32]
 
 
-async def only_open(sessions: Sessions, shown: Shown) -> str:
+async def only_open(sessions: Sessions, shown: LastQuestion) -> str:
     """Return the one session whose question was shown here and still waits.
 
     Raises:
