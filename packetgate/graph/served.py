@@ -27,7 +27,10 @@ KNOWN_AS = "langgraph_auth_user_id"
 class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
     """A compiled graph that checks what a server is sent before it is kept, and is drawn as it is built."""
 
-    kept: KeptResults | None
+    def __init__(self, *, kept: KeptResults | None = None, **parts: Any) -> None:
+        """Take the parts of a graph: a server copies it by them."""
+        super().__init__(**parts)
+        self.kept = kept
 
     @classmethod
     def of(
