@@ -80,6 +80,6 @@ def test_all_of_a_packet_is_on_the_page() -> None:
     shown = [
         *("This turn waits", "Timeline", "select", "Calls", "call approved", "edited", ": ok", "Structured result"),
         *("1 of 2 tools, 120 tokens of text; 1 not offered", ", 3 of them for their access or subject", "ranked"),
-        *("Selected, but not on the palette: files.wrote", "Could also have served: files.append: also writes"),
+        *("Selected, but not on the palette: files.wrote", "Could also have served: files.append", ": also writes"),
     ]
     assert [one for one in shown if one not in texts] == []
