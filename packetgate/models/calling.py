@@ -8,7 +8,7 @@ from packetgate.models.schemas import BOUNDS, Schema, without
 from packetgate.state.base import TokenUsage
 
 HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
-"""What kept an answer in its form, strongest first; `prompt`: nothing but the words it was asked with."""
+"""What holds an answer to its form, strongest first; `prompt`: nothing but the prompt."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Timing:
     """How long one answer took, in seconds."""
 
     reading_s: float
-    """Evaluating what was new of the prompt."""
+    """Time to evaluate the new part of the prompt."""
     writing_s: float
 
 
@@ -29,7 +29,7 @@ class OfferedTool:
     parameters: Schema
     """JSON Schema of an object."""
     told: Schema | None = None
-    """A shorter schema for the prompt of a model that a grammar holds to `parameters`; None: the same."""
+    """A shorter schema to show a model that a grammar holds to `parameters`; None: the same."""
 
     @property
     def as_openai(self) -> dict[str, Any]:
@@ -53,13 +53,13 @@ class WrittenCall:
     name: str
     arguments: dict[str, Any]
     name_probability: float | None = None
-    """Of this name, among those that were offered; None: it could not be measured."""
+    """Of this name among those offered; None: not measured."""
     probabilities: Mapping[str, float] = field(default_factory=dict)
-    """By argument, of its value as it was written, all tokens together."""
+    """Of each argument's value as it was written: the product over its tokens."""
     written: Mapping[str, str] = field(default_factory=dict)
-    """The text of arguments that the model's syntax gives no type, where it was read as more than a text."""
+    """The text of arguments whose syntax gives no type, where they were parsed as more than text."""
     unread: str = ""
-    """What stands in place of the arguments, where that is no JSON object."""
+    """What the model wrote instead of a JSON object of arguments."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +68,17 @@ class CallAnswer:
 
     calls: tuple[WrittenCall, ...]
     text: str
-    """What it says in words; empty of a model in this process, which is stopped at the first of them."""
+    """The words beside the calls; empty for a model in this process, which stops at its first word."""
     usage: TokenUsage
     cut_off: bool = False
-    """Whether the length ran out."""
     acts: float | None = None
-    """Probability that it calls, and does not answer in words; None: it could not be measured."""
+    """Probability that it calls a tool rather than answers in words; None: not measured."""
     widened: tuple[str, ...] = ()
-    """Tools on offer whose arguments only validation holds."""
+    """Offered tools whose arguments only validation checks."""
     timing: Timing | None = None
-    """None for models elsewhere."""
     held_by: HeldBy = "grammar"
     message_id: str | None = None
-    """Under which its words were shown, if they were."""
+    """The id under which its words were streamed."""
 
     @property
     def measured(self) -> bool:
@@ -95,7 +93,6 @@ class Odds:
     of: Mapping[str, float]
     usage: TokenUsage
     timing: Timing | None = None
-    """None for models elsewhere."""
     text: str = ""
     cut_off: bool = False
     measured: bool = True

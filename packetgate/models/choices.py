@@ -12,7 +12,6 @@ Weights are relative: only their ratios matter.
 """
 
 Path = tuple[str | int, ...]
-"""Keys and indices from the outermost object inwards."""
 
 _SPACE = b" \t\r\n"
 _AFTER_VALUE = b",}]" + _SPACE
@@ -24,11 +23,10 @@ class Measured:
 
     path: Path
     value: str
-    """The option chosen, as it stands in the answer."""
     probability: float
-    """That the model writes this option, given that it writes one of them."""
+    """Of this option, given that one of the options is written."""
     among: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
-    """Every option's, as far as it was seen: whole where each begins with a token of its own."""
+    """The probability of every option."""
 
 
 def continues(token: bytes, text: bytes) -> bool:

@@ -27,12 +27,12 @@ class Completion:
     """What a model wrote."""
 
     text: str
-    """As it was written: tool markup that leaked into it is still there."""
+    """As written, with any tool markup that leaked into it."""
     usage: TokenUsage
     message_id: str | None
-    """The id under which it was streamed, without markup."""
+    """The id under which it was streamed."""
     problem: str = ""
-    """Why pictures were not taken, where they were sent."""
+    """Why pictures were refused."""
 
 
 async def complete(

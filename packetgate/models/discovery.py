@@ -24,7 +24,6 @@ from packetgate.state.printing import counted, printable
 
 TIMEOUT_S = 5.0
 SHOWN = 8
-"""Most names in a message."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Served:
 
     name: str
     size: int | None = None
-    """Bytes, where the server tells them."""
+    """In bytes."""
 
 
 async def served(base_url: str, key: str | None = None, timeout_s: float = TIMEOUT_S) -> list[Served]:
@@ -103,11 +102,9 @@ def _size(entry: dict[str, Any]) -> int | None:
 
 
 PATIENCE_S = 2.0
-"""Longest wait for a server of this machine, in seconds."""
 HEAD = 1 << 26
-"""Bytes at a file's beginning that hold all but its weights."""
+"""Bytes at the beginning of a file that hold everything but weights."""
 MOST_FILES = 50_000
-"""Names that are looked at in one folder and those below it."""
 DEPTH = 6
 _TEMPLATE = b"tokenizer.chat_template"
 _PART = re.compile(r"-(\d{5})-of-\d{5}\.gguf$", re.IGNORECASE)
@@ -118,10 +115,9 @@ class Offer:
     """A model that can be used as it is."""
 
     model: str
-    """As it is named."""
     where: str
     size: int | None = None
-    """Bytes, where that is known."""
+    """In bytes."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +125,11 @@ class Discovery:
     """What was found."""
 
     offers: tuple[Offer, ...] = ()
-    """First servers, then files; of each the largest first among those that fit half of the memory."""
+    """Servers, then files; within each the largest first among those that fit half of the memory."""
     keys: tuple[tuple[str, str], ...] = ()
-    """Providers by the name before a model's, each with the variable that holds its key."""
+    """Provider prefixes, each with the variable that holds its key."""
     notes: tuple[str, ...] = ()
-    """What was seen and cannot be used as it is."""
+    """What was found and cannot be used as it is."""
 
 
 async def discover(folders: Iterable[Path] = ()) -> Discovery:

@@ -13,7 +13,6 @@ from pydantic import SecretStr
 from packetgate.state.errors import ConfigError, ModelError
 
 OPENAI = "openai"
-"""The prefix of OpenAI, or of the server at `OPENAI_BASE_URL`."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,6 @@ class Server:
     start: str = ""
     """Command that starts it; empty for a provider."""
     key_variable: str = ""
-    """Environment variable of a provider's key; a program on this machine is sent only the role's own key."""
 
 
 SERVERS: Mapping[str, Server] = {
@@ -46,7 +44,7 @@ LOCAL: tuple[str, ...] = tuple(name for name, server in SERVERS.items() if not s
 HOSTED: Mapping[str, str] = {OPENAI: "OPENAI_API_KEY"} | {
     name: server.key_variable for name, server in SERVERS.items() if server.key_variable
 }
-"""Providers' prefixes, and the variables of their keys."""
+"""Provider prefixes and the variables of their keys."""
 
 
 def base_url_of(name: str) -> str:
@@ -92,9 +90,8 @@ class Endpoint:
     api_key: str | None = field(repr=False)
     timeout: float
     key_variable: str = "OPENAI_API_KEY"
-    """The environment variable that the key is from, or would be."""
     server: str = OPENAI
-    """The name in `SERVERS` whose own address this is; OpenAI's for any other address."""
+    """The name in `SERVERS` that has this address; OpenAI's for any other address."""
 
     @property
     def is_openai(self) -> bool:

@@ -37,10 +37,10 @@ class LocalModelInfo:
 
     description: str
     context_size: int
-    """Tokens that prompt and answer may take together."""
+    """In tokens, prompt and answer together."""
     trained_context: int
     own_template: bool
-    """Whether its file carries a chat template; without one, ChatML is used."""
+    """Without a template of its own, ChatML is used."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class FormAnswer:
     cut_off: bool = False
     choices: tuple[Measured, ...] = ()
     widened: tuple[str, ...] = ()
-    """Parts of the form that only validation holds."""
+    """Parts of the form that only validation checks."""
     timing: Timing | None = None
-    """None for models elsewhere: of them only the time of the whole request is known."""
+    """None for models elsewhere."""
 
     @property
     def measured(self) -> bool:
@@ -79,27 +79,25 @@ class Model:
     """Whether thoughts count towards the length of an answer in a form."""
 
     tells_odds = False
-    """Whether it tells how probable words are as the beginning of an answer."""
 
     local_info: LocalModelInfo | None = None
-    """What is known of a model in this process."""
 
     provider: str | None = None
-    """Who runs it, by the name that OpenTelemetry's conventions have for them; None: not known."""
+    """Its name in OpenTelemetry's conventions; None: not known."""
 
     token_counter: Callable[[str], int] | None = None
-    """Counts the tokens of a text with the model's own tokenizer, in any thread; None where that is not at hand."""
+    """Counts tokens with the model's own tokenizer, in any thread."""
 
     def __init__(self, chat: BaseChatModel, options: ModelOptions | None = None) -> None:
         self.chat = chat
         self.options = options or ModelOptions()
         self.thoughts = Thoughts(self.options.thinking_budget)
         self.returns_calls = False
-        """Whether its server has been seen to return calls apart from the text."""
+        """Whether its server was seen to return calls apart from the text."""
         self.sees = self.options.vision
-        """Whether it takes pictures; None: nobody said, and none was sent yet."""
+        """Whether it takes pictures; None: not known yet."""
         self.pictures_refused = ""
-        """How it last refused pictures."""
+        """Its last refusal of pictures."""
 
     @property
     def label(self) -> str:

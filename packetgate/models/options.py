@@ -19,9 +19,8 @@ from packetgate.state.redaction import is_secret_name, learn
 
 ROLES: tuple[Role, ...] = get_args(Role)
 MODEL = "model"
-"""The key of a role's table that names its model."""
 ELSEWHERE = ("BASE_URL", "API_KEY")
-"""Variables of a role that are no options: where its model is reached, and its key."""
+"""Variables of a role that are no options."""
 
 _FILLED_IN = re.compile(r"\$\{(\w+)\}")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
@@ -34,24 +33,24 @@ class ModelOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     temperature: float | None = Field(default=None, ge=0.0, le=2.0)
-    """In place of the stages' own temperatures."""
+    """Replaces the stages' own temperatures."""
     top_p: float | None = Field(default=None, gt=0.0, le=1.0)
     seed: int | None = Field(default=None, ge=0, le=2**31 - 1)
     enable_thinking: bool | None = None
-    """Whether its chat template has it think: templates that know nothing of it pass it over."""
+    """Passed to the chat template; templates without it ignore it."""
     thinking_budget: int | None = Field(default=None, ge=0, le=1_000_000)
-    """Most tokens of thoughts before an answer; None: as many as it has been seen to need."""
+    """Most thought tokens before an answer; None: as many as it was seen to need."""
     native_tools: bool | None = None
-    """Whether it is offered tools and calls them in its own language; None: it is tried. False asks in a JSON form."""
+    """Whether tools are offered by tool calling; None: tried; False: asked in a JSON form."""
     vision: bool | None = None
-    """Whether it sees pictures; None: it is tried."""
+    """Whether it takes pictures; None: tried."""
     reasoning_effort: str | None = Field(default=None, pattern="^[a-z_-]{1,20}$")
     timeout: float | None = Field(default=None, gt=0.0, le=86_400.0)
-    """Seconds to wait for an answer."""
+    """In seconds."""
     extra_body: dict[str, JsonValue] | None = None
-    """Goes into the body of every request as it stands."""
+    """Added to the body of every request."""
     headers: dict[str, str] | None = Field(default=None, repr=False)
-    """Go with every request; `${NAME}` in a value is an environment variable."""
+    """Sent with every request; `${NAME}` in a value is an environment variable."""
     n_ctx: int | None = Field(default=None, ge=0, le=100_000_000)
     """0 takes the model's own context length."""
     n_gpu_layers: int | None = Field(default=None, ge=-1, le=100_000)
@@ -71,7 +70,7 @@ class ModelOptions(BaseModel):
 
 SAMPLING = ("temperature", "top_p", "seed")
 ANSWERING = ("temperature", "top_p", "enable_thinking", "thinking_budget", "reasoning_effort", "extra_body")
-"""Options that say how a model answers."""
+"""Options that change answers."""
 LOADING = ("n_ctx", "n_gpu_layers", "n_batch", "n_threads")
 _BOTH = (*SAMPLING, "enable_thinking", "thinking_budget")
 KNOWN: dict[Provider, tuple[str, ...]] = {
@@ -80,7 +79,7 @@ KNOWN: dict[Provider, tuple[str, ...]] = {
     "llamacpp": (*_BOTH, *LOADING),
     "decisions": ("timeout", "headers"),
 }
-"""The options that each kind of model takes."""
+"""The options of each kind of model."""
 
 
 def given_options(role: Role, spec: ModelSpec, tables: Mapping[str, Given]) -> dict[str, Given]:

@@ -18,7 +18,7 @@ _THIS_ONE = (
     *("unsupported image", "invalid image", "valid image", "image is valid", "format", "mime", "jpeg"),
     *("too large", "size", "decode", "process", "corrupt"),
 )
-"""How they say that they do not take one picture, but maybe another."""
+"""How they refuse one picture only."""
 _BAD_REQUEST = (400, 413, 415, 422)
 
 
@@ -27,12 +27,12 @@ class Picture:
     """A picture that a model may be shown."""
 
     told: str
-    """What it is, in words."""
+    """Its description."""
     mime_type: str
     data: bytes | None
     """None: it cannot be shown."""
     name: str = ""
-    """By which the user knows what they attached; empty of what a tool returned."""
+    """The name of an attachment; empty for a tool's picture."""
 
 
 def with_pictures(text: str, pictures: Sequence[Picture]) -> HumanMessage:

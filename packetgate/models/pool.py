@@ -52,7 +52,7 @@ class ModelPool:
             self._decisions, given["prime"] = _Decisions(given["prime"].name, asked), REFLEX
         real: list[Role] = [role for role, spec in given.items() if spec.provider != "reflex"]
         self.given: dict[Role, dict[str, Given]] = {}
-        """By role, the options that somebody gave, and where."""
+        """By role, the given options and where each was set."""
         self._parts: dict[Role, _Part] = {}
         files: dict[Any, _File] = {}
         for role in given:

@@ -24,7 +24,7 @@ from packetgate.state.base import Section, TokenUsage, now, storable
 from packetgate.state.errors import DecisionError
 
 MOST_CHARS = 200_000
-"""Of one message. No prompt that fits a model is that long."""
+"""Per message; no prompt that fits a model is longer."""
 
 
 class _Kept(Section):
@@ -42,14 +42,14 @@ class ModelRequest(_Kept):
     """One request to a model, and what came of it."""
 
     model: str
-    """Its name, and where it is reached, without anything secret."""
+    """Name and endpoint, without secrets."""
     messages: tuple[SentMessage, ...]
     options: dict[str, str | int | float | bool | None] = {}
-    """What it was asked with that is a number or a word: a form's schema is not here."""
+    """Those that are numbers or words; no schemas."""
     answer: str = ""
-    """As it was written, a tool call as JSON; of one that broke off, its beginning."""
+    """As written, tool calls as JSON; partial if it broke off."""
     error: str = ""
-    """Why there is no answer, or only a beginning."""
+    """Why the answer is missing or partial."""
     usage: TokenUsage = TokenUsage()
     at: datetime
     """When it was sent, in UTC."""

@@ -9,12 +9,12 @@ from packetgate.state.printing import compact_json
 Schema = dict[str, Any]
 
 ELSEWHERE = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
-"""Keywords that may give an object properties beside those it lists."""
+"""Keywords that may add properties to those that an object lists."""
 
 LARGEST = 9 * 10**18
-"""Fits 64 bits with its sign, as the identifiers do that some services count in."""
+"""Fits a signed 64-bit integer."""
 SMALLEST = 1e-9
-"""Step between two numbers: nine digits behind the point."""
+"""Step between two numbers."""
 
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
@@ -40,7 +40,7 @@ BOUNDS = frozenset(
     {"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "title"}
     | {"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "additionalProperties", "$schema"}
 )
-"""Keywords that a reader can do without: they bound texts, numbers, lists and objects, or name them."""
+"""Keywords that a reader does not need."""
 
 
 def without(schema: Schema, keywords: Set[str]) -> Schema:
@@ -133,9 +133,9 @@ class Choice:
     """A place in the answer where the model decides between values."""
 
     path: tuple[str, ...]
-    """Keys from the outermost object inwards; `*` is any index of an array."""
+    """Keys from the root inwards; `*` is any index of an array."""
     options: tuple[str, ...]
-    """The values as they stand in the answer, in compact JSON: `true`, `"fs.read"`."""
+    """In compact JSON: `true`, `"fs.read"`."""
 
     @classmethod
     def among(cls, *path: str, values: Iterable[Any]) -> "Choice":
@@ -155,11 +155,11 @@ class AnswerForm:
     """The form of an answer: objects with their keys in the order they are written."""
 
     name: str
-    """What servers are told it is called: letters, digits and underscores."""
+    """Letters, digits and underscores."""
     body: Schema
     """JSON Schema; refers to a part as `{"$ref": "#/$defs/PART"}`."""
     parts: Mapping[str, Schema] = field(default_factory=dict)
-    """Schemas from elsewhere, such as tools' own; each stands for itself, references and all."""
+    """Self-contained schemas, such as tools' own."""
     choices: tuple[Choice, ...] = ()
 
     def schema(self, widened: Collection[str] = ()) -> Schema:

@@ -22,7 +22,6 @@ class Named(Protocol):
 
 
 ModelSource = Callable[[], Awaitable["Model"]]
-"""Loads a model on first use."""
 
 
 async def is_from(model: "Model", source: ModelSource | None) -> bool:

@@ -17,10 +17,9 @@ FORMS = (
     "`decisions:NAME`; options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
 )
 PREFIXES: tuple[str, ...] = (OPENAI, *SERVERS, "llamacpp", "decisions")
-"""Prefixes of model names."""
 
 _ALIKE = 0.9
-"""Least similarity at which a word counts as a misspelt prefix."""
+"""Least similarity of a misspelt prefix."""
 _NO_LETTER = re.compile(r"[^a-z0-9]+")
 _PLAIN_NAME = re.compile(r"[\w.@+-]+(/[\w.@+-]+)*(:[\w.-]+)?")
 
@@ -33,7 +32,7 @@ class ModelSpec:
     name: str = ""
     options: dict[str, str] = field(default_factory=dict)
     server: str = OPENAI
-    """Of an `openai` model: which server it is asked at, a key of `SERVERS`, or OpenAI's name."""
+    """For an `openai` model: a key of `SERVERS`, or `openai`."""
 
     @property
     def prefix(self) -> str:

@@ -10,7 +10,7 @@ from packetgate.models.requests import usage_of
 PROMPT = f"Numbers: {', '.join(str(number) for number in range(100, 160))}.\nWrite the first thirty of them in words."
 ANSWER_TOKENS = 48
 SLOW = 10.0
-"""Tokens per second; below this, a person who reads the answer as it is written waits for each word."""
+"""In tokens per second; below this, a reader waits for each word."""
 
 
 async def measured_speed(model: Model) -> str:

@@ -120,9 +120,9 @@ async def _streamed(
 
 
 HELD = 300
-"""Characters that are held back: what a model says beside a call is not shown, as the call may not be made."""
+"""Characters to hold back: words beside a call are not shown, as the call may not be made."""
 REFUSED = frozenset({400, 405, 415, 422, 500, 501})
-"""What servers answer to a request that they do not take as it is."""
+"""Statuses of requests that a server does not accept as they are."""
 
 
 def streaming_asker(thoughts: Thoughts, user_words: str) -> Asking:

@@ -20,7 +20,7 @@ from packetgate.state.errors import DecisionError
 T = TypeVar("T", bound=BaseModel)
 
 LONGER = 2
-"""How much longer the second answer may be where the first was cut off."""
+"""Factor for the length of the second answer where the first was cut off."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Structured(Generic[T]):
     usage: TokenUsage
     """Over both rounds."""
     choices: tuple[Measured, ...] = ()
-    """What could be measured of the form's choices, in the order they were written."""
+    """In the order written."""
     widened: tuple[str, ...] = ()
-    """Parts of the form that only validation held."""
+    """Parts of the form that only validation checked."""
 
     def probability(self, *path: str | int) -> float | None:
         """Return the probability of what was chosen at this place; None where it was not measured."""

@@ -12,7 +12,7 @@ from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
 UNKNOWN_ROOM, MOST_ROOM, GROWTH = 2_000, 32_000, 4
-"""Tokens left to the thoughts of a model that has not answered yet, and at most; and by what a cut-off multiplies."""
+"""Tokens for the thoughts of an unknown model, the most, and the factor after a cut-off."""
 CHARS_A_TOKEN = 4
 
 
@@ -23,11 +23,11 @@ class Thoughts:
         """Take the most tokens that its thoughts may ever take; None: as many as they need."""
         self.budget = budget
         self.longest: int | None = None
-        """Tokens of its longest thought so far; None: it has not answered yet."""
+        """Tokens of its longest thought so far; None: no answer yet."""
         self.opened: bool | None = None
-        """Whether its template opens its thoughts, so that only their end is written; None: no answer has shown it."""
+        """Whether its template opens its thoughts, so that only their end is written; None: not known."""
         self.most = MOST_ROOM if budget is None else min(MOST_ROOM, budget)
-        """Most tokens to leave to a thought: its server may have refused more."""
+        """Most tokens for a thought: its server may have refused more."""
 
     @property
     def room(self) -> int:
@@ -67,7 +67,7 @@ class Room:
     def __init__(self, thoughts: Thoughts, length: int) -> None:
         """Take the answer's own length, in tokens, without thoughts."""
         self.spent = TokenUsage()
-        """What all answers took."""
+        """Over all answers."""
         self._thoughts, self._length, self._room, self._written = thoughts, length, thoughts.room, 0
         self._shrunk = False
 

@@ -16,14 +16,12 @@ from packetgate.state.errors import DecisionError
 from packetgate.state.printing import shorten
 
 MAX_RETRIES = 2
-"""How often the openai library tries again after 408, 409, 429, 5xx, or a broken connection, as time allows."""
+"""Retries by the openai library after 408, 409, 429, 5xx or a broken connection."""
 TIMEOUT_WAY_OUT = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in seconds, or check the server"
 
 _LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
-"""openai leaves a connection that breaks while streaming to its HTTP library's errors."""
 
 ESSENTIAL = frozenset({"model", "messages", "stream", "response_format", "tools", "tool_choice", "timeout"})
-"""Parameters of a request that are no options."""
 OF_THE_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar", "tool")
 """Words by which refusals name what holds an answer to its form."""
 

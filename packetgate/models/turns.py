@@ -22,13 +22,11 @@ from packetgate.models.transport import (
 from packetgate.state.errors import DecisionError, NotAskedError
 
 FAILURES, REST_S = 3, 30.0
-"""So many requests in a row that found nobody, and an endpoint is left alone for so many seconds."""
+"""Failed requests in a row after which an endpoint is left alone, and for how many seconds."""
 BUDGET = "the turn's time"
-"""Given up like an endpoint, once it is used up."""
 REMEMBERED = 1_000
-"""Turns of this process whose waiting is remembered."""
 STREAM_S = 120.0
-"""The longest that a streamed answer may take outside of a turn."""
+"""Longest streamed answer outside of a turn, in seconds."""
 
 
 @dataclass
@@ -38,7 +36,7 @@ class Turn:
     budget_s: float
     spent_s: float = 0.0
     given_up: set[str] = field(default_factory=set)
-    """Endpoints, and models, that it does not ask again: why was told."""
+    """Endpoints and models that this turn does not ask again."""
 
     @property
     def left_s(self) -> float:
@@ -51,9 +49,9 @@ class Limit:
     """How long a request may take in all."""
 
     deadline: float | None = None
-    """By `time.monotonic`, which is the event loop's clock; None: as long as it takes."""
+    """By `time.monotonic`; None: no limit."""
     turn: Turn | None = None
-    """Whose time ends it; None: the model's own time-out does."""
+    """Whose budget sets the deadline; None: the model's timeout does."""
 
     @property
     def ended_turn(self) -> bool:

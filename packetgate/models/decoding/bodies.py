@@ -24,12 +24,9 @@ CALL_KEYS = {
     "name": ("name", "tool", "tool_name", "selected_tool", "function_name", "function"),
     "arguments": ("arguments", "params", "parameters", "args", "input"),
 }
-"""What a call holds, and the keys that models put it under."""
 
 _WRAPPERS = ("function", "functionCall", "function_call")
-"""Keys under which a call may stand as a whole: of OpenAI's and Gemini's wire."""
 _LANGCHAIN = {"action": "name", "action_input": "arguments"}
-"""Keys that hold a call only together: in our own form, `action` is something else."""
 
 _BESIDE = frozenset(
     {
@@ -38,7 +35,7 @@ _BESIDE = frozenset(
         *("action", "question", "tools", "alternatives", "reasoning", "confidence"),
     }
 )
-"""What may stand in a call without arguments, or in an answer in our own form."""
+"""Keys that a call without arguments, or an answer in our own form, may have."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ def _decoded(arguments: Any) -> Any:
 
 
 PREFIX = r"(?:\w{1,12}:|\uff5c\w{1,12}\uff5c[ ]?)?"
-"""Pattern of what Claude, DeepSeek and Step 3 put before the names of their tags."""
+"""Pattern of the tag prefixes of Claude, DeepSeek and Step 3."""
 
 _NAME = r"(?P<name>[\w.:/@-]{1,200}?)"
 _TAG_NAME = r"[\"']?(?P<name>[^<>\"'\n]{1,200}?)[\"']?"
@@ -167,7 +164,6 @@ _NAMED = tuple(
     )
 )
 _SPELLED = re.compile(rf"call:\s*{_NAME}\s*(?=\{{)", _FLAGS)
-"""Gemma 4, FunctionGemma."""
 _PYTHON = re.compile(r"\s*(?P<name>[^\W\d][\w.]{0,199}+)(?=\()")
 _PARAMETER = re.compile(
     rf"""\s*(?:

@@ -16,7 +16,7 @@ class Frame(NamedTuple):
 
 ANT = "antml:"
 NUMBER = r"(?::[\da-f]{6,16})?"
-"""Pattern of what Hy 4 puts behind the names of its tags: each checkpoint its own."""
+"""Pattern of what Hy 4 appends to its tag names."""
 _END_WORDS = {"start": "end", "START": "END", "begin": "end", "prefix": "suffix", "open": "close"}
 _OTHER_ENDS = {"<|python_tag|>": "<|eom_id|>", "[TOOL_REQUEST]": "[END_TOOL_REQUEST]"}
 
@@ -57,12 +57,12 @@ CALLS = _frames(
     *("[TOOL_CALLS]", "[TOOL_REQUEST]", "```tool_code\n", "```tool_call\n"),  # Mistral, LM Studio, Gemma 3
 )
 BARE = _frames("<tool>", "<function>")
-"""Calls whose marks are words of many other texts: they count before JSON only."""
+"""Marks of calls that are ordinary words of other texts: they count only before JSON."""
 ECHOES = _frames(
     *("<tool_response>", "<|tool_response>", "<start_function_response>", "<function_results>"),
     *("<|header_start|>", "<|start_header_id|>"),  # around the name of who speaks
 )
-"""Around what only a model that makes it up writes: what a tool returned, and a next turn."""
+"""Marks around tool results and next turns, which a model writes only when it makes them up."""
 OPENINGS = (
     Frame("Thought:", "Final Answer:"),  # ReAct
     Frame("Here is my thought process:", "Here is my response:"),  # Granite 3
@@ -70,18 +70,18 @@ OPENINGS = (
 )
 """Words that open a thought at the very beginning of a text."""
 GLUED = OPENINGS[-1]
-"""The one that a letter must follow at once: servers that leave out gpt-oss's tokens join the names between."""
+"""Must be followed by a letter: servers that drop gpt-oss's tokens join the names between them."""
 
 CONTROL = r"<[|\uff5c](?!(?:open|close)\|)(?:[\w\u2581]{1,60}|[^|\uff5c<>\n]{0,100}tool[^|\uff5c<>\n]{0,100})[|\uff5c]>"
-"""Pattern of the control tokens of most families, and of what small models make up in their manner."""
+"""Pattern of control tokens, of most families and of models that imitate them."""
 TOKENS = (
     *("<turn|>", "<|turn>", "<start_of_turn>", "<end_of_turn>", "<seed:eos>", "[e~[", "[|endofturn|]"),
     *("]<]minimax[>[", "<tool_sep>", "<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>"),
     *("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
 )
-"""Other marks of turns and of answers, which stand alone."""
+"""Other marks of turns and answers."""
 WORDS = ("answer", "response", "s", "function")
-"""Tags around answers whose names are words of other texts too: part of the text there, they stay."""
+"""Tags around answers. Within a text, they are part of it."""
 
 CHANNEL_HEADERS = ("<|channel|>", "<|start|>")
 """gpt-oss: what begins a header, which `<|message|>` ends: `analysis` is a thought, `to=` a call, else an answer."""

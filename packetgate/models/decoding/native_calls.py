@@ -134,7 +134,6 @@ _FENCE, _WORDS = re.compile(r"(?m:^)[ \t]*```[\w-]*[ \t]*\n\s*\Z"), re.compile(r
 _FENCE_BEGIN = re.compile(r"\s*```[\w-]*[ \t]*\n\s*")
 _LINE_END = re.compile(rf"[ \t]*(?:\n|\Z|{_any(*formats.TOKENS)}|{formats.CONTROL}|{_WORD_TAGS})")
 _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", _FLAGS)
-"""What may stand between plain calls that are meant together."""
 
 
 def read_answer(text: str, read: Reader) -> list[Reading]:

@@ -10,7 +10,7 @@ from typing import Any
 from packetgate.models.decoding.formats import THOUGHTS
 
 MAX_DEPTH = 100
-"""Of nesting: pydantic and the checkpoint's encoding end at 255."""
+"""pydantic and the checkpoint's encoding end at 255."""
 
 THOUGHT_END = "|".join(re.escape(thought.end) for thought in THOUGHTS)
 
@@ -32,7 +32,6 @@ _QUOTE = re.compile(r"""\\(.)|\"""", re.DOTALL)
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _MARKS = frozenset("{}[],:")
 _OF_CALLS = {"(": "{", ")": "}", "=": ":"}
-"""How Python writes what would be an object, where it stands for a call's arguments."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,13 @@ class Reading:
     value: Any
     """A dict or a list; None when it is broken."""
     end: int
-    """Where to read on: behind the value, or behind the whole of a broken one, so that no part of it counts."""
+    """Position behind the value, or behind all of a broken value, so that no part of it counts."""
     problem: str = ""
-    """What broke it, in words for the model."""
+    """What is broken, in words for the model."""
 
 
 Reader = Callable[[str, int], Reading]
-"""Reads the object or list whose opening bracket stands at a place of a text."""
+"""Reads the object or list that begins at a position of a text."""
 
 
 def read_strict(text: str, at: int) -> Reading:

@@ -25,11 +25,11 @@ class CallSyntax:
     """What stands around names and arguments where a model writes calls; arguments are a JSON object."""
 
     head: str
-    """Up to the first name."""
+    """Before the first name."""
     middle: str
     """Between a name and its arguments."""
     glue: str
-    """Between the arguments of a call and the next one's name."""
+    """Between a call's arguments and the next name."""
     tail: str
     """After the last call."""
     item_separator: str = ", "
@@ -72,7 +72,7 @@ class CallSyntax:
 OWN = CallSyntax(
     '<tool_call>\n{"name": "', '", "arguments": ', '}\n</tool_call>\n<tool_call>\n{"name": "', "}\n</tool_call>"
 )
-"""For models whose template has none: that of most that have one."""
+"""For templates without a call syntax: the most common one."""
 
 
 def syntax_of(template: Callable[[Sequence[dict[str, Any]]], str], ends: Sequence[str]) -> CallSyntax | None:

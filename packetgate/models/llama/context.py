@@ -19,7 +19,7 @@ with suppress(ImportError):  # where it is missing, `check_installed` has said s
 DEFAULT_CONTEXT = 8192
 DEFAULT_BATCH = 512
 SLOTS = 8
-"""Prompts remembered side by side: the stages of a turn ask with different ones. They share the context's cells."""
+"""Prompts kept side by side, one for each stage of a turn; they share the context's cells."""
 
 _NO_ROOM, _DONE = 1, 0  # of llama_decode
 
@@ -64,7 +64,7 @@ class LlamaContext:
         weakref.finalize(self, llama_cpp.llama_batch_free, self._batch)
         self._batch_size: int = params.n_batch
         self.size: int = llama_cpp.llama_n_ctx(self.handle)
-        """Tokens it holds, prompt and answer together."""
+        """In tokens, prompt and answer together."""
         self._slots = [_Slot(number) for number in range(SLOTS)]
         self._slot = self._slots[0]
         self._clock = 0

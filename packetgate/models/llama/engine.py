@@ -27,7 +27,7 @@ from packetgate.state.errors import DecisionError
 from packetgate.state.private_names import call_before_threads_end
 
 FinishReason = Literal["stop", "length", "cancelled", "words"]
-"""`words`: an answer that might have been calls is none, and was left at its first token."""
+"""`words`: the answer is no call, and ended at its first token."""
 
 
 @dataclass(frozen=True)
@@ -42,40 +42,36 @@ class Request:
     There a thought ends after `thinking_budget` tokens, which are not among those of the answer.
     """
     form: AnswerForm | CallForm | None = None
-    """Hold the answer to this form, but not the thought before it. Calls that it is not held to are held once begun."""
+    """Hold the answer, but not the thought before it, to this form. Calls are held once they have begun."""
     must_call: bool = False
-    """Hold the answer to calls from its first token on."""
     options: tuple[str, ...] = ()
-    """Write nothing: tell how probable it is that the answer begins with each of these words, however spelt."""
+    """Write nothing; measure how probable each of these words is as the beginning of the answer."""
     words_only: bool = False
-    """Have the answer begin with a word, as no call does."""
     tools: Tools = ()
-    """Shown to the model by its template."""
     cancelled: threading.Event = field(default_factory=threading.Event)
-    """Set it to end the answer at its next token, or the prompt at its next batch."""
+    """Set it to stop at the next token, or at the next batch of the prompt."""
     on_text: Callable[[str], None] = lambda _: None
-    """Gets the answer's pieces, on the worker's thread."""
+    """Receives the answer's pieces on the worker's thread."""
 
 
 LIKELY, NEGLIGIBLE = 64, 0.05
-"""First tokens that are looked at; and what share of those that tell nothing yet makes no difference."""
+"""First tokens that are examined, and the share of undecided ones that can be ignored."""
 MOST_SEEN = 160
-"""Tokens back that are looked at for a loop."""
+"""Tokens back that are searched for a loop."""
 TELLING = 100
-"""Tokens that a prompt must have for its time to tell the speed."""
+"""Shortest prompt, in tokens, that the speed is measured with."""
 PEEKED = 8
-"""Tokens after which it is known whether an answer is calls."""
 CALLS_BEGIN = 0.5
-"""Probability of calls from which on they are written."""
+"""Probability of a call from which one is written."""
 
 
 class WrittenToken(NamedTuple):
     """One token of an answer."""
 
     size: int
-    """Bytes of its text."""
+    """In bytes."""
     probability: float
-    """Among all that the form let follow."""
+    """Among the tokens that the form allows."""
 
 
 @dataclass(frozen=True)
@@ -86,18 +82,18 @@ class Answer:
     finish_reason: FinishReason
     input_tokens: int
     cached_tokens: int
-    """Of the input, how many were known from an earlier prompt and not evaluated again."""
+    """Input tokens that were evaluated for an earlier prompt."""
     output_tokens: int
     timing: Timing
     choices: tuple[Measured, ...] = ()
     widened: tuple[str, ...] = ()
     """Parts of the form that no grammar can hold."""
     thought_tokens: int = 0
-    """Of the output, those of a thought before a form."""
+    """Output tokens of a thought before a form."""
     tokens: tuple[WrittenToken, ...] = ()
-    """Of calls, how probable each token was."""
+    """The tokens of calls."""
     acts: float | None = None
-    """Probability that the answer begins as calls do; None: it was no matter of calls."""
+    """Probability that the answer begins with a call; None: no tools were offered."""
 
 
 class LlamaEngine:
@@ -124,7 +120,7 @@ class LlamaEngine:
             own_template=self.weights.template is not None,
         )
         self.reading_speed: float | None = None
-        """Tokens of a prompt evaluated in a second, as the first long prompt was; None: there was none yet."""
+        """Prompt tokens per second, as measured on the first long prompt; None: there was none yet."""
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"llamacpp-{self.name}")
 
     @cached_property

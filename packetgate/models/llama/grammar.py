@@ -17,17 +17,16 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
 COMPILED = 64
-"""Grammars kept: one for each palette and stage."""
+"""Compiled grammars that are kept."""
 MAX_ITEMS = 16
 MAX_CHARACTERS = 4000
-"""Longest array, and longest text, where a schema names no limit."""
+"""Longest array and text where a schema sets no limit."""
 
 MAX_CALLS = 16
-"""Most calls in one answer."""
 
 _COMPACT: Any = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
 _LENIENT: Any = {**_COMPACT, "lenient": True, "coerce_one_of": True}
-"""Passes over what no grammar can hold, such as `not`."""
+"""Ignores what no grammar can hold, such as `not`."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,9 @@ class Grammar:
     """A compiled form."""
 
     matcher: "LLMatcher"
-    """Follows an answer and tells which tokens may come next."""
+    """Tells which tokens may come next."""
     widened: tuple[str, ...]
-    """The parts whose schema no grammar can hold in full: more is let through there, to validation."""
+    """Parts whose schema no grammar can hold in full; validation checks them."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,7 @@ def _as_part(schema: Schema) -> Schema:
 
 
 _BEFORE_TEXT = b"\n"
-"""Read before a text, so that what many vocabularies put before a text's beginning is not put before the text."""
+"""Tokenized before a text, because many vocabularies add a space at the beginning."""
 
 
 class Vocabulary:
@@ -186,7 +185,7 @@ class Vocabulary:
         self._weights = weights
         ends = [token for token in range(weights.size) if weights.is_end(token)]
         self.ends = ends or [weights.size]
-        """Tokens that end an answer. Where there are none, one that is never written: it ends where its form does."""
+        """Tokens that end an answer; where there are none, one that is never written."""
         self.eos_token_id = self.ends[0]
         self.tokens: Sequence[bytes] = [*weights.pieces, *([] if ends else [b""])]
         self.special_token_ids = [token for token, piece in enumerate(self.tokens) if not piece]

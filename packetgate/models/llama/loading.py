@@ -17,7 +17,7 @@ logger = logging.getLogger("packetgate.llamacpp")
 
 MAGIC = b"GGUF"
 SAMPLES, SAMPLE = 256, 1 << 16
-"""How many samples tell a file from others, and their bytes: no layer of one that was trained on is passed over."""
+"""Number and bytes of the samples that identify a file."""
 LOG_LEVEL_ERROR = 4  # GGML_LOG_LEVEL_ERROR
 
 _complaints: deque[str] = deque(maxlen=16)

@@ -45,16 +45,15 @@ Beside them, `form`, an `AnswerForm` or a `CallForm`, holds the answer to that f
 """
 
 COUNTS = 2048
-"""Texts whose length is remembered: most of a turn's are the last turn's tools again."""
+"""Texts whose token count is cached."""
 
 
 class LlamaCppChat(BaseChatModel):
     """A GGUF model in this process. Requests queue, in order; a cancelled one stops at its next token."""
 
     model_name: str
-    """The file's name, as shown in messages."""
     max_tokens: int = 1024
-    """Longest answer, in tokens, where a request names no limit of its own."""
+    """Longest answer, in tokens, where a request sets no limit."""
     temperature: float = 0.7
     _engine: LlamaEngine = PrivateAttr()
 

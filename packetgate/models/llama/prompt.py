@@ -29,12 +29,11 @@ CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""For files without a template of their own."""
 
 _ANY_TOOL = {"type": "function", "function": {"name": "any", "description": "", "parameters": {"type": "object"}}}
 
 _THINKING = ("think", "thought", "reason", "analysis")
-"""Words that stand in the template of every model that thinks."""
+"""Words in the template of every model that thinks."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Prompt:
 
     tokens: list[int]
     thought: Frame | None
-    """The marks of a thought that it ends with the beginning of, which the model goes on with."""
+    """The thought that the prompt opens, and the model continues."""
 
 
 class PromptWriter:
@@ -151,9 +150,8 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 
 EXAMPLE = ("What will the weather be in Oslo on 3 May?", "weather_on", {"place": "Oslo", "day": "3 May"})
-"""A request, and the call that it takes, of a tool that nobody has."""
+"""A request, and the tool and arguments that it takes."""
 THANKS = ("Thanks!", "You are welcome.")
-"""Words that take no call, and the answer."""
 
 
 def in_words(chat: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Logits = npt.NDArray[np.float32]
 
 TOP_K, MIN_P = 40, 0.05
-"""llama.cpp's own, which no request changes."""
+"""llama.cpp's defaults."""
 REPEATED, AGAIN = 64, 1.1
-"""Of an answer in words, how many tokens back count as said, and what they count less for: small models loop."""
+"""Tokens back that count as repeated, and their penalty: small models loop."""
 PERIODS, LOOPED = 4, 48
-"""How often, and over how many tokens, the same must come again for an answer to be a loop."""
+"""Repetitions, and tokens that they cover, that make an answer a loop."""
 
 
 class Sampler:

@@ -26,15 +26,12 @@ from platformdirs import user_cache_path
 from packetgate.state.errors import DecisionError, ModelError
 
 PATIENCE_S = 600.0
-"""Longest trial, in seconds: it reads the whole file once, which the load after it then finds in memory."""
 HEAD = 1 << 26
-"""Bytes of a file that hold all but weights, which can be wrong but not abort."""
+"""Bytes at the beginning of a file that hold everything but weights, which never abort."""
 WAYS: Mapping[str, dict[str, int]] = {"": {}, ".repack-0": {"repack": 0}}
-"""What a file is tried with: as it is, and without the kernels that want its weights in another order.
-
-By the ending of the mark that it went well."""
+"""Load options to try, by the suffix of the mark for success: the default, and without repacking kernels."""
 EVERY_BYTE = "".join(map(chr, (*range(0x800), *range(0x800, 0xD800, 0x40), *range(0xE000, 0x110000, 0x40))))
-"""A text with all the bytes that texts have, mostly in characters that few vocabularies know as a whole."""
+"""A text of all bytes that UTF-8 has, mostly in rare characters."""
 _REASON = re.compile(rb"GGML_ASSERT.*|what\(\):\s*(.*)|\w+(?:Error|Exception): .*")
 
 

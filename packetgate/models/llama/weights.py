@@ -44,7 +44,6 @@ class LlamaWeights:
         self.size: int = llama_cpp.llama_vocab_n_tokens(self.vocab)
         """Tokens in the vocabulary."""
         self.trained_context: int = llama_cpp.llama_model_n_ctx_train(self.handle)
-        """The longest prompt it was trained on, in tokens."""
         self.keeps_cells: bool = not (
             llama_cpp.llama_model_is_recurrent(self.handle) or llama_cpp.llama_model_is_hybrid(self.handle)
         )

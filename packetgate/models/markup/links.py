@@ -14,7 +14,7 @@ _SIGN = re.compile(
     r"\\?(?P<colon>:)(?=\\?/\\?/)|(?<=www)\\?(?P<dot>\.)|(?<=[-\w.+])\\?(?P<at>@)(?=[-\w.\\]*\.[a-z])",
     re.ASCII | re.IGNORECASE,
 )
-"""What renderers know an address by, each sign with the backslashes that they pass over."""
+"""The signs by which renderers recognize an address, with the backslashes that they ignore."""
 _ADDRESS = re.compile(r"(?:(?![\[\]()<>\"`*|])[!-~])+")
 _SYNTAX = re.compile(r"\](?=[(:])|<(?=[A-Za-z/!?])")
 _LAST_WORD = re.compile(r"[!-~]*\Z")

@@ -18,7 +18,7 @@ NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wr
 _LONGEST = 240
 _LINE_CHARS = 200
 _ASKED_FOR = re.compile(r"\bjson\b|\b(?:tool|function)[ _-]?call", re.IGNORECASE)
-"""A request for an answer that reads like a call."""
+"""A request for an answer that looks like a call."""
 _BEGINS_CALL = ("functools[", "to=functions.", "```tool")
 _MAY_BE_CALL = regex.compile(
     r'\s*(?:(?:```[\w-]*[ \t]*\n\s*)?(?:(?:\[\s*)?\{\s*".*|\[\s*[^\W\d][\w.]*\(.*)|(?:'
@@ -26,7 +26,7 @@ _MAY_BE_CALL = regex.compile(
     + ").*)",
     re.DOTALL,
 )
-"""A text that is JSON objects or Pythonic calls from its beginning on, also in a fence."""
+"""A text that begins with JSON objects or Pythonic calls, also in a fence."""
 
 _FRAMES = tuple(one for one in (*formats.THOUGHTS, *formats.CALLS, *formats.ECHOES) if "`" not in one.begin)
 _ENDS_OF = {one.begin.lower(): one.end.lower() for one in _FRAMES}
@@ -63,7 +63,6 @@ _OPENING = regex.compile(
 )
 _LIST_LINE = regex.compile(r"\[\s*[^\W\d][\w.]{0,199}\([^\n]{0,4000}\n")
 _CANDIDATE = re.compile(r"[<\[\u25c1`]|\](?=<|\Z)|A(?=c|\Z)")
-"""Every mark begins with one of these."""
 _ENDS = {
     "gaia": r"<\|\s{0,9}end of[^|>]{0,200}tool call\s{0,9}\|>",
     "action": "Final Answer:",
@@ -75,14 +74,14 @@ _OPEN_QUOTE = "\"'*\u201c\u201e\u00ab\u300c"
 _BEFORE_MENTION = re.compile(rf"\S.*[\s({_OPEN_QUOTE}]\Z")
 _WITHIN_SENTENCE = re.compile(rf"[^\s.!?\u3002][ \t][({_OPEN_QUOTE}]?\Z")
 _AFTER_MENTION = re.compile(r"[ \t.,;:!?)\"'*\u201c\u201d\u00bb\u300d]")
-"""What stands around a mark in its line where a sentence mentions it, and hardly where a model lets it slip."""
+"""What stands around a mark that a sentence mentions."""
 
 _JSON_STRINGS = r'(?P<quote>")|\\.'
 _RAW_STRINGS = (
     r'(?P<quote><\|"\|>|<escape>|</?(?:\w+:|\uff5c\w+\uff5c[ ]?)?parameter\b[^<>]*>'
     r"|</?(?:longcat_)?arg_value>|<\|(?:open|close)\|>argument\b[^<>]*<\|sep\|>)"
 )
-"""What quotes, in blocks that begin like JSON, and in others: there, tags around values do."""
+"""What quotes text: in blocks that begin like JSON, and in others."""
 _VALUE = re.compile(r"<([^<>]*?(?:parameter|arg_value))\b")
 _TICKS, _FENCE = re.compile(r"`+"), 3
 _NESTED = re.compile(r"[<\[\u25c1]|\](?=<)")

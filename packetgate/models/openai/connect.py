@@ -36,13 +36,12 @@ class CompatibleChat(BaseChatOpenAI):
     """Any server that speaks OpenAI's protocol. They know the limit by its old name, `max_tokens`."""
 
     key_variable: str = "OPENAI_API_KEY"
-    """The environment variable that its key is from."""
     always: Mapping[str, Any] = {}
-    """What the user wants in the body of every request."""
+    """Fields that the user adds to the body of every request."""
     wishes: Mapping[str, str] = {}
-    """By parameter, which option of the user's it is, and where it was set."""
+    """By parameter, which option of the user it is and where it was set."""
     refused: tuple[str, ...] = ()
-    """The parameters that its server refuses, in the order in which it did."""
+    """Parameters that its server refused, in that order."""
 
     @property
     def unsent(self) -> frozenset[str]:

@@ -23,7 +23,7 @@ from packetgate.state.errors import DecisionError, ToolsRefusedError
 from packetgate.state.printing import compact_json
 
 TOOL_REFUSALS = 2
-"""Refusals of tools, with none taken, after which a server is not offered tools any more."""
+"""Refusals of tools, with none accepted, after which tools are no longer offered."""
 
 
 class OpenAICompatible(Model):

@@ -10,17 +10,17 @@ from packetgate.models.transport import ESSENTIAL, OF_THE_FORM, error_text, is_t
 Payload = dict[str, Any]
 
 TOP_LOGPROBS, FEW_LOGPROBS = 20, 5
-"""How many alternatives to a token are asked for; some servers give only a few."""
+"""Alternatives to a token to ask for, and the limit of some servers."""
 
 BAD_REQUEST = (400, 415, 422)
-"""With these, any feature may be meant. With others only one that is named: they usually say something else."""
+"""Any feature may be meant; with another status only one that is named."""
 CREDENTIALS_OR_LOAD = (401, 402, 408, 409, 429)
 
 OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _TYPE = re.compile(r"response_format\W+(?:of\W+)?type")
 _LOGPROBS = ("logprobs", "top_logprobs")
 _UNNAMED = ("logprobs", "stream_options")
-"""What is to blame first where a server does not say what it refuses."""
+"""What to leave out first where a server does not say what it refuses."""
 
 
 def without(payload: Payload, refused: Sequence[str]) -> Payload:

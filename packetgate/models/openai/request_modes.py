@@ -21,7 +21,6 @@ class RequestMode:
 
     format: Format = "json_schema"
     strict: bool = False
-    """Whether the server is to keep to the schema strictly."""
 
     @property
     def held_by(self) -> HeldBy:

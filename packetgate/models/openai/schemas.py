@@ -9,22 +9,22 @@ _LIMITS = frozenset(
     {"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
     | {"multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "default", "examples"}
 )
-"""Keywords that do not shape an answer: servers refuse some of them, or pass over them."""
+"""Keywords that limit values: servers refuse some of them, or ignore them."""
 
 MODEST, MODEST_ITEMS = 300, 30
-"""The longest text, in characters, and the longest array that a server is asked to count out."""
+"""Longest text, in characters, and longest array that a server is asked to count."""
 
 DESCRIPTION_CHARS = 1_024
-"""The longest description of a tool that OpenAI takes."""
+"""OpenAI's limit."""
 
 _OUTERMOST = frozenset({"type", "properties", "required", "additionalProperties", "$defs", "definitions"})
-"""The keywords that OpenAI takes at the outermost place of a tool's schema."""
+"""Keywords that OpenAI accepts at the root of a tool's schema."""
 
 _SHAPES = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref", "$defs"}
     | {"title", "description"}
 )
-"""The keywords that OpenAI knows beside those limits."""
+"""The other keywords that OpenAI knows."""
 
 
 def shape_of(schema: Schema) -> Schema:
