@@ -1,4 +1,4 @@
-"""Calls of tools in a model's own language: what it is offered, and what it wrote."""
+"""Tool calls in a model's own language: the offered tools, and what the model wrote."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one answer took, in seconds."""
+    """Duration of one answer, in seconds."""
 
     reading_s: float
     """Time to evaluate the new part of the prompt."""
@@ -22,7 +22,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class OfferedTool:
-    """A tool as a model is offered it."""
+    """A tool that a model is offered."""
 
     name: str
     description: str
@@ -33,12 +33,12 @@ class OfferedTool:
 
     @property
     def as_openai(self) -> dict[str, Any]:
-        """The tool as OpenAI's API has it, and chat templates after it."""
+        """The tool in the form of OpenAI's API, which chat templates take too."""
         return self._with(self.parameters)
 
     @property
     def for_prompt(self) -> dict[str, Any]:
-        """The tool for the prompt of a model that a grammar holds to its schema: without bounds of its arguments."""
+        """The tool without argument bounds, for a model that a grammar holds to its schema."""
         return self._with(without(self.told or self.parameters, BOUNDS))
 
     def _with(self, parameters: Schema) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class OfferedTool:
 
 @dataclass(frozen=True)
 class WrittenCall:
-    """A call as a model wrote it, and how probable it found what it wrote."""
+    """A call as a model wrote it, with its token probabilities."""
 
     name: str
     arguments: dict[str, Any]
@@ -64,7 +64,7 @@ class WrittenCall:
 
 @dataclass(frozen=True)
 class CallAnswer:
-    """What a model answered that was offered tools. Nothing of it is validated yet."""
+    """The answer of a model that was offered tools, not validated yet."""
 
     calls: tuple[WrittenCall, ...]
     text: str
@@ -82,13 +82,13 @@ class CallAnswer:
 
     @property
     def measured(self) -> bool:
-        """Whether probabilities could be had."""
+        """Whether probabilities are known."""
         return self.acts is not None
 
 
 @dataclass(frozen=True)
 class Odds:
-    """How probable some words are as the beginning of an answer, together 1."""
+    """Probabilities of words as the beginning of an answer; they sum to 1."""
 
     of: Mapping[str, float]
     usage: TokenUsage

@@ -1,4 +1,4 @@
-"""How probable the model found what it chose: read from its tokens' probabilities, at the place of the choice."""
+"""Probabilities of the choices in an answer, from the probabilities of its tokens."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _AFTER_VALUE = b",}]" + _SPACE
 
 @dataclass(frozen=True)
 class Measured:
-    """One choice of an answer."""
+    """One measured choice of an answer."""
 
     path: Path
     value: str
@@ -30,14 +30,14 @@ class Measured:
 
 
 def continues(token: bytes, text: bytes) -> bool:
-    """Whether the token is a beginning of `text`, or all of it and the end of the value."""
+    """Whether a token is a prefix of `text`, or all of it and the end of the value."""
     if text.startswith(token):
         return True
     return token.startswith(text) and token[len(text) : len(text) + 1] in _AFTER_VALUE
 
 
 class ChoiceMeter:
-    """Follows an answer token by token. A choice written in several tokens is measured over all of them."""
+    """Measures choices token by token; a choice of several tokens over all of them."""
 
     def __init__(self, choices: Sequence[Choice]) -> None:
         self.measured: list[Measured] = []
@@ -46,7 +46,7 @@ class ChoiceMeter:
         self._open: _OpenChoice | None = None
 
     def feed(self, token: bytes, weights: Weights | None) -> None:
-        """Take the answer's next token, and what the model could have written in its place; None: nothing else."""
+        """Take the next token and the weights of its alternatives; None: the token was forced."""
         begun = self._paths.feed(token)
         self._step(token, 0, weights)
         for path, offset in begun:
@@ -109,7 +109,7 @@ class _OpenChoice:
 
 
 class JsonPaths:
-    """Follows a JSON text piece by piece: where each value begins. Of any text that is no JSON it may tell nonsense."""
+    """Finds where each value of a JSON text begins, piece by piece. Results for invalid JSON are undefined."""
 
     def __init__(self) -> None:
         self._open: list[str | int | None] = []
@@ -118,7 +118,7 @@ class JsonPaths:
         self._in_value = False
 
     def feed(self, piece: bytes) -> list[tuple[Path, int]]:
-        """Take the next piece; return the values that begin in it: each one's path, and its offset in the piece."""
+        """Take the next piece; return the path of each value that begins in it, and its offset."""
         return [(path, at) for at, byte in enumerate(piece) if (path := self._step(byte)) is not None]
 
     def _step(self, byte: int) -> Path | None:

@@ -1,4 +1,4 @@
-"""Plain answers: messages in, text out. LangGraph's message stream shows them while they are written."""
+"""Plain answers: messages in, text out, streamed through LangGraph's message stream."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ CUT_OFF = "\n\n[Cut off: an answer may be {:,} tokens long. answer_max_tokens sa
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model wrote."""
+    """An answer in words."""
 
     text: str
     """As written, with any tool markup that leaked into it."""
@@ -44,13 +44,16 @@ async def complete(
     max_tokens: int,
     tools: Sequence[OfferedTool] = (),
 ) -> Completion:
-    """Ask for an answer in words; where LangGraph streams messages, it is shown without markup as it comes.
+    """Ask for an answer in words and stream it without markup.
 
-    The answer to pictures of the user's that the model was not shown ends with a line that says so.
+    If pictures were not shown to the model, the last line of the answer says so.
 
     Args:
-        user_words: What the user said. Addresses in it stay links; so does JSON that it asks for.
-        tools: What the model was offered in this turn, which it is shown and does not call now.
+        user_words: Addresses in them stay links; if they ask for JSON, JSON stays.
+        tools: Tools that the model is shown but does not call.
+
+    Raises:
+        DecisionError: the model cannot be asked, breaks off, or says nothing.
     """
     words = model.words_only(tools)
     shown = _Shown(

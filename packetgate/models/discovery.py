@@ -1,4 +1,4 @@
-"""The models that this machine has: servers on their usual ports, GGUF files in the usual folders, providers' keys.
+"""The models of this machine: servers on their usual ports, GGUF files in the usual folders, providers' keys.
 
 Nothing is downloaded, no key is sent, and no other machine is asked.
 """
@@ -28,7 +28,7 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Served:
-    """One model of a server."""
+    """A model that a server lists."""
 
     name: str
     size: int | None = None
@@ -36,10 +36,10 @@ class Served:
 
 
 async def served(base_url: str, key: str | None = None, timeout_s: float = TIMEOUT_S) -> list[Served]:
-    """Return the models that a server lists. No proxy is used, and no redirection followed: the key stays there.
+    """Return the models that a server lists, without proxies and redirections, so that the key stays there.
 
     Raises:
-        httpx.HTTPError, ValueError: nothing answers, or what answers lists no models.
+        httpx.HTTPError, ValueError: nothing answers, or the answer is no list of models.
     """
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx.AsyncClient(timeout=timeout_s, trust_env=False, headers=headers) as client:
@@ -52,10 +52,10 @@ async def served(base_url: str, key: str | None = None, timeout_s: float = TIMEO
 
 
 async def check_served(model: str, endpoint: Endpoint) -> None:
-    """Make sure that a named server of this machine runs, and has the model.
+    """Check that a named server of this machine runs and has the model.
 
     Raises:
-        ModelError: it does not; the message says what to write, or to start, instead.
+        ModelError: it does not; the message says what to start or to write.
     """
     server, where = SERVERS[endpoint.server], shown(endpoint.base_url)
     moved = ", or set OLLAMA_HOST" if endpoint.server == "ollama" else ", or set the role's BASE_URL"
@@ -87,7 +87,7 @@ async def check_served(model: str, endpoint: Endpoint) -> None:
 
 
 def is_among(model: str, known: list[str]) -> bool:
-    """Whether a server knows a model by this name; Ollama's `:latest` may be left out."""
+    """Whether a server has a model of this name; Ollama's `:latest` is optional."""
     return not {model.casefold(), f"{model}:latest".casefold()}.isdisjoint(one.casefold() for one in known)
 
 
@@ -112,7 +112,7 @@ _PART = re.compile(r"-(\d{5})-of-\d{5}\.gguf$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Offer:
-    """A model that can be used as it is."""
+    """A model that is ready to use."""
 
     model: str
     where: str
@@ -122,7 +122,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Discovery:
-    """What was found."""
+    """The models, keys and problems that were found."""
 
     offers: tuple[Offer, ...] = ()
     """Servers, then files; within each the largest first among those that fit half of the memory."""
@@ -133,7 +133,7 @@ class Discovery:
 
 
 async def discover(folders: Iterable[Path] = ()) -> Discovery:
-    """Look for models; `folders` are looked through beside the usual ones."""
+    """Look for models in the usual places and in `folders`."""
     answers = await asyncio.gather(*map(_server, LOCAL))
     files = await asyncio.to_thread(lambda: [*_files([*folders, *gguf_folders()])])
     offers = [*(_by_size(found) for found, _ in answers), _by_size(files)]
@@ -148,7 +148,7 @@ async def discover(folders: Iterable[Path] = ()) -> Discovery:
 
 
 async def _server(name: str) -> tuple[list[Offer], str]:
-    """Return the models of a server, or why there are none although it is there."""
+    """Return the models of a server, or why it has none."""
     base_url = base_url_of(name)
     where = f"server at {shown(base_url)}"
     if not is_here(base_url):
@@ -170,7 +170,7 @@ async def _server(name: str) -> tuple[list[Offer], str]:
 
 
 async def _ollama(base_url: str, found: list[Served]) -> list[Served]:
-    """Return Ollama's models with their sizes, without those that do not write text; older versions say nothing."""
+    """Return Ollama's models with sizes, without those that only embed."""
     root = base_url.rstrip("/").removesuffix("/v1")
     async with httpx.AsyncClient(timeout=PATIENCE_S, trust_env=False) as client:
 
@@ -192,7 +192,7 @@ async def _ollama(base_url: str, found: list[Served]) -> list[Served]:
 
 
 def gguf_folders(home: Path | None = None) -> list[Path]:
-    """Return the folders in which programs keep GGUF files, and people."""
+    """Return the folders in which people and programs keep GGUF files."""
     home = home or Path.home()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
     data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")

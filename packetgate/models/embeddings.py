@@ -1,4 +1,4 @@
-"""Embedding models, for search over files and for comparing tools."""
+"""Embedding models for file search and tool comparison."""
 
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def open_embeddings(name: str, setting: str = "PACKETGATE_EMBEDDINGS") -> "Embeddings":
-    """Return the embedding model `openai:NAME` that `setting` names, of any OpenAI-compatible server.
+    """Return the embedding model `openai:NAME`, of any OpenAI-compatible server.
 
     Raises:
-        ModelError: the string names no embedding model, or OpenAI itself is meant and there is no key.
-        ConfigError: the time-out in the environment is none.
+        ModelError: the string names no embedding model, or OpenAI has no key.
+        ConfigError: the timeout in the environment is invalid.
     """
     spec = parse_model(name)
     if spec.provider != "openai":

@@ -1,4 +1,4 @@
-"""Servers that speak OpenAI's protocol, and where a role's model is reached, as the environment says."""
+"""Servers that speak OpenAI's protocol, and the endpoint of each role as the environment sets it."""
 
 import math
 import os
@@ -84,7 +84,7 @@ TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A base URL, the key it takes, and how long to wait for an answer, in seconds."""
+    """A base URL, its key, and the timeout of an answer, in seconds."""
 
     base_url: str
     api_key: str | None = field(repr=False)
@@ -95,14 +95,14 @@ class Endpoint:
 
     @property
     def is_openai(self) -> bool:
-        """Whether this is OpenAI itself and not a server that speaks the same protocol."""
+        """Whether this is OpenAI itself."""
         return urlsplit(self.base_url).hostname == urlsplit(OPENAI_URL).hostname
 
     def key_for(self, model: str) -> SecretStr:
-        """Return what is sent as the key: servers of one's own may take any.
+        """Return the key to send; own servers accept any.
 
         Raises:
-            ModelError: a provider is meant and there is no key.
+            ModelError: a provider has no key.
         """
         if self.server != OPENAI and SERVERS[self.server].key_variable and not self.api_key:
             raise ModelError(f"{self.server}:{model} needs an API key: set {self.key_variable}")
@@ -115,15 +115,15 @@ class Endpoint:
 
 
 def endpoint_of(role: Role | Literal["embeddings"], timeout: float | None = None, server: str = OPENAI) -> Endpoint:
-    """Read a role's endpoint from the environment; the role's own variables win over the server's.
+    """Read a role's endpoint from the environment; the role's variables override the server's.
 
     Args:
-        timeout: in place of the environment's.
-        server: the name before the model's. Only OpenAI's takes notice of OPENAI_*.
+        timeout: replaces the environment's.
+        server: the prefix of the model's name. OPENAI_* apply only to `openai`.
 
     Raises:
-        ModelError: the base URL is not one.
-        ConfigError: the time-out is not a positive number of seconds.
+        ModelError: the base URL is invalid.
+        ConfigError: the timeout is not a positive number of seconds.
     """
     own_url = _value(f"PACKETGATE_{role.upper()}_BASE_URL")
     server = OPENAI if own_url else server
@@ -144,7 +144,7 @@ def endpoint_of(role: Role | Literal["embeddings"], timeout: float | None = None
 
 
 def shown(base_url: str) -> str:
-    """Return the base URL as it may be shown: without user name, password and query."""
+    """Return a base URL without user name, password and query."""
     scheme, separator, rest = base_url.partition("?")[0].partition("#")[0].partition("://")
     return scheme + separator + rest.rpartition("@")[2]
 

@@ -1,6 +1,6 @@
 """A chat model as the deciders use it: asked for an answer in a form, for calls, or for words.
 
-Whatever asks a model raises `DecisionError` where it cannot be asked.
+All methods that ask raise `DecisionError` if the model cannot be asked.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class LocalModelInfo:
 
 @dataclass(frozen=True)
 class FormAnswer:
-    """What a model wrote when asked for an answer in a form. Nothing of it is validated yet."""
+    """An answer in a form, not validated yet."""
 
     text: str
     usage: TokenUsage
@@ -59,7 +59,7 @@ class FormAnswer:
 
     @property
     def measured(self) -> bool:
-        """Whether a probability could be had."""
+        """Whether probabilities are known."""
         return bool(self.choices)
 
 
@@ -73,7 +73,7 @@ class Asking(Protocol):
 
 
 class Model:
-    """Any chat model: what the prompt says of the form must do."""
+    """Any chat model. Only the prompt asks it to keep to a form."""
 
     thinks_in_forms = True
     """Whether thoughts count towards the length of an answer in a form."""
@@ -101,41 +101,41 @@ class Model:
 
     @property
     def label(self) -> str:
-        """The model's name, and where it is reached, without anything secret."""
+        """Name and endpoint, without secrets."""
         return model_label(self.chat)
 
     @property
     def calls_tools(self) -> bool:
-        """Whether it is offered tools, and calls them in its own language; else it is asked in a form."""
+        """Whether tools are offered by tool calling; otherwise it is asked in a form."""
         return self.options.native_tools is not False and type(self.chat).bind_tools is not BaseChatModel.bind_tools
 
     @property
     def name(self) -> str:
-        """The name that it is asked by."""
+        """The name to ask it by."""
         return str(getattr(self.chat, "model_name", None) or type(self.chat).__name__)
 
     @property
     def reading_speed(self) -> float | None:
-        """Tokens of a prompt that a model in this process evaluates in a second; None: not known."""
+        """Prompt tokens per second of a model in this process; None: not known."""
         return None
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
-        """Whether the messages, tools and an answer of that length go into the model's context, as far as is known."""
+        """Whether messages, tools and an answer of this length fit the model's context, as far as known."""
         return True
 
     def sampling(self, **given: float | None) -> dict[str, Any]:
-        """Return what a stage asks with, the role's own options over it."""
+        """Return a stage's sampling with the role's options over it."""
         return {name: value for name, value in given.items() if value is not None} | self.options.sampling
 
     def sendable(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """Return messages as the model may be sent them: words for pictures, where it is known to take none."""
+        """Return messages as the model takes them: without pictures if it takes none."""
         return without_pictures(messages) if self.sees is False else list(messages)
 
     def without_refused(self, messages: Sequence[BaseMessage], error: DecisionError) -> list[BaseMessage]:
-        """Return messages without the pictures that may be why they were refused.
+        """Return messages without pictures, if these may be why they were refused.
 
         Raises:
-            DecisionError: the error itself, where pictures are not to blame.
+            DecisionError: `error`, if pictures are not the reason.
         """
         if not has_pictures(messages) or not may_refuse_pictures(error.__cause__):
             raise error
@@ -145,14 +145,14 @@ class Model:
         return without_pictures(messages)
 
     def note_taken(self, messages: Sequence[BaseMessage]) -> None:
-        """Take note that messages were answered."""
+        """Record that the pictures in messages were accepted."""
         if self.sees is None and has_pictures(messages):
             self.sees = True
 
     async def ask_with_pictures(
         self, messages: Sequence[BaseMessage], asked: Callable[[Sequence[BaseMessage]], Awaitable[T]]
     ) -> T:
-        """Ask with what pictures the messages hold, and once more without them where they are refused."""
+        """Ask, and ask again without pictures if they are refused."""
         sent = self.sendable(messages)
         try:
             answer = await asked(sent)
@@ -162,7 +162,7 @@ class Model:
         return answer
 
     def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
-        """Return the options with which it answers in words, shown tools or none."""
+        """Return the options for an answer in words, with these tools in view."""
         return {}
 
     async def answer(
@@ -171,13 +171,13 @@ class Model:
         """Ask once for an answer in this form.
 
         Args:
-            sampling: `temperature`, `top_p`, `max_tokens`, as far as they are given.
+            sampling: `temperature`, `top_p` and `max_tokens`, if given.
         """
         message = await ask(self.chat, messages, sampling)
         return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
 
     async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
-        """Return how probable each of these words is as the beginning of an answer; together 1."""
+        """Return the probability of each word as the beginning of the answer; they sum to 1."""
         raise NotImplementedError(f"{self.label} tells no probabilities of words")
 
     async def call(
@@ -193,13 +193,12 @@ class Model:
         """Ask once for calls of these tools, or for words, in the model's own language.
 
         Args:
-            most: calls in one answer, as far as the model can be held to that.
+            most: the most calls in one answer, if that can be enforced.
             must: hold the answer to calls.
-            asking: asks a model elsewhere, such as `streaming_asker`; None: as decisions are asked for, at once.
+            asking: asks an endpoint in place of `ask`, such as `streaming_asker`.
 
         Raises:
-            ToolsRefusedError: it takes no tools, or not these.
-            DecisionError: the model cannot be asked.
+            ToolsRefusedError: it refuses tools, or these tools.
         """
         offered = [one.as_openai for one in tools]
         bound = self.chat.bind_tools(offered, tool_choice="any") if must else self.chat.bind_tools(offered)
@@ -208,10 +207,9 @@ class Model:
         return self.read_calls(await (asking or ask)(self.chat, messages, {**bound.kwargs, **sampling}))
 
     def read_calls(self, answer: AIMessage) -> CallAnswer:
-        """Return what the model answered that was offered tools.
+        """Return the answer of a model that was offered tools.
 
-        Some servers leave calls in the text, as the model wrote them. They are read there until it is seen that the
-        server does not.
+        Calls in the text are read too, until the server is seen to return them apart from it.
         """
         text = answer.text
         calls = [WrittenCall(one["name"], one["args"]) for one in answer.tool_calls]
@@ -232,7 +230,7 @@ class Model:
 async def ask(
     chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
 ) -> AIMessage:
-    """Ask once, hidden from LangGraph's message stream, and wait for a bounded time.
+    """Ask once with a time limit, hidden from LangGraph's message stream.
 
     Args:
         patient: wait twice as long. Only for models that take a `timeout`.
@@ -251,5 +249,5 @@ async def ask(
 
 
 def was_cut_off(answer: AIMessage) -> bool:
-    """Whether the answer ended because its length ran out."""
+    """Whether the answer reached its length limit."""
     return answer.response_metadata.get("finish_reason") == "length"

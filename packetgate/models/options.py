@@ -1,6 +1,6 @@
-"""How a role's model is asked: by its URI's query, over `PACKETGATE_<ROLE>_...`, over `[models.<role>]` of the file.
+"""How a role's model is asked: the query of its name, over `PACKETGATE_<ROLE>_...`, over `[models.<role>]` of the file.
 
-The table may also name the model. Its options are then that model's: another one that is given in its place has none.
+Options of a table that also names a model apply to that model only.
 """
 
 import os
@@ -28,7 +28,7 @@ _KEYS = ("authorization", "cookie", "key")
 
 
 class ModelOptions(BaseModel):
-    """What a model is asked with. What is None is left to the stage, the model, or its server."""
+    """Options of a model; None leaves the choice to the stage, the model, or its server."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,12 +59,12 @@ class ModelOptions(BaseModel):
 
     @property
     def loading(self) -> dict[str, int]:
-        """What llama.cpp loads a file with."""
+        """Options for loading a GGUF file."""
         return {name: value for name in LOADING if (value := getattr(self, name)) is not None}
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """What goes over a stage's own sampling."""
+        """Options that override a stage's sampling."""
         return {name: value for name in SAMPLING if (value := getattr(self, name)) is not None}
 
 
@@ -83,13 +83,13 @@ KNOWN: dict[Provider, tuple[str, ...]] = {
 
 
 def given_options(role: Role, spec: ModelSpec, tables: Mapping[str, Given]) -> dict[str, Given]:
-    """Return what is given for a role's model, by option.
+    """Return the options given for a role's model.
 
     Args:
-        tables: what `file_options` read of the role.
+        tables: the role's options from `file_options`.
 
     Raises:
-        ConfigError: there is no such option, or it does not take that value; a key is written out where it is not safe.
+        ConfigError: an option is unknown, its value is invalid, or a key is written where others can read it.
     """
     if spec.provider == "reflex":
         return {}
@@ -110,10 +110,10 @@ def given_options(role: Role, spec: ModelSpec, tables: Mapping[str, Given]) -> d
 
 
 def options_of(given: Mapping[str, Given]) -> ModelOptions:
-    """Return the options as they hold, the variables in headers filled in.
+    """Return the effective options, with variables in headers filled in.
 
     Raises:
-        ConfigError: a header is none, or its variable is not set.
+        ConfigError: a header is invalid, or its variable is not set.
     """
     values = {name: one.value for name, one in given.items()}
     if "headers" in values:
@@ -122,10 +122,10 @@ def options_of(given: Mapping[str, Given]) -> ModelOptions:
 
 
 def file_options(models: Any, path: str) -> dict[str, dict[str, Given]]:
-    """Read the options of the file's table `models`, by role.
+    """Read the file's table `models`, by role.
 
     Raises:
-        ConfigError: as `given_options`, or a model's name is no text.
+        ConfigError: as `given_options`, or the name of a model is not text.
     """
     if not isinstance(models, dict) or not all(isinstance(table, dict) for table in models.values()):
         raise ConfigError(f"{path}: models: it must hold tables: [models.lite] and [models.prime]")
@@ -144,7 +144,7 @@ def file_options(models: Any, path: str) -> dict[str, dict[str, Given]]:
 
 
 def named_models(models: Any) -> dict[str, str]:
-    """Return the models that the file's table `models` names, by role; what cannot be read, `file_options` tells."""
+    """Return the models that the table `models` names, by role; `file_options` reports errors."""
     tables = models.items() if isinstance(models, dict) else ()
     found = {role: table.get(MODEL) for role, table in tables if isinstance(table, dict)}
     return {role: name for role, name in found.items() if isinstance(name, str)}

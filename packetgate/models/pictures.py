@@ -1,4 +1,4 @@
-"""Pictures in messages: as a model that sees is sent them, and in words for one that does not."""
+"""Pictures in messages, for models that see, and as words for others."""
 
 import base64
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _BAD_REQUEST = (400, 413, 415, 422)
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that a model may be shown."""
+    """A picture to show to a model."""
 
     told: str
     """Its description."""
@@ -52,12 +52,12 @@ def with_pictures(text: str, pictures: Sequence[Picture]) -> HumanMessage:
 
 
 def without_pictures(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages with words for their pictures: what each is, and that it is not shown."""
+    """Return messages with each picture replaced by its description."""
     return [HumanMessage("\n".join(_words(one.content))) if _has_parts(one) else one for one in messages]
 
 
 def announced(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages without the pictures that were sent with them, each of which a text announces."""
+    """Return messages without pictures, but with the texts that announce them."""
     return [
         HumanMessage([part for part in one.content if not _is_picture(part)]) if _has_parts(one) else one
         for one in messages
@@ -65,28 +65,28 @@ def announced(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def has_pictures(messages: Sequence[BaseMessage]) -> bool:
-    """Whether there is a picture in any of them."""
+    """Whether messages contain a picture."""
     return any(True for _ in _pictures(messages))
 
 
 def names_of(messages: Sequence[BaseMessage]) -> list[str]:
-    """Return the names of the pictures in messages that the user attached."""
+    """Return the names of the user's pictures in messages."""
     return [part["extras"]["name"] for part in _pictures(messages) if part["extras"]["name"]]
 
 
 def may_refuse_pictures(error: BaseException | None) -> bool:
-    """Whether a server's refusal may be one of the pictures in a request."""
+    """Whether a refusal may be about pictures."""
     return getattr(error, "status_code", None) in _BAD_REQUEST or names_pictures(error)
 
 
 def names_pictures(error: BaseException | None) -> bool:
-    """Whether a server's refusal speaks of pictures."""
+    """Whether a refusal names pictures."""
     status = getattr(error, "status_code", None)
     return status is not None and status not in _CREDENTIALS_OR_LOAD and _has(error, _OF_PICTURES)
 
 
 def takes_none(error: BaseException | None) -> bool:
-    """Whether a server says that this model takes no pictures, whichever."""
+    """Whether a refusal says that the model takes no pictures at all."""
     return names_pictures(error) and _has(error, _NEVER) and not _has(error, _THIS_ONE)
 
 

@@ -1,4 +1,4 @@
-"""The model pool: which model plays which role, loaded when first needed."""
+"""The model pool: the models of both roles, loaded on first use."""
 
 import asyncio
 import hashlib
@@ -32,16 +32,16 @@ class ModelPool:
         prime: str = "reflex",
         from_file: Mapping[str, Mapping[str, Given]] | None = None,
     ) -> None:
-        """Read the model strings; where only one names a model, it plays both roles.
+        """Read the model strings; a single model plays both roles.
 
-        A `decisions:NAME` as prime reviews and nothing else: what plays `lite` answers.
+        With `decisions:NAME` as prime, the lite model answers.
 
         Args:
-            from_file: options by role, as `file_options` reads them.
+            from_file: options by role, from `file_options`.
 
         Raises:
-            ModelError: a string names no model, or a base URL in the environment is none.
-            ConfigError: an option is none, or does not take its value.
+            ModelError: a string names no model, or a base URL in the environment is invalid.
+            ConfigError: an option is unknown or its value is invalid.
         """
         given: dict[Role, ModelSpec] = {"lite": parse_model(lite), "prime": parse_model(prime)}
         if given["lite"].provider == "decisions":
@@ -68,24 +68,24 @@ class ModelPool:
             self._parts["prime"] = one
 
     async def get(self, role: Role) -> "Model | None":
-        """Return a role's model, loading it the first time; None is the reflex, which needs no model."""
+        """Return a role's model, loaded on first use; None for the reflex."""
         return await asyncio.to_thread(self._parts[role].load)
 
     @property
     def is_reflex(self) -> bool:
-        """Whether no role has a model, whoever reviews."""
+        """Whether no role has a language model."""
         return all(part.spec == REFLEX for part in self._parts.values())
 
     @property
     def has_reviewer(self) -> bool:
-        """Whether a decision endpoint reviews, and not the prime model."""
+        """Whether a decision endpoint reviews."""
         return self._decisions is not None
 
     async def reviewer(self) -> "DecisionEndpoint":
-        """Return the decision endpoint that reviews.
+        """Return the decision endpoint.
 
         Raises:
-            ModelError: there is none, or it lacks its key.
+            ModelError: there is none, or it has no key.
         """
         if self._decisions is None:
             raise ModelError("no decision endpoint reviews: set PACKETGATE_PRIME to decisions:NAME")
@@ -93,19 +93,19 @@ class ModelPool:
 
     @property
     def players(self) -> tuple[tuple[Role, ...], ...]:
-        """The roles, those together that one model plays."""
+        """The roles, grouped by model."""
         return (("lite", "prime"),) if self._parts["lite"] is self._parts["prime"] else (("lite",), ("prime",))
 
     async def known_as(self) -> str | None:
-        """Return a digest of the model that plays both roles, and of how it is asked; None where none does."""
+        """Return a digest of the one model that plays both roles and its options; None if there is none."""
         alone = len(self.players) == 1 and not self._decisions and not self.is_reflex
         return await asyncio.to_thread(lambda: self._parts["lite"].known_as) if alone else None
 
     async def check(self, *roles: Role) -> None:
-        """Make sure that these roles' models, or all, are there, without loading GGUF files: a few seconds at most.
+        """Check that the models of these or all roles are available, without loading GGUF files.
 
         Raises:
-            ModelError: one is not; the message says which, and what to do.
+            ModelError: one is not; the message says what to do.
         """
         for part in dict.fromkeys(self._parts[role] for role in roles or self._parts):
             await part.check()
@@ -113,7 +113,7 @@ class ModelPool:
             await self._decisions.check()
 
     def describe(self, role: Role) -> str:
-        """Return what plays the role, for display."""
+        """Return a description of what plays the role."""
         reviewed = f"; {self._decisions.description} reviews" if self._decisions else ""
         return self._parts[role].description + reviewed
 

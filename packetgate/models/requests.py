@@ -1,4 +1,4 @@
-"""What is said to models and by them, kept for whoever asks to see it."""
+"""Requests to models and their answers, recorded on demand."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -32,14 +32,14 @@ class _Kept(Section):
 
 
 class SentMessage(_Kept):
-    """One message as it was sent."""
+    """One message as sent."""
 
     role: str
     text: str
 
 
 class ModelRequest(_Kept):
-    """One request to a model, and what came of it."""
+    """One request to a model and its result."""
 
     model: str
     """Name and endpoint, without secrets."""
@@ -61,7 +61,7 @@ _collected: ContextVar[list[ModelRequest] | None] = ContextVar("collected", defa
 
 @contextmanager
 def collected() -> Iterator[list[ModelRequest]]:
-    """Collect what is said within, also in tasks that begin there."""
+    """Collect the requests within the block, including those of tasks that start there."""
     found: list[ModelRequest] = []
     token = _collected.set(found)
     try:
@@ -74,7 +74,7 @@ def collected() -> Iterator[list[ModelRequest]]:
 def exchange(
     chat: object, messages: Sequence[BaseMessage], options: dict[str, Any]
 ) -> Iterator[Callable[[AIMessage], None]]:
-    """Note a request where requests are collected. Yields what takes the answer, whole or piece by piece."""
+    """Record a request if requests are collected. Yields a function that takes the answer or its pieces."""
     found = _collected.get()
     if found is None:
         yield lambda _: None
@@ -104,7 +104,7 @@ def exchange(
 
 
 def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:
-    """Return an answer that came in pieces, at least one."""
+    """Return the answer that one or more pieces make."""
     first, *rest = pieces
     if not isinstance(first, AIMessageChunk):
         return first
@@ -112,7 +112,7 @@ def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:
 
 
 def usage_of(*answers: AIMessage) -> TokenUsage:
-    """Add up what one answer took, whole or in pieces."""
+    """Return the token usage of an answer or its pieces."""
     known = [answer.usage_metadata for answer in answers if answer.usage_metadata]
     usage = TokenUsage(
         input_tokens=sum(usage["input_tokens"] for usage in known),

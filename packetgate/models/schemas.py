@@ -22,7 +22,7 @@ _SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contai
 
 
 def map_schema(schema: Any, change: Callable[[Schema], Schema]) -> Any:
-    """Return the schema with `change` made to it and to every schema inside it, innermost first."""
+    """Return the schema with `change` applied to it and to every schema inside it, innermost first."""
     if not isinstance(schema, dict):
         return schema
     mapped = dict(schema)
@@ -44,15 +44,15 @@ BOUNDS = frozenset(
 
 
 def without(schema: Schema, keywords: Set[str]) -> Schema:
-    """Return the schema without these keywords: what fits the schema fits the result, if they only narrow it."""
+    """Return the schema without these keywords."""
     found: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in keywords})
     return found
 
 
 def rebased(schema: Any, place: str) -> Any:
-    """Return the schema with its references to itself pointing to where it now stands, such as `#/$defs/tool`.
+    """Return the schema with its internal references moved to `place`, such as `#/$defs/tool`.
 
-    It loses its `$id`: beside one, a reference would point into that address instead.
+    Its `$id` is dropped, because references would resolve against it.
     """
 
     def change(one: Schema) -> Schema:
@@ -66,10 +66,9 @@ def rebased(schema: Any, place: str) -> Any:
 
 
 def bounded(schema: Any, *, items: int, characters: int) -> Any:
-    """Return the schema narrowed so that what is written to it ends.
+    """Return the schema narrowed so that any answer ends.
 
-    Arrays, texts and numbers without limits get them, and objects that list their properties take no others. What fits
-    the result fits the schema.
+    Arrays, texts and numbers get limits, and objects that list their properties are closed.
     """
     closes = not _combines(schema)
 
@@ -130,7 +129,7 @@ ANY_TEXT: Schema = {"type": "string"}
 
 @dataclass(frozen=True)
 class Choice:
-    """A place in the answer where the model decides between values."""
+    """A place in the answer where the model chooses a value."""
 
     path: tuple[str, ...]
     """Keys from the root inwards; `*` is any index of an array."""
@@ -143,7 +142,7 @@ class Choice:
         return cls(path, tuple(compact_json(value) for value in values))
 
     def stands_at(self, path: tuple[str | int, ...]) -> bool:
-        """Whether `path`, keys and indices of one value of an answer, is this place."""
+        """Whether a path of keys and indices is this place."""
         return len(path) == len(self.path) and all(
             isinstance(part, int) if wanted == "*" else part == wanted
             for part, wanted in zip(path, self.path, strict=True)
@@ -152,7 +151,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class AnswerForm:
-    """The form of an answer: objects with their keys in the order they are written."""
+    """The form of an answer: objects with keys in writing order."""
 
     name: str
     """Letters, digits and underscores."""
@@ -163,7 +162,7 @@ class AnswerForm:
     choices: tuple[Choice, ...] = ()
 
     def schema(self, widened: Collection[str] = ()) -> Schema:
-        """Return the whole schema in one piece; any object fits the parts that are `widened`."""
+        """Return the whole schema; any object fits the `widened` parts."""
         open_to_any = [{"$ref": f"#/$defs/{name}"} for name in widened]
         body = map_schema(self.body, lambda one: ANY_OBJECT if one in open_to_any else one) if widened else self.body
         parts = {name: rebased(part, f"#/$defs/{name}") for name, part in self.parts.items() if name not in widened}

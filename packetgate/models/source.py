@@ -1,4 +1,4 @@
-"""Who is asked for a decision, as a stage knows them: by name, and loaded when first asked."""
+"""How stages name and load the model that decides."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol
@@ -8,11 +8,11 @@ if TYPE_CHECKING:
 
 
 class Named(Protocol):
-    """Whom a stage asks, as telemetry tells of it."""
+    """A decider, for telemetry."""
 
     @property
     def name(self) -> str:
-        """The name that it is asked by."""
+        """The name to ask it by."""
         ...
 
     @property
@@ -25,5 +25,5 @@ ModelSource = Callable[[], Awaitable["Model"]]
 
 
 async def is_from(model: "Model", source: ModelSource | None) -> bool:
-    """Whether a source gives this very model: one model for two roles, asked in one way."""
+    """Whether a source gives this model."""
     return source is not None and await source() is model

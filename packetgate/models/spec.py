@@ -1,4 +1,4 @@
-"""How a model is named: `reflex`, `openai:NAME?option=value`, `ollama:NAME`, `llamacpp:PATH`, or `decisions:NAME`."""
+"""Model names: `reflex`, `openai:NAME?option=value`, `ollama:NAME`, `llamacpp:PATH`, or `decisions:NAME`."""
 
 import re
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _PLAIN_NAME = re.compile(r"[\w.@+-]+(/[\w.@+-]+)*(:[\w.-]+)?")
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """One model: who provides it, its name (the file's path for llama.cpp), and its options as they are written."""
+    """A parsed model name: provider, name or path, and options as text."""
 
     provider: Provider
     name: str = ""
@@ -44,10 +44,10 @@ REFLEX = ModelSpec("reflex")
 
 
 def parse_model(text: str) -> ModelSpec:
-    """Parse a model string.
+    """Parse a model name.
 
     Raises:
-        ModelError: it has none of the known forms; the message says what to write instead.
+        ModelError: it has no known form; the message suggests one.
     """
     prefix, _, rest = text.strip().partition(":")
     if prefix == "reflex" and not rest:
@@ -65,7 +65,7 @@ def parse_model(text: str) -> ModelSpec:
 
 
 def _suggestion(text: str) -> str:
-    """Return what to write instead of a string of no known form, judging by its shape; empty if nothing is likely."""
+    """Return what to write instead of an unknown form; empty if nothing is likely."""
     prefix, colon, rest = text.partition(":")
     if text.startswith(("http://", "https://")):
         return f"`openai:NAME`, and set OPENAI_BASE_URL to {text}"

@@ -1,4 +1,4 @@
-"""How fast a model writes, as measured with a short prompt and answer."""
+"""The writing speed of a model, measured with a short answer."""
 
 from time import perf_counter
 
@@ -14,7 +14,7 @@ SLOW = 10.0
 
 
 async def measured_speed(model: Model) -> str:
-    """Ask a model twice, first to have it loaded; return in words how many tokens it writes per second."""
+    """Load the model and return its tokens per second, in words."""
     options = model.sampling(temperature=0.0)
     await ask(model.chat, [HumanMessage("Hello")], options | {"max_tokens": 1})
     begun = perf_counter()

@@ -1,4 +1,4 @@
-"""Answers as they come, hidden from LangGraph's message stream until their markup is cut out."""
+"""Streamed answers, shown only once their markup is cut out."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +20,7 @@ from packetgate.state.errors import DecisionError
 
 
 class StreamedAnswer:
-    """An answer as it comes. Where the template may have opened a thought, nothing is shown until its end is known."""
+    """An answer in progress. If its template may open a thought, nothing is shown before the end of the thought."""
 
     def __init__(self, thoughts: Thoughts, request: str) -> None:
         self.pieces: list[AIMessage] = []
@@ -36,34 +36,34 @@ class StreamedAnswer:
         return released + self._markup.feed(piece.text)
 
     def close(self) -> str:
-        """Return the rest that is shown, and learn from the answer, which is at its end."""
+        """Return the rest to show, and learn whether the template opens thoughts."""
         if not self._may_be_thought:
             self._thoughts.opened = self._markup.ended_thought or bool(self._thoughts.opened)
         return self._markup.close()
 
     @property
     def written(self) -> str:
-        """All that was written."""
+        """The text as written."""
         return "".join(piece.text for piece in self.pieces)
 
     @property
     def text(self) -> str:
-        """What was written, unless all of it may be a thought."""
+        """The text as written, empty if all of it may be a thought."""
         return "" if self._may_be_thought else self.written
 
     @property
     def shown(self) -> str:
-        """What is shown of it."""
+        """The shown text."""
         return "" if self._may_be_thought else self._markup.text
 
     @property
     def usage(self) -> TokenUsage:
-        """What it took, as far as was told."""
+        """Tokens used, as far as known."""
         return usage_of(*self.pieces)
 
     @property
     def cut_off(self) -> bool:
-        """Whether the length ran out."""
+        """Whether it reached its length limit."""
         return any(map(was_cut_off, self.pieces))
 
     @property
@@ -72,17 +72,17 @@ class StreamedAnswer:
 
 
 def piece_of(text: str) -> ChatGenerationChunk:
-    """Return a piece of an answer as LangChain streams it."""
+    """Return a text as a chunk for LangChain."""
     return ChatGenerationChunk(message=AIMessageChunk(content=text))
 
 
 async def chunks(
     chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, first_s: float | None = None
 ) -> AsyncIterator[AIMessage]:
-    """Ask once, and yield the answer as it comes.
+    """Ask once and yield the answer in pieces.
 
     Args:
-        first_s: Longest wait for its beginning; None: as long as for any piece.
+        first_s: longest wait for the first piece; None: as for any piece.
     """
     begun = False
     with attempt(chat, streamed=True) as limit, exchange(chat, messages, options) as answered:
@@ -126,10 +126,10 @@ REFUSED = frozenset({400, 405, 415, 422, 500, 501})
 
 
 def streaming_asker(thoughts: Thoughts, user_words: str) -> Asking:
-    """Return what asks a model as `ask` does, and shows its words where LangGraph streams messages.
+    """Return a function like `ask` that streams the words of answers without calls.
 
     Args:
-        user_words: What the user said. Addresses in it stay links; so does JSON that it asks for.
+        user_words: addresses in them stay links; if they ask for JSON, JSON stays.
     """
 
     async def asked(

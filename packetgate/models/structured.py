@@ -1,4 +1,4 @@
-"""The one seam for structured answers: messages and a form in, a validated object and its provenance out."""
+"""Structured answers: messages and a form in, a validated object and its probabilities out."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ LONGER = 2
 
 @dataclass(frozen=True)
 class Structured(Generic[T]):
-    """A model's answer as an object, and how it came about."""
+    """A validated answer."""
 
     value: T
     usage: TokenUsage
@@ -36,7 +36,7 @@ class Structured(Generic[T]):
     """Parts of the form that only validation checked."""
 
     def probability(self, *path: str | int) -> float | None:
-        """Return the probability of what was chosen at this place; None where it was not measured."""
+        """Return the probability of the choice at a path; None: not measured."""
         return next((one.probability for one in self.choices if one.path == path), None)
 
 
@@ -51,13 +51,13 @@ async def decide(
     top_p: float | None = None,
     validate: Callable[[T], str | None] | None = None,
 ) -> Structured[T]:
-    """Ask for an object of `schema` in `form`; tell the model once what was wrong with its answer.
+    """Ask for an object of `schema` in `form`; on an error, ask once more and quote it.
 
     Args:
-        validate: returns an objection to a value that fits the schema, or None; runs in a thread.
+        validate: returns an objection to a valid object, or None; runs in a thread.
 
     Raises:
-        DecisionError: the second answer is no better, or the model cannot be asked.
+        DecisionError: the second answer is invalid too.
     """
     sampling = model.sampling(temperature=temperature, top_p=top_p)
     thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)

@@ -1,4 +1,4 @@
-"""Room for thoughts: beside the answer's own length, as much as the model has been seen to need."""
+"""Room for thoughts in addition to an answer's own length."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
@@ -17,10 +17,9 @@ CHARS_A_TOKEN = 4
 
 
 class Thoughts:
-    """How much a model thinks, as its answers have shown in this process."""
+    """How long the thoughts of a model are, as seen in this process."""
 
     def __init__(self, budget: int | None = None) -> None:
-        """Take the most tokens that its thoughts may ever take; None: as many as they need."""
         self.budget = budget
         self.longest: int | None = None
         """Tokens of its longest thought so far; None: no answer yet."""
@@ -31,7 +30,7 @@ class Thoughts:
 
     @property
     def room(self) -> int:
-        """The tokens to leave to a thought, at first."""
+        """Tokens for a thought, at first."""
         wanted = 0 if self.longest == 0 else max(UNKNOWN_ROOM, 2 * (self.longest or 0))
         return self.most if self.budget is not None else min(wanted, self.most)
 
@@ -40,7 +39,7 @@ class Thoughts:
         self.longest = max(tokens, self.longest or 0)
 
     def learn_opening(self, answer: Sequence[AIMessage]) -> None:
-        """Learn from an answer, as far as it is written: who writes thoughts down in full has none opened for it."""
+        """Learn from an answer whether thoughts are opened by the template: not if it contains their beginning."""
         if self.opened is None and (_beside(answer) or _begins(_text(answer))):
             self.opened = False
 
@@ -62,10 +61,9 @@ class Answered(Protocol):
 
 
 class Room:
-    """The length that one answer is asked for with, and asked for again."""
+    """The length of a request, which refusals and cut-offs change."""
 
     def __init__(self, thoughts: Thoughts, length: int) -> None:
-        """Take the answer's own length, in tokens, without thoughts."""
         self.spent = TokenUsage()
         """Over all answers."""
         self._thoughts, self._length, self._room, self._written = thoughts, length, thoughts.room, 0
@@ -77,7 +75,7 @@ class Room:
         return self._length + self._room
 
     def refused(self, error: DecisionError) -> bool:
-        """Whether to ask again, with less, as the server has no room for so much."""
+        """Whether to ask again with less room."""
         if not self._room or not is_too_long(error.__cause__):
             error.usage += self.spent
             return False
@@ -86,7 +84,7 @@ class Room:
         return True
 
     def answered(self, answer: Answered) -> bool:
-        """Learn from an answer; whether to ask again, with more, as a thought took all of it."""
+        """Learn from an answer; return whether to ask again with more room."""
         self.spent += answer.usage
         if self._shrunk:
             self._thoughts.most = self._room
@@ -103,7 +101,7 @@ A = TypeVar("A", bound=Answered)
 
 
 async def with_room(thoughts: Thoughts, length: int, ask: Callable[[int], Awaitable[A]]) -> tuple[A, TokenUsage]:
-    """Ask for an answer of a length, and beside it room for thoughts. Returns it, and what was spent on it."""
+    """Ask with room for thoughts, again if necessary; return the answer and all tokens spent."""
     room = Room(thoughts, length)
     while True:
         try:
@@ -117,16 +115,13 @@ async def with_room(thoughts: Thoughts, length: int, ask: Callable[[int], Awaita
 
 
 def ended_in_thought(answer: Answered) -> bool:
-    """Whether an answer was cut off before it came to its point."""
+    """Whether an answer was cut off within its thoughts."""
     mostly = 2 * answer.usage.thought_tokens > answer.usage.output_tokens
     return answer.cut_off and (mostly or not answer.text.strip())
 
 
 def cut_off_in_thought(label: str, thoughts: Thoughts, spent: TokenUsage) -> DecisionError:
-    """Return what is to be told of a model that thought until it was cut off, whatever room it had.
-
-    Its turn does not ask it again.
-    """
+    """Return the error for a model that thought until it was cut off. The turn does not ask it again."""
     give_up(label)
     if thoughts.budget is not None:
         way_out = f"raise its thinking_budget, {thoughts.budget:,}"
@@ -137,9 +132,9 @@ def cut_off_in_thought(label: str, thoughts: Thoughts, spent: TokenUsage) -> Dec
 
 
 def thought_in(answer: Sequence[AIMessage], output_tokens: int) -> int:
-    """Return how many tokens of an answer, whole or in pieces, were thoughts: as its server says, else an estimate.
+    """Return the thought tokens of an answer or its pieces, as the server counts them, or estimated.
 
-    Thoughts stand beside the text (`reasoning_content`), or in it, between marks; some servers only bill them.
+    Thoughts are in `reasoning_content` or between marks; some servers only count them.
     """
     known = [one.usage_metadata for one in answer if one.usage_metadata]
     told = sum(usage.get("output_token_details", {}).get("reasoning", 0) for usage in known)

@@ -1,4 +1,4 @@
-"""What can go wrong between here and a model, told in one line."""
+"""Errors between here and a model, each in one line."""
 
 import json
 import re
@@ -32,29 +32,29 @@ _HINTS = {
 
 
 def model_label(model: object) -> str:
-    """Return the model's name, and where it is reached, without anything secret."""
+    """Return name and endpoint of a model, without secrets."""
     name = getattr(model, "model_name", None) or type(model).__name__
     base_url = getattr(model, "openai_api_base", None)
     return f"{name} at {shown(base_url)}" if base_url else str(name)
 
 
 def timeout_of(model: object) -> float | None:
-    """Return how long one answer may take in all, in seconds; None of a model in this process: as long as it takes."""
+    """Return the time limit of an answer, in seconds; None for a model in this process."""
     timeout = getattr(model, "request_timeout", None)
     return float(timeout) if isinstance(timeout, int | float) else None
 
 
 def endpoint_label(model: object) -> str:
-    """Return where a model is reached, without anything secret."""
+    """Return the endpoint of a model, without secrets."""
     return shown(str(getattr(model, "openai_api_base", None) or ""))
 
 
 @contextmanager
 def named_errors(model: object, too_slow: Callable[[], str] = lambda: TIMEOUT_WAY_OUT) -> Iterator[None]:
-    """Turn what the transport raises while the model is asked into a `DecisionError` that names model and endpoint.
+    """Turn transport errors into a `DecisionError` that names model and endpoint.
 
     Args:
-        too_slow: returns what to do where it did not answer in time.
+        too_slow: returns the advice after a timeout.
     """
     try:
         yield
@@ -70,11 +70,7 @@ def named_errors(model: object, too_slow: Callable[[], str] = lambda: TIMEOUT_WA
 
 
 def check_answered(model: object, answer: AIMessage) -> None:
-    """Make sure that the answer is the model's own.
-
-    Raises:
-        DecisionError: the model refused to answer, or a content filter stopped it.
-    """
+    """Raise `DecisionError` if the model refused to answer or a content filter stopped it."""
     refusal = answer.additional_kwargs.get("refusal")
     if refusal:
         why = _quoted(model, str(refusal))
@@ -86,7 +82,7 @@ def check_answered(model: object, answer: AIMessage) -> None:
 
 
 def error_text(error: BaseException) -> str:
-    """Return all that a server said when it refused: its message, or its whole body where that holds none."""
+    """Return the message of an error response, or its whole body if it has none."""
     body = getattr(error, "body", None)
     message = body.get("message") if isinstance(body, dict) else None
     if body is None or (isinstance(message, str) and message):
@@ -95,16 +91,16 @@ def error_text(error: BaseException) -> str:
 
 
 def status_of(error: BaseException | None) -> int | None:
-    """Return the HTTP status that a server answered with; None: it is no such error."""
+    """Return the HTTP status of an error; None: it has none."""
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) else None
 
 
 def named_in(error: BaseException | None, names: Collection[str], others: Collection[str] = OF_THE_FORM) -> str | None:
-    """Return which of these parameters a refusal names first; None: none of them, or it names another one before.
+    """Return the first of these parameters that a refusal names; None if it names another thing first.
 
     Args:
-        others: words for other things that a text may be about, and then names of what only stands inside them.
+        others: words for other things that the text may be about.
     """
     param = re.split(r"[.\[]", str(getattr(error, "param", None) or ""))[0]
     if error is None or param in {*names, *ESSENTIAL}:
@@ -118,7 +114,7 @@ def named_in(error: BaseException | None, names: Collection[str], others: Collec
 
 
 def wish_in(wishes: Mapping[str, str], error: BaseException | None) -> str:
-    """Return which of the user's own parameters a server refuses, as they are told; empty: none."""
+    """Return the description of the user's own parameter that a server refuses; empty: none."""
     refuses = status_of(error) in {400, 403, 404, 415, 422, 500}
     name = named_in(error, wishes) if refuses and not is_too_long(error) else None
     return wishes[name] if name else ""
@@ -168,7 +164,7 @@ _UNREACHED = {"APIConnectionError", "TransportError"}
 
 
 def is_absent(error: BaseException | None) -> bool:
-    """Whether nobody was there: no connection, no answer in time, or a gateway that says so."""
+    """Whether nothing answered: no connection, a timeout, or a gateway error."""
     if getattr(error, "status_code", None) in {502, 503, 504}:
         return True
     kinds = _kinds(error)
@@ -176,12 +172,12 @@ def is_absent(error: BaseException | None) -> bool:
 
 
 def refuses_key(error: BaseException | None) -> bool:
-    """Whether a server refused the key, as it will again."""
+    """Whether a server refused the key."""
     return getattr(error, "status_code", None) == 401
 
 
 def is_too_long(error: BaseException | None) -> bool:
-    """Whether a server says that it has no room for the prompt, or for an answer of the length asked for."""
+    """Whether a server has no room for the prompt or the answer."""
     text = f"{error_text(error)} {getattr(error, 'code', None)}".lower() if error else ""
     return hasattr(error, "status_code") and any(words in text for words in _TOO_LONG)
 
@@ -193,12 +189,12 @@ _TOO_LONG = (
 
 
 def requested_wait(error: BaseException | None) -> float:
-    """Return for how many seconds a server that refused wants to be left alone; 0 where it does not say."""
+    """Return the seconds that a server asks to wait; 0 if it does not say."""
     return retry_after(getattr(getattr(error, "response", None), "headers", None) or {})
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds that `Retry-After` names, in a number or as a date; 0 where it names none."""
+    """Return the seconds in `Retry-After`, a number or a date; 0 without one."""
     text = headers.get("retry-after", "")
     try:
         return max(0.0, float(text))

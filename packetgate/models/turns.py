@@ -1,6 +1,6 @@
-"""How long a turn may wait for endpoints, and what it gave up: one that is not there is not asked again.
+"""Time limits of turns and endpoints: an absent endpoint is not asked again in the turn.
 
-An endpoint that fails turn after turn is left alone for a while, whoever asks.
+An endpoint that fails repeatedly is left alone for a while by all turns.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ STREAM_S = 120.0
 
 @dataclass
 class Turn:
-    """One turn's patience."""
+    """The time budget of one turn."""
 
     budget_s: float
     spent_s: float = 0.0
@@ -40,13 +40,13 @@ class Turn:
 
     @property
     def left_s(self) -> float:
-        """The seconds that it may still wait."""
+        """Seconds left."""
         return self.budget_s - self.spent_s
 
 
 @dataclass(frozen=True)
 class Limit:
-    """How long a request may take in all."""
+    """The time limit of a request."""
 
     deadline: float | None = None
     """By `time.monotonic`; None: no limit."""
@@ -59,7 +59,7 @@ class Limit:
         return self.turn is not None and self.deadline is not None and monotonic() >= self.deadline
 
     def way_out(self) -> str:
-        """Return what to do where it was not enough."""
+        """Return the advice after a timeout."""
         return _way_out(self.turn) if self.turn and self.ended_turn else TIMEOUT_WAY_OUT
 
 
@@ -77,7 +77,7 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def in_turn(packet_id: str, budget_s: float) -> Iterator[None]:
-    """Count what is asked within to a turn, which may come back to it."""
+    """Count the requests within the block towards a turn."""
     turn = _turns.setdefault(packet_id, Turn(budget_s))
     while len(_turns) > REMEMBERED:
         del _turns[next(iter(_turns))]
@@ -90,15 +90,15 @@ def in_turn(packet_id: str, budget_s: float) -> Iterator[None]:
 
 @contextmanager
 def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Iterator[Limit]:
-    """Around one request to an endpoint; yields how long it may take. A model in this process is not limited.
+    """Limit one request to an endpoint; yields the limit. Models in this process have none.
 
     Args:
-        streamed: whether the answer shows that it goes on.
-        twice: whether it may take twice as long as others, as an answer in words does that comes at once.
+        streamed: the answer arrives in pieces.
+        twice: double the time limit, as for a whole answer in words.
 
     Raises:
-        NotAskedError: this turn has found the endpoint absent, and told so.
-        DecisionError: the endpoint rests, or the turn's time is used up.
+        NotAskedError: the endpoint was absent before in this turn.
+        DecisionError: the endpoint is left alone, or the turn's time is over.
     """
     timeout, label, where = timeout_of(chat), model_label(chat), endpoint_label(chat)
     if timeout is None:
@@ -135,13 +135,13 @@ def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Ite
 
 
 def give_up(label: str) -> None:
-    """Have the turn that is under way not ask a model again."""
+    """Do not ask this model again in the current turn."""
     if turn := _turn.get():
         turn.given_up.add(label)
 
 
 def seconds_left() -> float:
-    """Return how long the request that is under way may still take."""
+    """Return the seconds left for the current request."""
     deadline = _deadline.get()
     return inf if deadline is None else deadline - monotonic()
 

@@ -1,1 +1,1 @@
-"""Finding what a model meant in what it wrote."""
+"""Reading calls and JSON in what a model wrote."""

@@ -1,8 +1,7 @@
-"""How a call is written between its marks, each way brought into the same plain form.
+"""The syntaxes of tool calls between their marks, all parsed into one plain form.
 
-A body shows by its beginning which way it is: JSON that names the tool, or the tool's name and then the arguments, as
-JSON, in tags, or as Python or Gemma would spell them. The first that fits is read to its own end, never to the next
-mark, so that marks which a string quotes are part of the string. What breaks off or is not well formed is no call.
+The beginning shows the syntax: JSON that names the tool, or a name and arguments as JSON, in tags, or in the manner of
+Python or Gemma. A call is read to its own end, not to the next mark, because strings may quote marks.
 """
 
 import re
@@ -40,7 +39,7 @@ _BESIDE = frozenset(
 
 @dataclass(frozen=True)
 class NativeCall:
-    """A tool call as a model wrote it: nobody has checked yet that there is such a tool."""
+    """A tool call as a model wrote it; nothing in it is checked."""
 
     name: str
     arguments: dict[str, Any]
@@ -48,18 +47,18 @@ class NativeCall:
     """The text of arguments that were written without a type, where it was read as more than a text."""
 
     def as_entry(self) -> dict[str, Any]:
-        """Return the call as an object of the plain form."""
+        """Return the call as a JSON object."""
         return {name: value for name, value in asdict(self).items() if value or name != "written"}
 
 
 def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `name` and the `arguments` that an object gives under any of their keys; one not given is left out.
+    """Return the `name` and the `arguments` of an object, under whichever keys it has them.
 
-    Arguments written as a string are decoded; null and the empty string stand for none.
+    Arguments in a string are decoded; null and the empty string mean none.
 
     Raises:
-        ValueError: the object gives one of them twice, and differently; the string holds no JSON object; there are no
-            arguments, but other things that may be them; or it defines a tool.
+        ValueError: one is given twice and differently, the string holds no JSON object, other keys may be
+            arguments, or the object defines a tool.
     """
     places = _places(entry)
     if any(map(_is_definition, places)):
@@ -89,7 +88,7 @@ def read_call(entry: object) -> NativeCall:
     """Read a call in any of its plain forms.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no call.
     """
     if not isinstance(entry, Mapping):
         raise ValueError("a tool call must be a JSON object")  # noqa: TRY004  one error for all that is no call
@@ -103,7 +102,7 @@ def read_call(entry: object) -> NativeCall:
 
 
 def says_call(entry: object) -> bool:
-    """Whether a value reads like a call although nothing around it says that it is one."""
+    """Whether a value looks like a call without marks around it."""
     if not isinstance(entry, Mapping):
         return False
     places = _places(entry)
@@ -112,7 +111,7 @@ def says_call(entry: object) -> bool:
 
 
 def names_call(entry: Mapping[str, Any]) -> bool:
-    """Whether a value is a call in one of the forms that are nothing else."""
+    """Whether a value has a form that only calls have."""
     return "action_input" in entry or (len(entry) == 1 and not entry.keys().isdisjoint(_WRAPPERS))
 
 
@@ -180,9 +179,9 @@ _MISFORMED = "the parameters of its tool call are not well formed"
 
 
 def read_body(text: str, at: int) -> Reading | None:
-    """Read the calls that begin at a place of a text; None where none does.
+    """Read the calls at a position; None if there are none.
 
-    The value is a tuple of calls, an empty one where they cannot be read, or the dict that is no call.
+    The value is a tuple of calls, empty if they cannot be read, or a dict that is no call.
     """
     if found := _SPELLED.match(text, at):
         return _named(found, read_loose(text, found.end()))
@@ -204,13 +203,13 @@ def read_body(text: str, at: int) -> Reading | None:
 
 
 def read_list(text: str, at: int) -> Reading | None:
-    """Read the Pythonic calls in brackets at a place of a text; None where there are none, or they are not whole."""
+    """Read Pythonic calls in brackets at a position; None if there are none or they are incomplete."""
     reading = _python(text, at)
     return reading if reading and reading.value else None
 
 
 def read_json(text: str, at: int) -> Reading:
-    """Read JSON strictly, or as loosely as models write it."""
+    """Read JSON strictly, or else in the loose spelling of models."""
     strict = read_strict(text, at)
     loose = read_loose(text, at) if strict.value is None else strict
     return strict if loose.value is None else loose
@@ -236,7 +235,6 @@ def _json(reading: Reading) -> Reading:
 
 
 def _unkeyed(entry: Any) -> Any:
-    """Return a call that was written under its tool's name in the form of the others."""
     if isinstance(entry, dict) and len(entry) == 1:
         ((name, arguments),) = entry.items()
         if isinstance(arguments, dict) and name not in _NO_TOOL:
@@ -298,5 +296,5 @@ def _typed(written: str) -> Any:
 
 
 def _broken(problem: str) -> Reading:
-    """Return that there is a call which cannot be read, and that nobody can say where it ends."""
+    """Return that a call cannot be read, and that its end is unknown."""
     return Reading((), -1, problem)

@@ -1,14 +1,11 @@
-"""The marks that models write around thoughts, calls and what a tool returned, as one table.
-
-What stands between the marks of a call is read by `calls`. A mark that is not here is not guessed at.
-"""
+"""One table of the marks that models write around thoughts, calls and tool results."""
 
 import re
 from typing import NamedTuple
 
 
 class Frame(NamedTuple):
-    """What opens a part of a text, and what ends it."""
+    """The marks that begin and end a part of a text."""
 
     begin: str
     end: str

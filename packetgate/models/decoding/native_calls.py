@@ -1,6 +1,6 @@
-"""What a model wrote, read by the table of formats: its answer and its calls, without thoughts and echoes.
+"""Reading the JSON answer and the calls of a model, without its thoughts and made-up tool results.
 
-A call whose inside is whole counts without its end mark too, which servers often cut off as a stop word.
+A complete call counts without its end mark, which servers often cut off as a stop word.
 """
 
 import re
@@ -29,12 +29,12 @@ MAX_CHARS = 1_000_000
 def decode_json(text: str) -> dict[str, Any]:
     """Return the last complete JSON object: drafts and examples come before the answer.
 
-    Tool calls in a family's native markup, or in a list of several, count as one object with the calls that follow
-    one another: `{"tool_calls": [{"name": ..., "arguments": {...}}]}`. Calls under that key are brought into this form
-    from any other. Only where there is nothing else, JSON is read that is spelled like JavaScript or Python.
+    Consecutive calls, in native markup or in a list, count as one object in the form
+    `{"tool_calls": [{"name": ..., "arguments": {...}}]}`. JSON in the spelling of JavaScript or Python is read only if
+    there is no other.
 
     Raises:
-        DecisionError: there is no object, or its calls are none; the message says what is wrong with it.
+        DecisionError: there is no object, or its calls cannot be read.
     """
     if not text.strip():
         raise DecisionError("the answer is empty: a JSON object was expected")
@@ -137,10 +137,9 @@ _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", _FLAGS)
 
 
 def read_answer(text: str, read: Reader) -> list[Reading]:
-    """Return all that could be the answer, in order, the broken included.
+    """Return everything that may be the answer, in order, broken parts included.
 
-    A value is a dict, or a tuple of calls where they came in native markup, or several together; the tuple is empty
-    where markup says that there is a call and it cannot be read.
+    A value is a dict, or a tuple of calls; the tuple is empty where marks announce a call that cannot be read.
     """
 
     def read_at(text: str, mark: re.Match[str]) -> Reading:
@@ -163,7 +162,7 @@ def read_answer(text: str, read: Reader) -> list[Reading]:
 
 
 def calls_in(text: str) -> tuple[NativeCall, ...]:
-    """Return the calls that a model wrote, in whichever format; none where one of them cannot be read."""
+    """Return the calls in a text; none if one of them cannot be read."""
     found = [reading for reading in read_answer(text, read_strict) if isinstance(reading.value, tuple | dict)]
     calls: list[NativeCall] = []
     for reading in found:
@@ -178,9 +177,9 @@ def calls_in(text: str) -> tuple[NativeCall, ...]:
 
 
 def begins_call(text: str) -> bool | None:
-    """Whether an answer that begins so is calls and not words; None: it cannot be told yet.
+    """Whether an answer that begins so is a call; None: not clear yet.
 
-    Many models write their calls in a form of their own, bare or in a fence, whatever they were shown.
+    Models often write calls as bare or fenced JSON, whatever syntax they were shown.
     """
     fence = _FENCE_BEGIN.match(text)
     rest = text[fence.end() :] if fence else text.lstrip()
@@ -190,7 +189,7 @@ def begins_call(text: str) -> bool | None:
 
 
 def is_list_of_calls(line: str) -> bool:
-    """Whether a line is Pythonic calls in a list, and nothing else."""
+    """Whether a line is a list of Pythonic calls and nothing else."""
     return _list(line) is not None
 
 

@@ -1,4 +1,4 @@
-"""One JSON object or list out of a longer text: decoded strictly, or as loosely as models write it."""
+"""Reading one JSON object or list in a longer text, strictly or in the loose spelling of models."""
 
 import json
 import math
@@ -36,7 +36,7 @@ _OF_CALLS = {"(": "{", ")": "}", "=": ":"}
 
 @dataclass(frozen=True)
 class Reading:
-    """What stands at a place of a text."""
+    """What was read at a position of a text."""
 
     value: Any
     """A dict or a list; None when it is broken."""
@@ -51,7 +51,7 @@ Reader = Callable[[str, int], Reading]
 
 
 def read_strict(text: str, at: int) -> Reading:
-    """Read JSON as the standard has it, but for raw control characters in strings."""
+    """Read standard JSON; strings may hold raw control characters."""
     end, problem, thought = _extent(text, at)
     if not problem:
         try:
@@ -62,7 +62,7 @@ def read_strict(text: str, at: int) -> Reading:
 
 
 def read_loose(text: str, at: int) -> Reading:
-    """Read JSON that may have trailing commas, single quotes, bare keys, comments, or Python's True, False, None."""
+    """Read JSON with trailing commas, single quotes, bare keys, comments, or Python's True, False, None."""
     loose = read_spelled(text, at)
     if loose.value is not None:
         return loose
@@ -71,7 +71,7 @@ def read_loose(text: str, at: int) -> Reading:
 
 
 def read_spelled(text: str, at: int) -> Reading:
-    """Read the same, or the named arguments that stand in parentheses; of what is broken, no end is known."""
+    """Read loose JSON, or named arguments in parentheses; the end of a broken value is unknown."""
     rewritten, end = _to_json(text, at)
     strict = Reading(None, 0) if rewritten is None else read_strict(rewritten, 0)
     return Reading(strict.value, end, strict.problem)
@@ -105,7 +105,7 @@ def whole_object(text: str) -> dict[str, Any]:
 
 
 def once_decoded(text: str) -> str:
-    """Return the string that a JSON string holds: some servers encode arguments twice. Other text comes back as is."""
+    """Decode a JSON string once, as some servers encode arguments twice; return other text unchanged."""
     try:
         value = whole_value(text)
     except ValueError:

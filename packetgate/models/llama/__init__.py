@@ -1,1 +1,1 @@
-"""llama.cpp in this process: GGUF files, grammars, and what the logits tell."""
+"""llama.cpp in this process: GGUF files, grammars and token probabilities."""

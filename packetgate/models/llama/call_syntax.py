@@ -1,4 +1,4 @@
-"""How a model writes calls of tools: read off its own chat template, as it would write them in a conversation."""
+"""The syntax in which a model writes tool calls, derived from its chat template."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ _ASKED: dict[str, Any] = {"role": "user", "content": "?"}
 
 @dataclass(frozen=True)
 class ReadCall:
-    """A call in a model's text: its name and its arguments, and where both stand, from and up to which character."""
+    """A call in a text, with the character ranges of its name and arguments."""
 
     name: str
     name_at: tuple[int, int]
@@ -22,7 +22,7 @@ class ReadCall:
 
 @dataclass(frozen=True)
 class CallSyntax:
-    """What stands around names and arguments where a model writes calls; arguments are a JSON object."""
+    """The text around names and arguments; arguments are JSON objects."""
 
     head: str
     """Before the first name."""
@@ -45,10 +45,10 @@ class CallSyntax:
         return self.head + self.glue.join(written) + self.tail
 
     def read(self, text: str, head: str | None = None) -> list[ReadCall]:
-        """Return the calls that a text begins with, up to where it stops being calls.
+        """Return the calls at the beginning of a text.
 
         Args:
-            head: what stands before the first name, where control tokens in it left nothing in the text.
+            head: replaces the head where its control tokens left no text.
         """
         found: list[ReadCall] = []
         before = self.head if head is None else head
@@ -76,10 +76,10 @@ OWN = CallSyntax(
 
 
 def syntax_of(template: Callable[[Sequence[dict[str, Any]]], str], ends: Sequence[str]) -> CallSyntax | None:
-    """Return the syntax of a chat template; None where its calls are not a name, and then a JSON object.
+    """Return the call syntax of a chat template; None if its calls are not a name followed by JSON.
 
     Args:
-        template: writes a conversation up to where the model goes on.
+        template: renders a conversation up to where the model continues.
         ends: texts that end a turn.
     """
     said = [

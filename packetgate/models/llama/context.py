@@ -1,4 +1,4 @@
-"""llama.cpp's memory of the prompts it has read, so that what two prompts begin with is evaluated once."""
+"""The key-value cache of llama.cpp: shared beginnings of prompts are evaluated once."""
 
 import os
 import threading
@@ -35,10 +35,9 @@ class _Slot:
 
 
 class LlamaContext:
-    """One context of a model. For one thread."""
+    """One context of a model. Not thread-safe."""
 
     def __init__(self, weights: LlamaWeights, options: Mapping[str, int]) -> None:
-        """Reserve the memory. Blocking."""
         wanted = options.get("n_ctx", DEFAULT_CONTEXT)
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = min(wanted, weights.trained_context) if wanted else weights.trained_context
@@ -70,10 +69,10 @@ class LlamaContext:
         self._clock = 0
 
     def read(self, prompt: Sequence[int], cancelled: threading.Event) -> int:
-        """Evaluate a prompt; return how many of its tokens were known already.
+        """Evaluate a prompt; return how many of its tokens were cached.
 
         Raises:
-            DecisionError: it is longer than the context, or empty.
+            DecisionError: it is empty or longer than the context.
         """
         if not prompt:
             raise DecisionError(f"the prompt for {self._weights.name} is empty: its chat template writes nothing")
@@ -89,7 +88,7 @@ class LlamaContext:
         return known
 
     def append(self, tokens: Sequence[int], cancelled: threading.Event | None = None) -> None:
-        """Evaluate what follows in the current prompt, up to the batch before which it is cancelled.
+        """Evaluate tokens after the current prompt, until cancelled.
 
         Raises:
             DecisionError: the context is full, or llama.cpp fails.
@@ -101,16 +100,16 @@ class LlamaContext:
 
     @property
     def room(self) -> int:
-        """How many more tokens the current prompt can take."""
+        """How many more tokens fit."""
         return self.size - len(self._slot.tokens)
 
     @property
     def length(self) -> int:
-        """How many tokens the current prompt and its answer have."""
+        """Tokens of the current prompt and answer."""
         return len(self._slot.tokens)
 
     def cut(self, length: int) -> None:
-        """Go back to where the current prompt had so many tokens; the last one's logits are there again."""
+        """Cut the current prompt to a length; the last token's logits are available again."""
         tokens = self._slot.tokens[:length]
         self._cut(self._slot, length - 1)
         self.append(tokens[len(self._slot.tokens) :])

@@ -1,4 +1,4 @@
-"""One loaded llama.cpp model and the one thread that works it."""
+"""One loaded llama.cpp model and its worker thread."""
 
 import codecs
 import threading
@@ -32,7 +32,7 @@ FinishReason = Literal["stop", "length", "cancelled", "words"]
 
 @dataclass(frozen=True)
 class Request:
-    """What to answer, and how."""
+    """One request to a model."""
 
     chat: Chat
     sampling: Mapping[str, Any]
@@ -76,7 +76,7 @@ class WrittenToken(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request came to."""
+    """The result of a request."""
 
     text: str
     finish_reason: FinishReason
@@ -97,10 +97,10 @@ class Answer:
 
 
 class LlamaEngine:
-    """A model in memory. Its single worker thread answers requests one at a time, in order, for every event loop."""
+    """A loaded model. One worker thread answers the requests of all event loops in order."""
 
     def __init__(self, path: str, options: Mapping[str, int] | None = None) -> None:
-        """Load the model. Blocking, for seconds.
+        """Load the model; blocks for seconds.
 
         Raises:
             ModelError: llama-cpp-python is not installed, or the file cannot be loaded.

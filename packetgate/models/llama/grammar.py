@@ -1,4 +1,4 @@
-"""Grammars that let a model write an answer's form and nothing else, for models that run in this process."""
+"""Grammars that allow a model to write only a given form."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class CallForm:
-    """Calls of these tools, at least one, in a model's own syntax."""
+    """One or more calls of these tools in a model's own syntax."""
 
     tools: tuple[OfferedTool, ...]
     syntax: CallSyntax
@@ -49,19 +49,19 @@ class CallForm:
 
     @property
     def key(self) -> str:
-        """What tells it from other forms."""
+        """Identifies the form."""
         return compact_json([asdict(self.syntax), self.most, [[one.name, one.parameters] for one in self.tools]])
 
 
 class Grammars:
-    """Compiles forms for one vocabulary. For one thread."""
+    """Compiles forms for one vocabulary. Not thread-safe."""
 
     def __init__(self, weights: LlamaWeights) -> None:
         self._weights = weights
         self._compiled: dict[str, Grammar] = {}
 
     def grammar(self, form: AnswerForm | CallForm) -> Grammar:
-        """Return the form's grammar, its follower at the start.
+        """Return the form's grammar, its matcher at the start.
 
         Raises:
             DecisionError: the form itself, not one of its parts, cannot be held.
@@ -114,7 +114,7 @@ class Grammars:
         return Grammar(matcher, tuple(widened))
 
     def _held(self, schema: Schema, place: Callable[[Schema], Schema] = lambda one: one) -> tuple[Schema, bool]:
-        """Return the nearest schema that a grammar can hold at its place, and whether that lets more through."""
+        """Return the nearest schema that a grammar can hold, and whether it allows more."""
         schema = bounded(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
         is_widened = self._refused(place(schema), _COMPACT)
         if self._refused(place(schema), _LENIENT):
@@ -147,7 +147,7 @@ class Grammars:
         return isinstance(self._matcher(schema, options), str)
 
     def _matcher(self, schema: Schema, options: Any) -> "LLMatcher | str":
-        """Return a follower of the schema, or why there is none."""
+        """Return a matcher of the schema, or why there is none."""
         from llguidance import LLMatcher
 
         try:
@@ -172,11 +172,9 @@ _BEFORE_TEXT = b"\n"
 
 
 class Vocabulary:
-    """Takes a token for what it writes into an answer, and nothing else.
+    """The vocabulary for the grammar engine: a token is exactly the text that it writes.
 
-    `llguidance.llamacpp` knows no other way than llama.cpp's tokenizer. That reads a text as the beginning of one, with
-    a space before it, cuts it at user-defined tokens that a grammar does not see, and needs a control character that
-    is one token, which not all vocabularies have.
+    `llguidance.llamacpp` uses llama.cpp's tokenizer, which adds a space before a text and cuts it at other tokens.
     """
 
     bos_token_id = None
@@ -193,7 +191,7 @@ class Vocabulary:
         self._longest = max(map(len, self._by_text), default=0)
 
     def __call__(self, text: bytes) -> list[int]:
-        """Return tokens that write exactly this text: the model's own where they do."""
+        """Return tokens that write exactly this text, the model's own if possible."""
         return self._own(text) or self._longest_first(text)
 
     def _own(self, text: bytes) -> list[int]:

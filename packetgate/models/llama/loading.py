@@ -1,4 +1,4 @@
-"""Loading a GGUF file with llama.cpp, quietly."""
+"""Loading a GGUF file without the output of llama.cpp."""
 
 import hashlib
 import importlib.util
@@ -24,7 +24,7 @@ _complaints: deque[str] = deque(maxlen=16)
 
 
 def check_installed() -> None:
-    """Raise `ModelError` when llama-cpp-python, or the grammar engine beside it, is not installed."""
+    """Raise `ModelError` if llama-cpp-python or llguidance is not installed."""
     missing = [module for module in ("llama_cpp", "llguidance") if importlib.util.find_spec(module) is None]
     if missing:
         raise ModelError(
@@ -34,7 +34,7 @@ def check_installed() -> None:
 
 
 def check_gguf(path: str) -> None:
-    """Look at the file's first bytes. Blocking.
+    """Check the first bytes of a file; blocks.
 
     Raises:
         ModelError: it is missing, unreadable, or not a GGUF file.
@@ -51,7 +51,7 @@ def check_gguf(path: str) -> None:
 
 
 def sample_digest(path: str) -> str:
-    """Return a digest of a file's length and of samples throughout it, which takes milliseconds. Blocking."""
+    """Return a digest of the length of a file and of samples; blocks for milliseconds."""
     with Path(path).open("rb") as file:
         length = file.seek(0, os.SEEK_END)
         found = hashlib.sha256(str(length).encode())
@@ -63,10 +63,10 @@ def sample_digest(path: str) -> str:
 
 @contextmanager
 def loading(path: str) -> Iterator[None]:
-    """Where llama.cpp loads: its chatter goes to logging, and its first complaint into the error.
+    """Log the output of llama.cpp while it loads, and put its first error into the exception.
 
     Raises:
-        ModelError: what is loaded came to nothing (`MemoryError` inside).
+        ModelError: loading failed (`MemoryError` inside).
     """
     _listening()
     _complaints.clear()

@@ -1,7 +1,4 @@
-"""A GGUF file as a LangChain chat model, and as the deciders use it.
-
-A grammar holds every token of an answer to its form, and the logits tell how sure the model was.
-"""
+"""A GGUF file as a LangChain chat model and as a `Model`, with a grammar and token probabilities."""
 
 import asyncio
 import json
@@ -49,7 +46,7 @@ COUNTS = 2048
 
 
 class LlamaCppChat(BaseChatModel):
-    """A GGUF model in this process. Requests queue, in order; a cancelled one stops at its next token."""
+    """A GGUF model in this process. Requests are queued; a cancelled one stops at its next token."""
 
     model_name: str
     max_tokens: int = 1024
@@ -66,7 +63,7 @@ class LlamaCppChat(BaseChatModel):
         return "llamacpp"
 
     def get_num_tokens(self, text: str) -> int:
-        """Return how many tokens of the model's vocabulary the text takes, read as plain text. For any thread."""
+        """Return the number of tokens of a plain text. Thread-safe."""
         return len(self._engine.weights.tokenize(text, special=False))
 
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
@@ -78,7 +75,7 @@ class LlamaCppChat(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Have the model shown these tools as its chat template has it, and its calls read."""
+        """Show these tools by the model's chat template, and read its calls."""
         if tool_choice not in (None, "auto"):
             raise ValueError(f"llama.cpp models cannot be made to call: tool_choice is {tool_choice!r}, say 'auto'")
         return self.bind(tools=[convert_to_openai_tool(one) for one in tools], **kwargs)
@@ -150,7 +147,6 @@ class LlamaCppModel(Model):
     thinks_in_forms = False  # a thought ends at its budget, and the answer begins: it takes nothing of its length
 
     def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:
-        """Take a loaded file, and how a role asks it."""
         super().__init__(chat, options)
         self.local_info = chat._engine.local_info
         self.token_counter = lru_cache(COUNTS)(chat.get_num_tokens)
@@ -161,27 +157,27 @@ class LlamaCppModel(Model):
 
     @classmethod
     def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppModel":
-        """Load a GGUF file. Blocking, for seconds."""
+        """Load a GGUF file; blocks for seconds."""
         return cls(LlamaCppChat(LlamaEngine(path, options)))
 
     @property
     def reading_speed(self) -> float | None:
-        """Tokens of a prompt that it evaluates in a second, as its first long prompt was; None: there was none yet."""
+        """Prompt tokens per second, as measured on the first long prompt."""
         return self.chat._engine.reading_speed
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
-        """Whether the messages, tools and an answer of that length go into the model's context."""
+        """Whether messages, tools and an answer of this length fit the model's context."""
         offered = [one.for_prompt for one in tools]
         prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages), offered)
         return len(prompt.tokens) + (self.thoughts.longest or 0) + max_tokens <= self.local_info.context_size
 
     def sampling(self, **given: float | None) -> dict[str, Any]:
-        """Return what a stage asks with, the role's own options over it."""
+        """Return a stage's sampling with the role's options over it."""
         thinking = self.options.enable_thinking
         return super().sampling(**given) | ({} if thinking is None else {"enable_thinking": thinking})
 
     def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
-        """Return the options with which it answers in words, shown tools or none."""
+        """Return the options for an answer in words, with these tools in view."""
         return {"tools": [one.for_prompt for one in tools], "words_only": True}
 
     async def answer(
@@ -204,7 +200,7 @@ class LlamaCppModel(Model):
         )
 
     async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
-        """Return how probable each of these words is as the beginning of an answer; together 1."""
+        """Return the probability of each word as the beginning of the answer; they sum to 1."""
         message = await ask(
             self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
         )
@@ -221,7 +217,7 @@ class LlamaCppModel(Model):
         must: bool = False,
         asking: Asking | None = None,
     ) -> CallAnswer:
-        """Ask once for calls of these tools or for words, of which only the beginning is waited for."""
+        """Ask once for calls of these tools, or for words, of which only the first is awaited."""
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
         options = {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form, "must_call": must}
         message = await ask(self.chat, messages, options | {"tools": [one.for_prompt for one in tools]})
@@ -254,7 +250,7 @@ def _call_chunks(text: str) -> list[ToolCallChunk]:
 
 
 def measured_calls(syntax: CallSyntax, answer: Answer) -> tuple[WrittenCall, ...]:
-    """Return the calls of an answer that was held to calls, each with the probabilities of its name and arguments."""
+    """Return the calls of an answer with the probabilities of their names and arguments."""
     text = answer.text
     begins = list(accumulate((one.size for one in answer.tokens), initial=0))
 

@@ -1,4 +1,4 @@
-"""From chat messages to the tokens of a prompt, by the model's own template."""
+"""Rendering chat messages into prompt tokens by the model's own template."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _THINKING = ("think", "thought", "reason", "analysis")
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a model reads before it answers."""
+    """The tokens before an answer."""
 
     tokens: list[int]
     thought: Frame | None
@@ -46,20 +46,20 @@ class Prompt:
 
 
 class PromptWriter:
-    """Writes prompts for one model. What a message says never becomes a control token, whatever it says."""
+    """Writes prompts for one model. Text of messages never becomes a control token."""
 
     def __init__(self, weights: LlamaWeights) -> None:
         self._weights = weights
 
     @cached_property
     def may_think(self) -> bool:
-        """Whether the model may write thoughts, as far as its template knows of any."""
+        """Whether the template knows thoughts."""
         template = (self._weights.template or "").lower()
         return any(word in template for word in _THINKING)
 
     @cached_property
     def own_syntax(self) -> CallSyntax | None:
-        """How the model writes calls by its template; None: that shows no tools, or has calls that are not JSON."""
+        """The template's call syntax; None if it shows no tools or its calls are not JSON."""
         if not re.search(r"\btools\b", self._weights.template or ""):
             return None
         try:
@@ -69,16 +69,16 @@ class PromptWriter:
 
     @property
     def syntax(self) -> CallSyntax:
-        """How the model is to write calls."""
+        """The call syntax to use."""
         return self.own_syntax or OWN
 
     def write(self, chat: Chat, tools: Tools = (), *, thinking: bool = True, opened: bool = False) -> Prompt:
         """Return the prompt up to where the answer begins.
 
         Args:
-            tools: shown to the model as its template has it.
-            thinking: False asks templates that know of it to have the model answer at once.
-            opened: begin the thought, where the template leaves that to the model.
+            tools: shown by the template.
+            thinking: passed to the template; False asks for an answer without thoughts.
+            opened: begin the thought where the template does not.
 
         Raises:
             DecisionError: the template refuses the messages.
@@ -155,7 +155,7 @@ THANKS = ("Thanks!", "You are welcome.")
 
 
 def in_words(chat: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return a conversation with tools as one of words alone."""
+    """Return a conversation with tools as messages of text, with a worked example."""
     spoken = [*_spoken(chat)]
     listed = "\n".join(compact_json(one["function"]) for one in tools)
     told = render("tools_in_words", tools=listed, call=OWN.write([(EXAMPLE[1], EXAMPLE[2])]))

@@ -1,4 +1,4 @@
-"""Choosing the next token: llama.cpp's samplers, behind the grammar's mask."""
+"""Choosing the next token with llama.cpp's samplers and a grammar mask."""
 
 import random
 import weakref
@@ -32,7 +32,7 @@ PERIODS, LOOPED = 4, 48
 
 
 class Sampler:
-    """One request's samplers, in llama.cpp's usual order."""
+    """The samplers of one request, in llama.cpp's usual order."""
 
     def __init__(self, sampling: Mapping[str, Any], seed: int | None) -> None:
         self._chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
@@ -51,19 +51,19 @@ class Sampler:
             llama_cpp.llama_sampler_chain_add(self._chain, one)
 
     def sample(self, context: LlamaContext) -> int:
-        """Return the next token, by the logits in the context."""
+        """Return the next token from the context's logits."""
         token: int = llama_cpp.llama_sampler_sample(self._chain, context.handle, -1)
         return token
 
 
 def dampen(logits: Logits, tokens: Sequence[int]) -> None:
-    """Make tokens less likely, in place, that an answer in words has just said."""
+    """Lower the logits of recently written tokens, in place."""
     said = list({*tokens[-REPEATED:]})
     logits[said] = np.where(logits[said] > 0, logits[said] / AGAIN, logits[said] * AGAIN)
 
 
 def loops(tokens: Sequence[int]) -> bool:
-    """Whether an answer ends in the same few tokens, again and again."""
+    """Whether an answer ends in a repeated sequence of tokens."""
     for period in range(1, len(tokens) // PERIODS + 1):
         length = max(LOOPED, PERIODS * period)
         if length > len(tokens):
@@ -75,37 +75,37 @@ def loops(tokens: Sequence[int]) -> bool:
 
 
 def logits_of(context: LlamaContext, weights: LlamaWeights) -> Logits:
-    """Return the logits of the next token, shape (vocabulary,): llama.cpp's own memory, until the next evaluation."""
+    """Return the next token's logits, shape (vocabulary,): a view of llama.cpp's memory until the next evaluation."""
     return np.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(context.handle, -1), shape=(weights.size,))
 
 
 class Mask:
-    """Holds logits to a grammar."""
+    """Applies a grammar to logits."""
 
     def __init__(self, weights: LlamaWeights) -> None:
         # The grammar takes a token such as `<unk>` for the text of its name, but writing it leaves nothing in the text.
         self._silent = np.array([not piece and not weights.is_end(at) for at, piece in enumerate(weights.pieces)])
 
     def hold(self, matcher: "LLMatcher", logits: Logits) -> None:
-        """Rule out, in place, every token that may not come next."""
+        """Rule out, in place, the tokens that may not come next."""
         allowed = self.allowed(matcher)
         written = allowed & ~self._silent
         logits[~(written if written.any() else allowed)] = -np.inf  # calls may begin with a control token
 
     def allowed(self, matcher: "LLMatcher") -> npt.NDArray[np.bool_]:
-        """Return which tokens the grammar lets come next, shape (vocabulary,)."""
+        """Return which tokens may come next, shape (vocabulary,)."""
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
         return np.unpackbits(bits, bitorder="little", count=self._silent.size).astype(bool)
 
 
 class TokenTexts:
-    """Finds tokens by their text, to weigh what a model could have written."""
+    """Finds tokens by their text."""
 
     def __init__(self, weights: LlamaWeights) -> None:
         self._weights = weights
 
     def weigh(self, texts: Sequence[bytes], logits: Logits) -> dict[bytes, float]:
-        """Return the tokens that continue one of the texts, each with its weight: `models.choices.Weights`."""
+        """Return the tokens that continue one of the texts, with weights: `models.choices.Weights`."""
         found = {piece for text in texts for piece in self._candidates(text)}
         ids = {piece: self._by_text[piece] for piece in found}
         highest = max((float(logits[one].max()) for one in ids.values()), default=-np.inf)

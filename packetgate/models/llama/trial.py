@@ -1,10 +1,7 @@
-"""A GGUF file's first run, in a process of its own: what llama.cpp does not expect in a file aborts the process.
+"""A first run of a GGUF file in a process of its own, because llama.cpp aborts on damaged files.
 
-So do some of its kernels on some machines, such as those for matrix units that a virtual machine shows and cannot use;
-they are left out where the file runs without.
-
-Reading the file beforehand is no way around it: each architecture has assertions of its own, some of them in the
-evaluation, and the `gguf` package takes 7.5 s to read a vocabulary of 150,000 tokens, a trial 2.
+Some of its kernels also abort on some machines, such as virtual machines that show matrix units; the file is then
+loaded without them. Reading the file instead is no way out: each architecture has its own assertions.
 """
 
 import hashlib
@@ -36,15 +33,12 @@ _REASON = re.compile(rb"GGML_ASSERT.*|what\(\):\s*(.*)|\w+(?:Error|Exception): .
 
 
 def try_file(path: str) -> dict[str, int]:
-    """Load a file and have it answer, in another process, unless that went well before. Blocking, for seconds.
+    """Load a file and have it answer in another process, unless that succeeded before; blocks for seconds.
 
-    What a load refuses in so many words is left to that load.
-
-    Returns:
-        What the file has to be loaded with beside the user's options.
+    Returns the load options that the file needs. Errors that a load reports itself are left to that load.
 
     Raises:
-        ModelError: llama.cpp breaks on it.
+        ModelError: llama.cpp aborts on it.
     """
     mark = user_cache_path("packetgate", appauthor=False) / "gguf" / _digest(path)
     marks = {mark.with_suffix(suffix): options for suffix, options in WAYS.items()}

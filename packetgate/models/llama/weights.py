@@ -1,4 +1,4 @@
-"""A GGUF file in memory: its weights, its vocabulary, its chat template."""
+"""A GGUF file in memory: weights, vocabulary and chat template."""
 
 import ctypes
 import os
@@ -18,10 +18,10 @@ ALL_LAYERS = 0x7FFFFFFF
 
 
 class LlamaWeights:
-    """What any number of contexts can share. Freed when nothing refers to it any more."""
+    """Weights that contexts share; freed with the last reference."""
 
     def __init__(self, path: str, options: Mapping[str, int]) -> None:
-        """Load the file. Blocking, for seconds.
+        """Load the file; blocks for seconds.
 
         Raises:
             ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
@@ -51,7 +51,7 @@ class LlamaWeights:
 
     @property
     def description(self) -> str:
-        """The kind of model, its quantisation and its size, in llama.cpp's words."""
+        """Kind, quantisation and size of the model."""
         buffer = ctypes.create_string_buffer(256)
         llama_cpp.llama_model_desc(self.handle, buffer, len(buffer))
         parameters = llama_cpp.llama_model_n_params(self.handle)
@@ -59,28 +59,28 @@ class LlamaWeights:
 
     @cached_property
     def template(self) -> str | None:
-        """The chat template (Jinja) that the file carries."""
+        """The file's chat template (Jinja)."""
         template: bytes | None = llama_cpp.llama_model_chat_template(self.handle, None)
         return template.decode("utf-8", "replace") if template else None
 
     @cached_property
     def pieces(self) -> tuple[bytes, ...]:
-        """The text of every token; of a control token, nothing. Takes about a second on large vocabularies."""
+        """The text of every token, empty for control tokens. Takes a second for large vocabularies."""
         return tuple(self._text(token, special=False) for token in range(self.size))
 
     @cached_property
     def control_texts(self) -> tuple[str, ...]:
-        """What stands for a token without text in a prompt, such as `<|im_end|>` or `<unk>`, longest first."""
+        """The texts of control tokens, such as `<|im_end|>`, longest first."""
         texts = {self._text(token, special=True) for token, piece in enumerate(self.pieces) if not piece}
         return tuple(sorted((one.decode("utf-8", "replace") for one in texts if one), key=len, reverse=True))
 
     def control_text(self, token: int) -> str:
-        """Return what stands for a token in a prompt, also where it writes nothing."""
+        """Return the text of a token in a prompt, control tokens included."""
         return self._text(token, special=True).decode("utf-8", "replace")
 
     @property
     def edges(self) -> tuple[str, str]:
-        """The texts that stand for a prompt's beginning and a turn's end, for templates; empty where there are none."""
+        """The texts of the tokens that begin a prompt and end a turn; empty where there are none."""
         tokens = llama_cpp.llama_vocab_bos(self.vocab), llama_cpp.llama_vocab_eos(self.vocab)
         begin, end = (self._text(one, special=True).decode("utf-8", "replace") if one >= 0 else "" for one in tokens)
         return begin, end
@@ -90,10 +90,7 @@ class LlamaWeights:
         return bool(llama_cpp.llama_vocab_is_eog(self.vocab, token))
 
     def tokenize(self, text: str | bytes, *, special: bool) -> list[int]:
-        """Return the text's tokens; with `special`, texts of control tokens become control tokens.
-
-        For any thread: llama.cpp only reads the vocabulary, and keeps what a text needs on the stack.
-        """
+        """Return the tokens of a text; `special` reads the texts of control tokens as such. Thread-safe."""
         data = text.encode("utf-8", "replace") if isinstance(text, str) else text
         room = len(data) + 2
         while True:

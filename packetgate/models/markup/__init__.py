@@ -1,1 +1,1 @@
-"""Tool markup that models let slip into text."""
+"""Cutting tool markup and links out of answers."""

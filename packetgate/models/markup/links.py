@@ -1,8 +1,8 @@
-"""Answers as Markdown that leads nowhere the user did not: front ends fetch images and make links without asking.
+"""Making links and images in answers inert, because front ends fetch and link them without asking.
 
 Addresses that the user did not write are defanged (`https[:]//`); links, images, definitions and HTML are broken by a
-space. That works in every context, so that none has to be known. Only fenced code stays as it is, and fences are put
-where every renderer sees the same ones: at the beginning of a line.
+space, which works in every context. Fenced code stays, and fences move to the beginning of a line, where every renderer
+sees the same ones.
 """
 
 import html
@@ -26,13 +26,13 @@ _MAY_CLOSE = re.compile(r"[ \t]*+(?:`*+|~*+)[ \t]*+")
 
 
 def inert(markdown: str, user_words: str) -> str:
-    """Return Markdown that leads nowhere but to what the user's words name."""
+    """Return Markdown with only the addresses of the user's words intact."""
     links = LinkFilter(user_words)
     return links.feed(markdown) + links.close()
 
 
 class LinkFilter:
-    """Takes Markdown in pieces, cut anywhere, and gives it back inert; holds back a word, or a line that may fence."""
+    """Makes Markdown inert piece by piece; holds back a word, or a line that may be a fence."""
 
     def __init__(self, user_words: str) -> None:
         self._user_words = user_words
@@ -54,7 +54,7 @@ class LinkFilter:
         return shown + self._part(last[:end]) if end else shown
 
     def close(self) -> str:
-        """Return the rest: the text is at its end."""
+        """Return the rest."""
         rest, self._held = self._held, ""
         return self._line(rest)
 

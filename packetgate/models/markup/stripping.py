@@ -1,4 +1,4 @@
-"""Tool markup that models let slip into text: found, cut out, counted, at once or while the text arrives."""
+"""Cutting thoughts and leaked tool markup out of answers, at once or while they arrive."""
 
 import re
 from collections import Counter
@@ -89,14 +89,14 @@ _NESTED = re.compile(r"[<\[\u25c1]|\](?=<)")
 
 @dataclass(frozen=True)
 class Cleaned:
-    """Text without tool markup, and how many pieces had to go."""
+    """Text without tool markup, and the number of pieces that were cut."""
 
     text: str
     violations: int
 
 
 def strip_markup(text: str, request: str = "") -> Cleaned:
-    """Return `text` without thoughts and tool calls, except in code. See `MarkupFilter`."""
+    """Return `text` without thoughts and tool calls outside of code. See `MarkupFilter`."""
     markup = MarkupFilter(request)
     markup.feed(text)
     markup.close()
@@ -112,16 +112,15 @@ class _Block:
 
 
 class MarkupFilter:
-    """Takes a text in pieces, cut anywhere, and returns what of it may be shown, as soon as that is certain.
+    """Takes a text in pieces and returns what may be shown as soon as that is certain.
 
-    Code in backticks is shown as it is. An answer that as a whole reads like a call, bare or in a fence, is not shown,
-    unless the request asks for JSON or for a tool call.
+    Code in backticks is shown. An answer that is a call as a whole is not, unless the request asks for JSON or a call.
 
-    Held back: what may be the beginning of a mark or of code, white space until something follows, and an answer that
-    may be a call as a whole. Everything else is returned at once.
+    It holds back the possible beginning of a mark or of code, white space until something follows, and an answer that
+    may be a call as a whole.
 
-    Some chat templates open the thought themselves, so that only its end is in the text. What came before has been
-    returned by then, unless the text is said to be `opened`: then nothing is until the thought ends, or the text.
+    Some chat templates open the thought themselves, so that the text holds only its end. If the text may be `opened`,
+    nothing is returned until the thought or the text ends.
     """
 
     def __init__(self, request: str = "", *, opened: bool = False) -> None:
@@ -147,7 +146,7 @@ class MarkupFilter:
 
     @property
     def text(self) -> str:
-        """What is shown of the text so far, without a thought before it."""
+        """The shown text, without a thought before it."""
         answer = "".join(self._shown).strip()
         # A mark at the very end ends no thought: nothing follows that would be the answer.
         return answer if answer or self.violations > self._cut_at_thought else self._thought
@@ -158,12 +157,12 @@ class MarkupFilter:
         return self._release()
 
     def is_not_opened(self) -> str:
-        """Return what was kept, and keep nothing from now on: the text is known to begin outside of a thought."""
+        """Return what was kept, and keep nothing from now on: the text does not begin within a thought."""
         kept, self._kept = self._kept, None
         return kept or ""
 
     def close(self) -> str:
-        """Return the rest that is shown: the text is at its end."""
+        """Return the rest."""
         self._read("\n", last=True)
         self._pass(self._joined)
         if self._begins and not self._asked_for and _is_call(self._begins):
@@ -197,7 +196,7 @@ class MarkupFilter:
         self._unread = text[at:]
 
     def _prose(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
-        """Pass prose, and take what may follow it; return how far that was, and whether to wait for more."""
+        """Show prose and take what follows it; return the position, and whether to wait for more text."""
         if self._line is None:
             opening = _OPENING.match(text, at, partial=not last)
             if opening and opening.partial:
@@ -221,7 +220,7 @@ class MarkupFilter:
         return len(text)
 
     def _mark(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
-        """Cut the mark that begins here, or in what may begin one itself: cutting the inner one may complete it."""
+        """Cut the mark here, or one that stands within it: cutting that may complete the outer one."""
         if text[at] == "[" and not self._line and self._has_break:
             found = _LIST_LINE.match(text, at, partial=not last)
             if found and found.partial:
@@ -250,7 +249,7 @@ class MarkupFilter:
         return found.end(), False
 
     def _stays(self, found: regex.Match[str], prefix: str, follows: str) -> bool:
-        """Whether a mark is part of the text: one that a sentence mentions, or a tag that is a word of the text."""
+        """Whether a mark is part of the text: mentioned in a sentence, or an ordinary tag of the text."""
         mark, kind, line = _plain(found[0]), found.lastgroup, (self._line or "") + prefix
         word = (found["word"] or "").lower()
         if word and mark.startswith("</"):
@@ -275,7 +274,7 @@ class MarkupFilter:
         self._block, self._line = block, ""  # no sentence goes on behind what was cut
 
     def _skip(self, block: _Block, text: str, at: int) -> int:
-        """Return where the block ends, or how much of it was read. An end that a string quotes is none."""
+        """Return where the block ends, or how much of it was read. A quoted end does not count."""
         if block.is_header:
             end = text.find(formats.HEADER_END, at)
             if end < 0:
@@ -296,7 +295,7 @@ class MarkupFilter:
         return max(at, len(text) - _LONGEST)
 
     def _code(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
-        """Pass the code that backticks begin, or the first line of its fence."""
+        """Show code in backticks, or the first line of its fence."""
         ticks = _TICKS.match(text, at)
         behind = ticks.end() if ticks else at
         line_end = text.find("\n", behind)
@@ -345,7 +344,7 @@ class MarkupFilter:
             self._space_out(text)
 
     def _space_out(self, text: str) -> None:
-        """Show a text with the white space before it, without that after it."""
+        """Show a text with the white space before it; keep that after it."""
         words = text.strip()
         if not words:
             self._space += text
@@ -360,7 +359,6 @@ class MarkupFilter:
         self._started = True
 
     def _end_thought(self) -> None:
-        """Take all that came so far for a thought: the answer begins."""
         self.ended_thought, self._thought = True, self.text
         if self._kept is not None:
             self._kept, self._started = None, False
@@ -397,7 +395,7 @@ def _may_begin(text: str) -> bool:
 
 
 def _quote_after(mark: str, open_quote: str) -> str:
-    """Return what ends the string that is open behind this mark; nothing where none is."""
+    """Return what ends the string that is open after this mark; empty if none is."""
     if open_quote or mark.startswith(("</", "<|close|>")):
         return "" if mark == open_quote else open_quote
     if value := _VALUE.match(mark):
@@ -406,7 +404,7 @@ def _quote_after(mark: str, open_quote: str) -> str:
 
 
 def _is_call(text: str) -> bool:
-    """Whether the whole of `text` is calls: in JSON, one or several, as they go over the wire, or Pythonic."""
+    """Whether the whole text is calls: JSON, the wire format of calls, or Pythonic."""
     text = text.strip()
     if text.startswith(_BEGINS_CALL[1]):
         return True

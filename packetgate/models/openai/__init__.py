@@ -1,1 +1,1 @@
-"""Models behind OpenAI's protocol: OpenAI itself, or any server that speaks it."""
+"""Models behind OpenAI's protocol, at OpenAI or any other server."""

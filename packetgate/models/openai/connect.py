@@ -1,4 +1,4 @@
-"""Chat models behind OpenAI's protocol: OpenAI itself, or any server that speaks it. Imported when needed: slow."""
+"""Chat models behind OpenAI's protocol. Imported when needed: slow."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ warnings.filterwarnings("ignore", r"(.|\n)*OpenAI's structured output feature")
 
 
 class CompatibleChat(BaseChatOpenAI):
-    """Any server that speaks OpenAI's protocol. They know the limit by its old name, `max_tokens`."""
+    """Any server that speaks OpenAI's protocol, with `max_tokens` as the name of the limit."""
 
     key_variable: str = "OPENAI_API_KEY"
     always: Mapping[str, Any] = {}
@@ -45,7 +45,7 @@ class CompatibleChat(BaseChatOpenAI):
 
     @property
     def unsent(self) -> frozenset[str]:
-        """The parameters that are left out."""
+        """Parameters that are left out."""
         return frozenset(self.refused) - OTHER_NAMES.keys()
 
     def _get_request_payload(
@@ -157,14 +157,14 @@ def _keep_thought(message: BaseMessage, said: dict[str, Any]) -> None:
 def connect(
     name: str, endpoint: Endpoint, options: ModelOptions | None = None, places: Mapping[str, str] | None = None
 ) -> CompatibleChat:
-    """Return a chat model. Nothing is sent yet.
+    """Return a chat model; nothing is sent yet.
 
     Args:
         places: where each option was set.
 
     Raises:
-        ModelError: OpenAI itself is meant and there is no key.
-        ConfigError: OpenAI itself is meant, which has no chat template to switch thoughts off in.
+        ModelError: OpenAI has no key.
+        ConfigError: `enable_thinking` is set for OpenAI, which has no chat template.
     """
     options = options or ModelOptions()
     kind = OpenAIChat if endpoint.is_openai else CompatibleChat
@@ -190,7 +190,7 @@ def connect(
 
 
 async def _heed(response: httpx2.Response) -> None:
-    """Have the library retry only where there is time: it waits as long as `Retry-After` says, up to two minutes."""
+    """Stop retries that would exceed the time limit: the library waits for up to two minutes."""
     if retry_after(response.headers) > seconds_left():
         response.headers["x-should-retry"] = "false"
 
@@ -207,10 +207,10 @@ def _always(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str, A
 
 
 async def check_endpoint(model: object, client: openai.AsyncOpenAI) -> None:
-    """Ask a model's endpoint for its models, for at most `CHECK_TIMEOUT_S`.
+    """Check that an endpoint answers, for at most `CHECK_TIMEOUT_S`.
 
     Raises:
-        ModelError: nothing answers there, it refuses the key, or it is broken.
+        ModelError: nothing answers, the key is refused, or the server fails.
     """
     try:
         with named_errors(model, lambda: f"{CHECK_TIMEOUT_S:g} s were not enough: check the base URL and the server"):

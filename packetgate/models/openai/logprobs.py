@@ -1,4 +1,4 @@
-"""Choices measured from the token probabilities that an OpenAI-compatible server sends along."""
+"""Measuring choices by the token probabilities that an OpenAI-compatible server returns."""
 
 import json
 import math
@@ -37,9 +37,9 @@ _TOKENS = TypeAdapter(list[_Token])
 
 
 def measure(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[Measured, ...]:
-    """Return what can be measured of the choices in an answer whose text is one JSON object and nothing else.
+    """Return the measured choices of an answer that is one JSON object.
 
-    Only measurements that agree with what the text says are returned: a server may send other tokens than the answer's.
+    Measurements that contradict the text are dropped: a server may send other tokens than the answer's.
     """
     value = whole_object(text)
     sent = answer.response_metadata.get("logprobs")
@@ -58,7 +58,7 @@ def measure(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[Me
 
 
 def whole_object(text: str) -> dict[str, Any] | None:
-    """Return the object that the text is, its numbers within a float's range; None where it is something else."""
+    """Return the JSON object that the text is, with numbers in the range of a float; None if it is none."""
     try:
         value = json.loads(text, strict=False, parse_float=_finite)
     except (ValueError, RecursionError):

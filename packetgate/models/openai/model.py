@@ -1,4 +1,4 @@
-"""OpenAI-compatible servers: tool calls, and answers in a form by the strongest means that the server accepts."""
+"""Models of OpenAI-compatible servers: tool calls, and answers in a form."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,12 +27,11 @@ TOOL_REFUSALS = 2
 
 
 class OpenAICompatible(Model):
-    """A model behind OpenAI's protocol. What its server refuses, or takes without doing it, is not asked for again."""
+    """A model behind OpenAI's protocol. What its server refuses or ignores is not tried again."""
 
     chat: CompatibleChat
 
     def __init__(self, chat: CompatibleChat, options: ModelOptions | None = None, *, is_openai: bool = False) -> None:
-        """Take a chat model, and whether its endpoint is OpenAI itself."""
         super().__init__(chat, options)
         self._is_openai = self.returns_calls = is_openai
         self.provider = "openai" if is_openai else None
@@ -44,7 +43,7 @@ class OpenAICompatible(Model):
 
     @property
     def calls_tools(self) -> bool:
-        """Whether it is offered tools: not where its server took none, and refused them again and again."""
+        """Whether tools are offered: not to a server that repeatedly refused them."""
         return self.options.native_tools is not False and (self._takes_tools or self._refusals < TOOL_REFUSALS)
 
     async def call(
@@ -57,7 +56,7 @@ class OpenAICompatible(Model):
         must: bool = False,
         asking: Asking | None = None,
     ) -> CallAnswer:
-        """Ask for calls of these tools, or for words; once more with plainer schemas where the server refuses them."""
+        """Ask for calls or words; ask again with plainer schemas if they are refused."""
         options = {**sampling, "tool_choice": "required" if must else "auto"}
         if most == 1:
             options["parallel_tool_calls"] = False
@@ -82,7 +81,7 @@ class OpenAICompatible(Model):
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
-        """Ask for an answer in this form; ask again with weaker means when the server refuses them."""
+        """Ask for an answer in this form; ask again by weaker means if they are refused."""
         modes = await asyncio.to_thread(modes_for, form, is_openai=self._is_openai)
         known = self._modes.get(form.name)
         modes = modes[modes.index(known) :] if known in modes else modes

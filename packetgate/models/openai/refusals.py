@@ -1,4 +1,4 @@
-"""What a server refuses of a request: left out or said otherwise from then on, but for what the user wants of it."""
+"""Parameters that a server refuses: dropped or renamed from then on, except for the user's own."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _UNNAMED = ("logprobs", "stream_options")
 
 
 def without(payload: Payload, refused: Sequence[str]) -> Payload:
-    """Return the payload without these parameters, or with what stands for them; what stands there twice goes twice."""
+    """Return the payload without these parameters, or with their substitutes."""
     payload = {**payload, "extra_body": {**(payload.get("extra_body") or {})}}
     for name in refused:
         for part in (payload, payload["extra_body"]):
@@ -43,11 +43,11 @@ def without(payload: Payload, refused: Sequence[str]) -> Payload:
 
 
 def blamed(error: BaseException, sent: Payload, refused: Sequence[str], wishes: Mapping[str, str]) -> str | None:
-    """Return the parameter that a server refuses and that nobody wished for; None: it refuses something else.
+    """Return the parameter that a server refuses; None if it refuses something else or the user set it.
 
     Args:
-        refused: what was left out already.
-        wishes: the user's own parameters, as `wishes_of` tells them.
+        refused: parameters that were left out already.
+        wishes: the user's own parameters, from `wishes_of`.
     """
     status, text = status_of(error), error_text(error).lower()
     if status is None or status in CREDENTIALS_OR_LOAD or is_too_long(error) or wish_in(wishes, error):
@@ -63,7 +63,7 @@ def blamed(error: BaseException, sent: Payload, refused: Sequence[str], wishes: 
 
 
 def refuses_form(error: BaseException | None, wishes: Mapping[str, str]) -> bool:
-    """Whether what holds an answer to its form may be what a server refuses."""
+    """Whether a server may refuse what holds the answer to its form."""
     status = status_of(error)
     if error is None or status is None or status in CREDENTIALS_OR_LOAD or is_too_long(error) or wish_in(wishes, error):
         return False
@@ -71,22 +71,18 @@ def refuses_form(error: BaseException | None, wishes: Mapping[str, str]) -> bool
 
 
 def says_form(error: BaseException | None) -> bool:
-    """Whether an error speaks of what holds an answer to its form."""
+    """Whether an error names what holds an answer to its form."""
     text = f"{error_text(error)} {getattr(error, 'param', '')} {getattr(error, 'code', '')}".lower() if error else ""
     return any(word in text for word in OF_THE_FORM)
 
 
 def refuses_type(error: BaseException | None) -> bool:
-    """Whether a server refuses a type of `response_format`, whatever the schema."""
+    """Whether a server refuses a type of `response_format`, with any schema."""
     return bool(error and _TYPE.search(f"{error_text(error)} {getattr(error, 'param', '')}"))
 
 
 def wishes_of(options: ModelOptions, places: Mapping[str, str]) -> dict[str, str]:
-    """Return by parameter of a request's body which option it is, and where it was set.
-
-    Args:
-        places: where each option was set, as far as that is known.
-    """
+    """Return the option behind each parameter that the user set, and where it was set."""
     of_body = {name: f"extra_body.{name}" for name in options.extra_body or {}}
     given = {name: name for name in (*options.sampling, "reasoning_effort") if getattr(options, name) is not None}
     if options.enable_thinking is not None:

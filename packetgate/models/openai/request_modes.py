@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server is asked with for an answer in a form, and what is left when it refuses."""
+"""The ways to ask an OpenAI-compatible server for an answer in a form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,25 +24,25 @@ class RequestMode:
 
     @property
     def held_by(self) -> HeldBy:
-        """What keeps the answer in its form."""
+        """What holds the answer to its form."""
         return "json_object" if self.format == "json_object+schema" else self.format
 
     @property
     def shows_schema(self) -> bool:
-        """Whether the server is given the schema of the answer's text."""
+        """Whether the request contains the schema of the text."""
         return self.format in {"json_schema", "json_object+schema"}
 
     def open_parts(self, form: AnswerForm, *, is_openai: bool) -> tuple[str, ...]:
-        """Return the form's parts that any object fits: OpenAI bills the schema, so it gets only what it keeps to."""
+        """Return the parts that any object fits: OpenAI bills the schema, so it gets only what it enforces."""
         return tuple(form.parts) if is_openai and not self.strict else ()
 
     def options(
         self, form: AnswerForm, sampling: Mapping[str, Any], *, is_openai: bool, measured: bool = True
     ) -> dict[str, Any]:
-        """Return the request's options, as langchain-openai takes them.
+        """Return the request's options for langchain-openai.
 
         Args:
-            measured: ask for the probabilities of the tokens too, where the form has choices.
+            measured: ask for token probabilities if the form has choices.
         """
         options, schema = dict(sampling), self.schema(form, is_openai=is_openai)
         named = {"name": form.name, **({"strict": True} if self.strict else {})}
@@ -69,7 +69,7 @@ class RequestMode:
 
 
 def modes_for(form: AnswerForm, *, is_openai: bool) -> tuple[RequestMode, ...]:
-    """Return the ways to ask for a form, strongest first. OpenAI takes no schema that is alternatives as a whole."""
+    """Return the ways to ask for a form, strongest first. OpenAI takes no alternatives at the root of a schema."""
     if is_openai and "anyOf" in form.body:
         return RequestMode("json_object"), RequestMode("prompt")
     strict = RequestMode("json_schema", strict=True)

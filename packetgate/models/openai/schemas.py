@@ -1,4 +1,4 @@
-"""The part of JSON Schema that OpenAI keeps an answer to, and what of a schema any server can keep."""
+"""The JSON Schemas that OpenAI enforces, and those that any server can enforce."""
 
 from typing import Any
 
@@ -28,12 +28,12 @@ _SHAPES = frozenset(
 
 
 def shape_of(schema: Schema) -> Schema:
-    """Return the schema without its limits: what fits the schema fits its shape."""
+    """Return the schema without limits of values."""
     return without(schema, _LIMITS)
 
 
 def modest(schema: Schema) -> Schema:
-    """Return the schema without limits so large that a server's grammar, which may write them out, ends the server."""
+    """Return the schema without large limits, which can crash a server's grammar."""
 
     def change(one: Schema) -> Schema:
         most = {"minLength": MODEST, "maxLength": MODEST, "minItems": MODEST_ITEMS, "maxItems": MODEST_ITEMS}
@@ -44,10 +44,10 @@ def modest(schema: Schema) -> Schema:
 
 
 def tool_of(tool: OfferedTool, *, whole: bool, is_openai: bool) -> dict[str, Any]:
-    """Return a tool as a request offers it.
+    """Return a tool for a request.
 
     Args:
-        whole: with all of its schema that a server can be held to. Without, only the types and names of its arguments.
+        whole: with its whole schema; otherwise only names and types of arguments.
     """
     schema = modest(tool.parameters)
     if is_openai or not whole:
@@ -61,9 +61,9 @@ def tool_of(tool: OfferedTool, *, whole: bool, is_openai: bool) -> dict[str, Any
 
 
 def strict_schema(schema: Schema) -> Schema | None:
-    """Return the shape of the schema as OpenAI's strict mode takes it; None: it does not.
+    """Return the schema for OpenAI's strict mode; None if it does not qualify.
 
-    Strict mode wants every object closed, every property required, and a type for every value.
+    Strict mode needs closed objects, all properties required, and a type for every value.
     """
     shape = shape_of(schema)
     return shape if shape.get("type") == "object" and _is_strict(shape) else None
