@@ -6,9 +6,12 @@ import pytest
 from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, calls, scripted, wanted
+from support.tool_specs import a_tool
 
 from packetgate.state.errors import ConfigError
+from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus as Status
+from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.execution.journal import STARTED, MemoryJournal
 from packetgate.tools.servers.chains import ChainServer
@@ -97,7 +100,7 @@ async def test_a_write_that_is_switched_off_is_a_dry_run(notebook: Notebook):
         (
             chain((READ, {"name": "{source}"}), (WRITE, {"name": "{target}", "text": "{1.colour}"})),
             "a",
-            f"chain.copy ended before step 2, {WRITE}: the result of step 1 has no field 'colour'",
+            f"chain.copy ended before step 2, {WRITE}: the result of step 1 has no field 'colour'; its fields are",
         ),
         (
             chain((READ, {"name": "{source}"}), (WRITE, {"name": "{target}"})),
@@ -136,3 +139,11 @@ async def test_a_server_cannot_pass_for_the_chains(tmp_path: Any):
     config: McpConfig = load_config(tmp_path / "mcp.json", tmp_path)
     with pytest.raises(ConfigError, match="a server is called 'chain'"):
         await open_hub(config, tmp_path, tmp_path, None, patience_s=1.0, preferences=COPY)
+
+
+def test_a_chain_looks_like_the_worst_of_its_steps_and_reads_itself():
+    read, write = a_tool(READ, "Read a note."), a_tool(WRITE, "Write a note.", risk=Risk.WRITE)
+    itself = a_tool("chain.copy", "Copy a note.")
+    for specs, looks in (((read, write), Risk.WRITE), ((read,), Risk.READ), ((), Risk.READ)):
+        spec = Catalogue([*specs, itself], preferences=COPY)["chain.copy"]
+        assert (spec.looks, spec.risk) == (looks, Risk.READ)

@@ -2,10 +2,12 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import chain, zip_longest
 
+from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, primary_tools, whole_ledger
 from packetgate.tools.catalogue.preferences import Preferences, matching, singular
 from packetgate.tools.policy.rules import denied_outright
@@ -38,6 +40,7 @@ class Catalogue(dict[str, ToolSpec]):
         self._index_before = earlier._index_so_far if earlier else None
         preferred = [self.preferences.applied(spec) for spec in specs]
         super().__init__((spec.name, spec) for spec in sorted(preferred, key=lambda spec: spec.name))
+        self.update({one.name: one for one in [*self._leading()]})
         self._by_listed_name = {spec.listed_name: spec.name for spec in reversed(self.values())}
         self._by_words: dict[tuple[str, ...], list[str]] = {}
         for name, spec in self.items():
@@ -48,6 +51,14 @@ class Catalogue(dict[str, ToolSpec]):
         self._pooled = lru_cache(maxsize=KEPT_POOLS)(self._pool)
         self.fitting = lru_cache(maxsize=KEPT_POOLS)(lambda patterns: matching(patterns, self) if patterns else ())
         """Returns the tools that a tuple of patterns stands for, in the patterns' order, each once."""
+
+    def _leading(self) -> Iterator[ToolSpec]:
+        """Yield the chains, each with the worst that a tool of its steps looks like."""
+        for name, said in self.preferences.chains.items():
+            own, steps = self.get(f"{CHAINS}.{name}"), [self.get(step.tool) for step in said.steps]
+            looks = [one.looks for one in steps if one is not None]
+            if own is not None and looks:
+                yield replace(own, leads_to=max(looks, key=lambda risk: risk.severity))
 
     def updated(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of `specs` under the same preferences; what is in both is not read again. Blocking."""

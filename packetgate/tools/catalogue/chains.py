@@ -106,7 +106,8 @@ def _value(name: str, params: Mapping[str, JsonValue], results: Mapping[str, Too
         elif isinstance(found, list) and part.isdigit() and int(part) < len(found):
             found = found[int(part)]
         else:
-            raise ToolCallError(f"the result of step {number} has no field {'.'.join(path)!r}")
+            there = ", ".join(results[number].fields or ()) or f"none: all of its text is {{{number}}}"
+            raise ToolCallError(f"the result of step {number} has no field {'.'.join(path)!r}; its fields are {there}")
     value: JsonValue = found
     return value
 

@@ -62,6 +62,8 @@ class ToolSpec:
     """Whether it looks like one that only reads, and counts as more because nothing vouches for that."""
     reaches_outside: bool = False
     """Whether every call of it may reach out of the user's own machine and servers, by its definition."""
+    leads_to: Risk | None = None
+    """Of a chain: the worst that one of its steps looks like. What it may do itself is `risk`."""
     has_dry_run: bool = False
     """Whether a trusted server's tool can be asked what it would do. The gate sets that argument, nobody else."""
     tags: tuple[str, ...] = ()
@@ -128,6 +130,8 @@ class ToolSpec:
     @property
     def looks(self) -> Risk:
         """What it looks like, by what was learned too: for what a request is about, never for what may run."""
+        if self.leads_to is not None:
+            return self.leads_to
         return Risk.READ if self.unvouched and self.risk is Risk.WRITE else self.risk
 
     @property
