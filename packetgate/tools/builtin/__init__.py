@@ -1,1 +1,1 @@
-"""The built-in MCP servers: `ai` reads, writes and runs, `embedding` searches, all below one working folder."""
+"""Built-in tools for one working folder: `ai` reads, writes and runs programs, `embedding` searches."""

@@ -1,4 +1,4 @@
-"""The `ai` server: the files of the working folder, and programs."""
+"""The tools of the `ai` server."""
 
 from packetgate.tools.builtin.corpus import Corpus, LexicalIndex
 from packetgate.tools.builtin.executing import executing_tools
@@ -16,7 +16,7 @@ from packetgate.tools.text.kept import KeptResults
 def ai_tools(
     root: Root, sandbox: Sandbox, kept: KeptResults | None, corpus: Corpus, by_words: LexicalIndex
 ) -> tuple[BuiltinTool, ...]:
-    """Return the tools, confined to `root`; programs run in the sandbox; `kept` results can be read like files."""
+    """Return the tools. They reach only files below `root` and `kept` results; programs run in the sandbox."""
     return (
         *reading_tools(root, kept),
         *listing_tools(root),

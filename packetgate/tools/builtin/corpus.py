@@ -1,4 +1,4 @@
-"""The text files below the working folder, cut into chunks, kept up to date, and searched by their words."""
+"""Text files below the working folder, in chunks, with a full-text index."""
 
 import re
 import sqlite3
@@ -30,7 +30,7 @@ _COMMON_WORDS = STOP_WORDS | set("find look search show tell".split())
 
 
 class EmbeddingsError(Exception):
-    """The embeddings cannot be had: the search by words takes over."""
+    """The embeddings endpoint failed; search by words instead."""
 
 
 class Chunk(NamedTuple):
@@ -43,19 +43,19 @@ class Chunk(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A chunk that fits a query."""
+    """A chunk that matches a query."""
 
     path: str
     first_line: int
     last_line: int
     score: float
-    """Higher is better; comparable only within one search."""
+    """Higher is better. Scores of different searches are not comparable."""
     text: str
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file as it was at its stamp: its time of change in nanoseconds, and its size in bytes."""
+    """A file as of its stamp: modification time in nanoseconds and size in bytes."""
 
     stamp: tuple[int, int]
     chunks: tuple[Chunk, ...]
@@ -64,15 +64,15 @@ class TextFile:
 
 @dataclass(frozen=True)
 class Scan:
-    """What a search looks through. A file that has not changed is the same object in every scan."""
+    """The files to search. An unchanged file is the same object in every scan."""
 
     files: Mapping[str, TextFile]
     left_out: Mapping[str, int]
-    """How many files are not in `files`, by reason."""
+    """Number of files that are not in `files`, by reason."""
 
 
 class Corpus:
-    """The text files of a root; safe to scan from several threads."""
+    """The text files of a root. Thread-safe."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -80,7 +80,7 @@ class Corpus:
         self._lock = Lock()
 
     def scan(self) -> Scan:
-        """Look at every file and read those that are new or changed; blocks.
+        """Read the files that are new or changed. Blocking.
 
         Raises:
             ToolFailure: the root cannot be read.
@@ -126,7 +126,7 @@ class Corpus:
 
 
 def chunks_of(path: str, text: str) -> Iterator[Chunk]:
-    """Cut a text into overlapping chunks; a line as long as a whole file counts as many."""
+    """Cut a text into overlapping chunks of at most 40 lines; a very long line counts as several."""
     pieces = [
         (number, line[start : start + _PIECE_CHARS])
         for number, line in enumerate(lines_of(text), 1)
@@ -140,7 +140,7 @@ def chunks_of(path: str, text: str) -> Iterator[Chunk]:
 
 
 def best(scored: Iterable[tuple[Chunk, float]], top_k: int) -> list[Hit]:
-    """Return the best hits, best first, leaving out chunks that overlap a better one."""
+    """Return the first `top_k` hits, without chunks that overlap a better one."""
     hits: list[Hit] = []
     for (path, first, last, text), score in scored:
         if not any(hit.path == path and hit.first_line <= last and first <= hit.last_line for hit in hits):
@@ -149,7 +149,7 @@ def best(scored: Iterable[tuple[Chunk, float]], top_k: int) -> list[Hit]:
 
 
 class LexicalIndex:
-    """Chunks by their words; safe to use from several threads."""
+    """A full-text index of chunks. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -157,16 +157,16 @@ class LexicalIndex:
         self._files: dict[str, TextFile] = {}
 
     def search(self, files: Mapping[str, TextFile], query: str, top_k: int) -> list[Hit]:
-        """Return the best hits among `files`; blocks.
+        """Return the best hits among `files`. Blocking.
 
         Raises:
-            ToolFailure: the query holds no word.
+            ToolFailure: the query has no word.
         """
         match = match_any(query)
         with self._lock:
             try:
                 database = self._up_to_date(files)
-            except Exception:  # what is noted here is no longer what the database holds
+            except Exception:  # the database and `_files` no longer agree
                 self._database, self._files = None, {}
                 raise
             rows = database.execute(_SEARCH, (match, 4 * top_k)).fetchall()
@@ -188,10 +188,10 @@ class LexicalIndex:
 
 
 def match_any(query: str) -> str:
-    """Return an FTS5 expression that matches any of the query's words, whatever signs are in it.
+    """Return an FTS5 expression that matches any word of the query.
 
     Raises:
-        ToolFailure: the query holds no word.
+        ToolFailure: the query has no word.
     """
     words = dict.fromkeys(re.findall(r"[^\W_]+", query.casefold()))
     if not words:

@@ -1,4 +1,4 @@
-"""`embedding.query`."""
+"""The `embedding.query` tool."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def embedding_tools(corpus: Corpus, by_words: LexicalIndex, embeddings: "Embeddings | None") -> tuple[BuiltinTool, ...]:
-    """Return the tools, which search the corpus."""
+    """Return the tools that search the corpus."""
     by_meaning = None
     if embeddings is not None:
         from packetgate.tools.builtin.semantic import EmbeddingIndex
@@ -52,13 +52,13 @@ def embedding_tools(corpus: Corpus, by_words: LexicalIndex, embeddings: "Embeddi
             "left_out": dict(scan.left_out),
             "hits": [hit._asdict() for hit in hits],
         }
-        return Answer(_told(query, search, note, scan, hits), found)
+        return Answer(_text(query, search, note, scan, hits), found)
 
-    # With embeddings, the files' text goes to whoever computes them.
+    # The embeddings endpoint receives the text of the files.
     return (BuiltinTool(query, Risk.READ, open_world=embeddings is not None),)
 
 
-def _told(query: str, search: str, note: str, scan: Scan, hits: list[Hit]) -> str:
+def _text(query: str, search: str, note: str, scan: Scan, hits: list[Hit]) -> str:
     kind = "by words" if search == "lexical" else "by meaning, with embeddings"
     files = counted(len(scan.files), "file")
     if hits:

@@ -1,4 +1,4 @@
-"""`ai.execute`: one program run to its end, its time-out or its cancellation, and nothing of it left behind."""
+"""The `ai.execute` tool: run one program, and leave no process behind at its end, time-out or cancellation."""
 
 import asyncio
 import json
@@ -24,15 +24,15 @@ from packetgate.tools.builtin.tool import BuiltinTool, DryRun
 
 MAX_OUTPUT_BYTES = 45_000
 _GRACE_S = 2.0
-"""How long a program may take to end after SIGTERM, and its output to end after SIGKILL."""
+"""Seconds that a program may take to end after SIGTERM, and its output to end after SIGKILL."""
 _KEPT = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
-"""The only variables a program is given: everything else may be a secret."""
+"""Environment variables that a program gets; all others may be secrets."""
 
 
 @dataclass(frozen=True)
 class _Finished:
     status: int
-    """Exit status; minus the signal's number when a signal ended it."""
+    """Exit status; negative signal number if a signal ended it."""
     timed_out: bool
     stdout: str
     stderr: str

@@ -1,6 +1,6 @@
-"""The working folder and its files: nothing outside is opened, and nothing of secrets unless it is named itself.
+"""The working folder and its files. Nothing outside is opened, and secret files only when named explicitly.
 
-ToolFailure             what the model is told: the offending thing, and the way out
+ToolFailure             an answer for the model: what failed, and what to do
 ├── TooLargeError       a file above the size limit
 └── NotTextError        a file that is not UTF-8 text
 """
@@ -21,7 +21,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class ToolFailure(Exception):  # noqa: N818 - named for what the model reads
-    """A failure the model can act on: an answer, not a fault of the tool's."""
+    """A failure that the model can act on: the answer of a tool that works."""
 
 
 class TooLargeError(ToolFailure):
@@ -34,7 +34,7 @@ class NotTextError(ToolFailure):
 
 @contextmanager
 def os_failures(task: str) -> Iterator[None]:
-    """Turn an `OSError` into a `ToolFailure` that says what was being done."""
+    """Turn an `OSError` into a `ToolFailure` that names the task."""
     try:
         yield
     except OSError as error:
@@ -46,7 +46,7 @@ class Root:
 
     def __init__(self, path: Path, rules: Iterable[Rule] = ()) -> None:
         """Args:
-        rules: the user's; what one of them asks about, or denies, of `ai.read` is in no list and no search.
+        rules: the user's policy. Files that `ai.read` may not read without asking are in no list and no search.
         """
         self._given = path
         self._kept_from_reading = tuple(
@@ -57,7 +57,7 @@ class Root:
 
     @cached_property
     def path(self) -> Path:
-        """The folder itself without links; found on first use, because that touches the disk.
+        """The folder with links resolved. Blocking on first use.
 
         Raises:
             ToolFailure: it is not a folder.
@@ -68,14 +68,14 @@ class Root:
         return real
 
     def resolve(self, path: str, *, follow: bool = True) -> Path:
-        """Return the real place of `path`, relative to the folder or absolute; it need not exist.
+        """Return the resolved path for `path`, relative to the folder or absolute; it need not exist.
 
         Args:
-            follow: also a link that the path itself names, not only those on the way to it.
+            follow: whether to resolve also a link that the path itself names.
 
         Raises:
-            ToolFailure: it leads out of the folder, by itself or through a link, is empty, or no path at all; or it
-                leads to a file of secrets without naming it, so that nobody could have been asked.
+            ToolFailure: it leads out of the folder, or is empty or no path; or a link leads to a secret file, which
+                nobody could have been asked about.
         """
         real = self.real(path, follow=follow)
         name = self.name(real)
@@ -84,10 +84,10 @@ class Root:
         return real
 
     def real(self, path: str, *, follow: bool = True) -> Path:
-        """Return the real place of `path`, whatever it holds.
+        """Return what `resolve` does, also for a link to a secret file.
 
         Raises:
-            ToolFailure: as `resolve`, secrets apart.
+            ToolFailure: it leads out of the folder, or is empty or no path.
         """
         if not path.strip():
             raise ToolFailure("the path is empty: name a file below the working folder, for example README.md")
@@ -105,18 +105,18 @@ class Root:
         return real
 
     def name(self, real: Path) -> str:
-        """Return a resolved path as people see it: relative to the folder, with forward slashes."""
+        """Return a resolved path relative to the folder, with forward slashes."""
         return real.relative_to(self.path).as_posix()
 
     def withholds(self, name: str) -> bool:
-        """Whether what has this name, relative to the folder, is shown only to those who name it."""
+        """Whether a file is left out of lists and searches that do not name it."""
         return holds_secrets(name) or any(may_fit(name, pattern) for pattern in self._kept_from_reading)
 
     @contextmanager
     def folder(self, real: Path, *, create: bool = False) -> Iterator[int]:
-        """Open a resolved folder and yield its file descriptor; with `create`, make what is missing.
+        """Open a resolved folder and yield its file descriptor; `create` makes missing folders.
 
-        It is opened part by part and never through a link, so that a link put there after `resolve` leads nowhere.
+        Each part is opened without following links, so a link created after `resolve` leads nowhere.
         """
         parts = real.relative_to(self.path).parts
         current = os.open(self.path, _FOLDER)
@@ -135,12 +135,12 @@ class Root:
 
 @lru_cache(maxsize=20_000)
 def holds_secrets(name: str) -> bool:
-    """Whether a path or a pattern names files that hold keys or secrets, or say what may run here."""
+    """Whether a path or pattern names files with keys or secrets, or files that say what may run."""
     return bool(sensitive_part(name, "path"))
 
 
 def read_bytes(root: Root, real: Path, limit: int) -> bytes:
-    """Return what `read_entry` does, of a resolved file; the failures name it."""
+    """Return the bytes of a resolved file; raises as `read_entry` does, with the file name."""
     with root.folder(real.parent) as folder:
         try:
             return read_entry(real.name, folder, limit)
@@ -149,7 +149,7 @@ def read_bytes(root: Root, real: Path, limit: int) -> bytes:
 
 
 def read_part(root: Root, real: Path, limit: int, *, from_end: bool) -> bytes:
-    """Return whole lines of a resolved file, of so many bytes at most, from its beginning or its end.
+    """Return whole lines from the beginning or the end of a resolved file, at most `limit` bytes.
 
     Raises:
         OSError: it cannot be opened, or is a link.
@@ -164,7 +164,7 @@ def read_part(root: Root, real: Path, limit: int, *, from_end: bool) -> bytes:
 
 
 def read_entry(name: str, folder: int, limit: int) -> bytes:
-    """Return the bytes of a file in an open folder; the failures are told without its name.
+    """Return the bytes of a file in an open folder. The messages of failures do not name it.
 
     Raises:
         OSError: it cannot be opened, or is a link.
@@ -187,7 +187,7 @@ def decode(data: bytes, name: str) -> str:
     """Return UTF-8 bytes as text, without a byte order mark.
 
     Raises:
-        NotTextError: they are something else; the message says what they seem to be.
+        NotTextError: they are not UTF-8; the message says what they seem to be.
     """
     if b"\0" not in data:
         with suppress(UnicodeDecodeError):
@@ -203,6 +203,6 @@ def decode(data: bytes, name: str) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text without their newlines; as in editors, only a newline ends a line."""
+    """Return the lines of a text without newlines. Only `\n` ends a line."""
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines

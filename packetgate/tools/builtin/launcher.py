@@ -1,4 +1,4 @@
-"""Run one program, report how it ended, and end whatever it left behind: a script of its own, for Linux.
+"""Run one program, report how it ended, and kill all processes that it started: a script for Linux.
 
 Run as `python -I -S launcher.py PLAN PROGRAM ARGUMENT...`, the plan as JSON (`Plan`). It writes one line of JSON to a
 file descriptor: `{"status": 0}`, or `{"errno": 2}` where the program cannot be started.
@@ -18,17 +18,17 @@ class Plan(TypedDict):
     """How to run the program."""
 
     wrapper: list[str]
-    """Command line that confines the command behind it; empty: nothing confines the program."""
+    """Command line that confines the command appended to it; empty: no confinement."""
     report: int
-    """The file descriptor to report to."""
+    """File descriptor to report to."""
 
 
 STOP = signal.SIGUSR1
-"""Ends the program and all it started; sent by whoever started the launcher, or by the kernel when that is gone."""
+"""Ends the program and all it started. Sent by the parent, or by the kernel when the parent dies."""
 
 _SET_PDEATHSIG, _CAPBSET_DROP, _SET_SUBREAPER = 1, 24, 36
 _READING_OTHERS = (19, 21, 38)
-"""The capabilities SYS_PTRACE, SYS_ADMIN and PERFMON, by which root reads the memory of any process."""
+"""Capabilities SYS_PTRACE, SYS_ADMIN and PERFMON: root needs one to read the memory of other processes."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -38,9 +38,9 @@ class _StoppedError(Exception):
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the program of the command line."""
     plan: Plan = json.loads(sys.argv[1])
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # that one is for the program, which is in the same process group
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # meant for the program, which is in the same process group
     try:
         _die_with_parent(STOP)
         if plan["wrapper"]:

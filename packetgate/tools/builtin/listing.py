@@ -1,4 +1,4 @@
-"""`ai.list` and `ai.find`."""
+"""The `ai.list` and `ai.find` tools."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ from pydantic import Field
 from packetgate.state.printing import byte_size, counted
 from packetgate.state.routing import Risk
 from packetgate.tools.builtin.files import Root, ToolFailure, os_failures
-from packetgate.tools.builtin.paths import PathReader, meant_by, missing
+from packetgate.tools.builtin.paths import PathReader, matching_paths, missing
 from packetgate.tools.builtin.tool import Answer, BuiltinTool, WhichFiles
 from packetgate.tools.builtin.tree import pattern_of, walk
 
@@ -25,7 +25,7 @@ _Hidden = Annotated[bool, Field(description="Also show hidden files, whose names
 
 
 def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
-    """Return the tools that look for files and folders below `root`."""
+    """Return the tools that list and find files below `root`."""
 
     def list_(
         path: _Folder = ".",
@@ -47,14 +47,14 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
                 raise missing(root, real, "any")
             if not real.is_dir():
                 one = [_listed(root.name(real), real.lstat())]
-                return _answer(one, where_of(root, real.parent), Counter(), sort, max_results)
+                return _answer(one, folder_label(root, real.parent), Counter(), sort, max_results)
             # where nothing in the folder fits the pattern, what lies in the folders below is listed
             for deep in dict.fromkeys((recursive, True) if pattern != "*" else (recursive,)):
                 left_out = Counter[str]()
                 entries = walk(root, real, left_out, pattern=pattern, deep=deep, hidden=hidden)
                 if listed := [_listed(entry.path, entry.about) for entry in entries]:
                     break
-        where = f"{where_of(root, real)}{'' if pattern == '*' else f', named {pattern}'}"
+        where = f"{folder_label(root, real)}{'' if pattern == '*' else f', named {pattern}'}"
         return _answer(listed, where, left_out, sort, max_results)
 
     def find(
@@ -97,7 +97,7 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
             entries = walk(root, real, left_out, pattern=pattern_of(name), hidden=hidden)
             named = [_listed(entry.path, entry.about) for entry in entries]
             if not named:
-                meant = meant_by(root, name, "any")
+                meant = matching_paths(root, name, "any")
                 below = [one for one in meant.names if (root.path / one).is_relative_to(real)]
                 named, nearest = [_listed(one, (root.path / one).lstat()) for one in below], meant.nearest
         today = datetime.now().date()
@@ -115,7 +115,7 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
                 and since <= one.changed.date() < (changed_before or date.max)
             )
         ]
-        where = f"{where_of(root, real)}{'' if name == '*' else f', named like {name}'}"
+        where = f"{folder_label(root, real)}{'' if name == '*' else f', named like {name}'}"
         answer = _answer(fitting, where, left_out, sort, max_results)
         near = f" Near to it: {', '.join(nearest)}" if nearest and not named else ""
         return answer._replace(text=f"{answer.text}{near}")
@@ -126,8 +126,8 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
     )
 
 
-def where_of(root: Root, folder: Path) -> str:
-    """Return a folder as it is named in answers."""
+def folder_label(root: Root, folder: Path) -> str:
+    """Return the name of a folder in answers."""
     return "the working folder" if folder == root.path else root.name(folder)
 
 
@@ -136,9 +136,9 @@ class _Listed:
     path: str
     kind: str
     size: int
-    """In bytes; 0 of a folder."""
+    """Bytes; 0 for a folder."""
     changed: datetime
-    """In local time."""
+    """Local time."""
 
     @property
     def line(self) -> str:

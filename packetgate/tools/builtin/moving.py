@@ -1,4 +1,4 @@
-"""`ai.move`, `ai.copy`, `ai.delete` and `ai.make_folder`."""
+"""The `ai.move`, `ai.copy`, `ai.delete` and `ai.make_folder` tools."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from pydantic import Field
 from packetgate.state.printing import byte_size
 from packetgate.state.routing import Risk
 from packetgate.tools.builtin.files import Root, ToolFailure, os_failures
-from packetgate.tools.builtin.paths import DESTINATION, PathReader, entries_line, missing
+from packetgate.tools.builtin.paths import DESTINATION, PathReader, contents_line, missing
 from packetgate.tools.builtin.tool import BuiltinTool, DryRun
 
 _Source = Annotated[str, Field(description="The file or folder as it is called now, for example drafts/plan.md.")]
@@ -39,7 +39,7 @@ class _Mover:
 
         Returns: the new path. Missing folders are created on the way, and nothing that is there is replaced.
         """
-        real, about = _there(self._root, path)
+        real, about = _existing(self._root, path)
         target = _target(self._root, real, destination)
         name, new = self._root.name(real), self._root.name(target)
         if target.is_relative_to(real):
@@ -69,7 +69,7 @@ class _Mover:
 
         Returns: the path of the copy. Missing folders are created on the way, and nothing that is there is replaced.
         """
-        real, about = _there(self._root, path)
+        real, about = _existing(self._root, path)
         target = _target(self._root, real, destination, stays=False)
         name, new = self._root.name(real), self._root.name(target)
         if not stat.S_ISREG(about.st_mode):
@@ -94,12 +94,12 @@ class _Mover:
 
         Returns: what was deleted. A folder that holds something stays, and a link goes without what it leads to.
         """
-        real, about = _there(self._root, path)
+        real, about = _existing(self._root, path)
         name, is_folder = self._root.name(real), stat.S_ISDIR(about.st_mode)
         with os_failures(f"delete {name}"):
             if is_folder and any(real.iterdir()):
                 raise ToolFailure(
-                    f"{name} is a folder that is not empty, so it stays. {entries_line(self._root, real)}"
+                    f"{name} is a folder that is not empty, so it stays. {contents_line(self._root, real)}"
                 )
             what = f"{name}: {'an empty folder' if is_folder else byte_size(about.st_size)}"
             if dry_run:
@@ -128,7 +128,7 @@ class _Mover:
 
 
 def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
-    """Return the tools that move, copy and delete below `root`. Each tells in a dry run what it would change."""
+    """Return the tools that move, copy and delete below `root`; a dry run says what would change."""
     mover = _Mover(root)
     source = PathReader(root, kind="any", follow=False, careful=True)
     target = PathReader(root, parameter=DESTINATION, follow=False)
@@ -157,7 +157,7 @@ def _copy(name: str, folder: int, new_name: str, new_folder: int) -> None:
                 os.unlink(temporary, dir_fd=new_folder)
 
 
-def _there(root: Root, path: str) -> tuple[Path, os.stat_result]:
+def _existing(root: Root, path: str) -> tuple[Path, os.stat_result]:
     real = root.resolve(path, follow=False)
     if real == root.path:
         raise ToolFailure("the working folder itself stays as it is: name something in it")

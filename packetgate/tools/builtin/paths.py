@@ -1,4 +1,4 @@
-"""The paths in a call of a built-in tool, as they were meant: what is checked and approved is what is opened."""
+"""Resolve the paths in a call before it is checked, so that the approved path is the one that is opened."""
 
 import re
 from collections import Counter
@@ -19,10 +19,10 @@ Kind = Literal["file", "folder", "any"]
 DESTINATION = "destination"
 _NAMES_SHOWN = 20
 ALIKE = 0.85
-"""Likeness from which on a name counts as another one, misspelt."""
+"""Similarity from which on a name counts as a misspelling of another."""
 NEAR = 0.6
 SHORT = 4
-"""Letters of a name below which nothing is said of its likeness."""
+"""Shorter names, in letters, are never compared by similarity."""
 MOST_SHOWN = 8
 _MARKS = re.compile(r"\d+|(?<![^\W_])[^\W\d_](?![^\W_])")
 _FILLERS = frozenset(
@@ -32,21 +32,21 @@ _FILLERS = frozenset(
 
 @dataclass(frozen=True)
 class PathReader:
-    """Reads the path in one parameter of a tool."""
+    """Resolves the path in one parameter of a tool."""
 
     root: Root
     parameter: str = "path"
     kind: Kind | None = None
-    """What must be there under that name; None: nothing need be there yet."""
+    """What must exist under that path; None: it need not exist."""
     follow: bool = True
-    """Whether a link stands for what it leads to."""
+    """Whether to follow a link that the path names."""
     careful: bool = False
-    """Whether only what is surely meant will do, since it is moved, replaced or deleted."""
+    """Whether to reject misspellings, because the file is moved, replaced or deleted."""
     unless: tuple[str, str] = ("", "")
-    """The parameter and its value, given or not, with which nothing need be there."""
+    """A parameter and the value with which the path need not exist; that value is also its default."""
 
     def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments with the path of what is really there, as they are where that is not clear. Blocking."""
+        """Return the arguments with the path that is meant; unchanged where that is ambiguous. Blocking."""
         path = params.get(self.parameter)
         if not isinstance(path, str) or path.startswith(PREFIX):
             return dict(params)
@@ -59,7 +59,7 @@ class PathReader:
         return {**params, self.parameter: name}
 
     def finds(self, params: Mapping[str, Any]) -> bool:
-        """Whether the path in the arguments, read as it is meant, leads to what is wanted. Blocking."""
+        """Whether the path that is meant exists and is of the right kind. Blocking."""
         path = self.read(params).get(self.parameter)
         if not isinstance(path, str) or path.startswith(PREFIX):
             return True
@@ -69,10 +69,10 @@ class PathReader:
             return False
 
     def knows(self, word: str) -> float:
-        """Return how surely a word names what is there, of the kind that is wanted. Blocking.
+        """Return how surely a word names an existing path of the right kind, from -1 to 1. Blocking.
 
-        1: just as it is written; a half: but for its ending and capitals, in the working folder itself; -1: what is
-        there under that name is of the other kind.
+        1: the path exists; 0.5: a name in the working folder equals it without case and suffix; -1: the path exists
+        and is of the other kind; 0: neither.
         """
         try:
             real = self.root.real(word, follow=self.follow)
@@ -90,7 +90,7 @@ class PathReader:
     def _name(self, path: str, *, must_exist: bool) -> str:
         real = self.root.real(path, follow=self.follow)
         if must_exist and not real.exists() and not real.is_symlink():
-            names = meant_by(self.root, path, self.kind or "any", careful=self.careful).names
+            names = matching_paths(self.root, path, self.kind or "any", careful=self.careful).names
             return names[0] if len(names) == 1 else path
         name = self.root.name(real)
         if name in (str(PurePosixPath(path)), "."):
@@ -102,28 +102,28 @@ class PathReader:
 
 @lru_cache(maxsize=4)
 def _by_stem(folder: Path, changed_at: int) -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
-    for one in folder.iterdir():
-        found.setdefault(one.stem.casefold(), []).append(one)
-    return found
+    by_stem: dict[str, list[Path]] = {}
+    for entry in folder.iterdir():
+        by_stem.setdefault(entry.stem.casefold(), []).append(entry)
+    return by_stem
 
 
 def missing(root: Root, real: Path, kind: Kind) -> ToolFailure:
-    """Return that a resolved path does not exist, and what may be meant by it. Blocking."""
+    """Return the failure for a path that does not exist, with the nearest names. Blocking."""
     name = root.name(real)
-    meant = meant_by(root, name, kind)
+    meant = matching_paths(root, name, kind)
     if len(meant.names) > 1:
         return ToolFailure(f"{name} may be one of: {', '.join(meant.names)}. Say which")
     while not real.parent.is_dir():
         real = real.parent
     where = "the working folder" if real.parent == root.path else root.name(real.parent)
     hint = ", ".join(meant.names or meant.nearest)
-    told = f"Near to it: {hint}" if hint else entries_line(root, real.parent)
-    return ToolFailure(f"{root.name(real)} does not exist in {where}. {told}")
+    more = f"Near to it: {hint}" if hint else contents_line(root, real.parent)
+    return ToolFailure(f"{root.name(real)} does not exist in {where}. {more}")
 
 
-def entries_line(root: Root, folder: Path) -> str:
-    """Return what a resolved folder holds, in one line. Blocking."""
+def contents_line(root: Root, folder: Path) -> str:
+    """Return the names in a resolved folder, in one line. Blocking."""
     left_out = Counter[str]()
     names = [entry.name for entry in walk(root, folder, left_out, deep=False)]
     if not names:
@@ -132,22 +132,22 @@ def entries_line(root: Root, folder: Path) -> str:
     return f"It holds: {', '.join(names[:_NAMES_SHOWN])}{more}"
 
 
-class Meant(NamedTuple):
-    """What a name may stand for."""
+class PathMatches(NamedTuple):
+    """Existing paths that a name may stand for."""
 
     names: tuple[str, ...] = ()
-    """Paths that it fits: one, or several that it fits equally well."""
+    """Paths that match equally well."""
     nearest: tuple[str, ...] = ()
-    """Where it fits none."""
+    """The most similar ones, where none matches."""
 
 
-def meant_by(root: Root, path: str, kind: Kind, *, careful: bool = False) -> Meant:
-    """Return what a path stands for that is not there: a base name, a name without its ending, a misspelling. Blocking.
+def matching_paths(root: Root, path: str, kind: Kind, *, careful: bool = False) -> PathMatches:
+    """Return the paths that a missing path may stand for: by base name, without suffix, or misspelt. Blocking.
 
-    What is withheld is never found so: whoever wants it names it.
+    Withheld files never match.
 
     Args:
-        careful: nothing misspelt is taken for another name, and nothing in another folder than the one that is named.
+        careful: whether to reject misspellings, and files in another folder than the named one.
 
     Raises:
         ToolFailure: the working folder cannot be read.
@@ -157,24 +157,23 @@ def meant_by(root: Root, path: str, kind: Kind, *, careful: bool = False) -> Mea
     except OSError as error:
         raise ToolFailure(f"cannot look into the working folder: {error.strerror or error}") from error
     names = [entry.path for entry in entries]
-    said = path.strip().strip("/").removeprefix("./").casefold()
-    bare = _bare(said)
-    for fits in _readings(said, bare, in_place=careful and "/" in said):
-        found = tuple(name for name in names if fits(name.casefold()))
-        if found:
-            return Meant(found)
-    meant = _misspelt(said, names)
-    return Meant(nearest=(*meant.names, *meant.nearest)) if careful else meant
+    wanted = path.strip().strip("/").removeprefix("./").casefold()
+    bare = _bare(wanted)
+    for fits in _readings(wanted, bare, in_place=careful and "/" in wanted):
+        if matches := tuple(name for name in names if fits(name.casefold())):
+            return PathMatches(matches)
+    meant = _misspelt(wanted, names)
+    return PathMatches(nearest=(*meant.names, *meant.nearest)) if careful else meant
 
 
 def _is(is_file: bool, is_folder: bool, kind: Kind) -> bool:
     return (is_file and kind != "folder") or (is_folder and kind != "file")
 
 
-def _readings(said: str, bare: str, *, in_place: bool) -> Iterable[Callable[[str], bool]]:
-    base = said.rpartition("/")[2]
-    yield lambda name: name == said
-    yield lambda name: name.endswith(f"/{said}")
+def _readings(wanted: str, bare: str, *, in_place: bool) -> Iterable[Callable[[str], bool]]:
+    base = wanted.rpartition("/")[2]
+    yield lambda name: name == wanted
+    yield lambda name: name.endswith(f"/{wanted}")
     if in_place:
         return
     yield lambda name: name.rpartition("/")[2] == base
@@ -190,22 +189,22 @@ def _readings(said: str, bare: str, *, in_place: bool) -> Iterable[Callable[[str
         yield lambda name: len(squeezed(_stem(name))) >= SHORT and _words(re.split(r"[\W_]+", _stem(name))) <= words
 
 
-def _misspelt(said: str, names: list[str]) -> Meant:
-    scored = sorted(((_likeness(said, name.casefold()), name) for name in names), key=lambda one: (-one[0], one[1]))
+def _misspelt(wanted: str, names: list[str]) -> PathMatches:
+    scored = sorted(((_likeness(wanted, name.casefold()), name) for name in names), key=lambda one: (-one[0], one[1]))
     best = scored[0][0] if scored else 0.0
     if best >= ALIKE:
-        return Meant(tuple(name for score, name in scored if score == best and _numbered_alike(said, name)))
-    return Meant(nearest=tuple(name for score, name in scored[:MOST_SHOWN] if score >= NEAR))
+        return PathMatches(tuple(name for score, name in scored if score == best and _numbered_alike(wanted, name)))
+    return PathMatches(nearest=tuple(name for score, name in scored[:MOST_SHOWN] if score >= NEAR))
 
 
-def _likeness(said: str, name: str) -> float:
-    ending, base = Path(said).suffix, name.rpartition("/")[2]
+def _likeness(wanted: str, name: str) -> float:
+    ending, base = Path(wanted).suffix, name.rpartition("/")[2]
     same_ending = not ending or base.endswith(ending)
     own, form = (
-        _bare(said.removesuffix(ending) if same_ending else said),
+        _bare(wanted.removesuffix(ending) if same_ending else wanted),
         squeezed(_stem(base) if same_ending else base),
     )
-    return max(_alike(one, form) for one in {own, *_words(said.split())})
+    return max(_alike(one, form) for one in {own, *_words(wanted.split())})
 
 
 def _alike(own: str, form: str) -> float:
@@ -218,13 +217,13 @@ def _alike(own: str, form: str) -> float:
     return max(matcher.ratio(), ALIKE * turned)
 
 
-def _numbered_alike(said: str, name: str) -> bool:
-    own, other = (Counter(_MARKS.findall(one.casefold().rpartition("/")[2])) for one in (said, name))
+def _numbered_alike(wanted: str, name: str) -> bool:
+    own, other = (Counter(_MARKS.findall(one.casefold().rpartition("/")[2])) for one in (wanted, name))
     return own == other
 
 
-def _bare(said: str) -> str:
-    words = said.rpartition("/")[2].split()
+def _bare(wanted: str) -> str:
+    words = wanted.rpartition("/")[2].split()
     return squeezed(" ".join([word for word in words if word not in _FILLERS] or words))
 
 

@@ -1,4 +1,4 @@
-"""`ai.read`."""
+"""The `ai.read` tool."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -18,18 +18,18 @@ from packetgate.tools.builtin.files import (
     read_bytes,
     read_part,
 )
-from packetgate.tools.builtin.paths import PathReader, entries_line, missing
+from packetgate.tools.builtin.paths import PathReader, contents_line, missing
 from packetgate.tools.builtin.tool import BuiltinTool, ExistingFile
 from packetgate.tools.text.kept import PREFIX, SHOWN_CHARS, KeptResults
 
 MAX_READ_BYTES = 5_000_000
 ROOM_CHARS = 200
-"""For the last line, which tells how to read on."""
+"""Reserved for the last line, which says how to read on."""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Which lines are wanted, counted from 1; 0 stands for nothing said."""
+    """The lines to read, counted from 1; 0: not given."""
 
     first_line: int = 1
     last_line: int = 0
@@ -38,10 +38,10 @@ class Lines:
     max_lines: int = 2000
 
     def of(self, total: int, name: str) -> tuple[int, int]:
-        """Return the first and the last of so many lines.
+        """Return the first and the last line to show, of `total` lines.
 
         Raises:
-            ToolFailure: there is no such line, or more is said than can be true at once.
+            ToolFailure: there is no such line, or the fields contradict each other.
         """
         if self.tail and (self.head or self.first_line > 1 or self.last_line):
             raise ToolFailure(f"tail={self.tail} is the end of {name}: leave out head, first_line and last_line")
@@ -108,7 +108,7 @@ def _part(root: Root, path: str, wanted: Lines) -> str:
 
 
 def whole_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, str]:
-    """Return the name of a file and its text, of so many bytes at most. Blocking.
+    """Return the name and the text of a file of at most `limit` bytes. Blocking.
 
     Raises:
         ToolFailure: it is missing, a folder, not text, too large, or outside the root.
@@ -117,7 +117,7 @@ def whole_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str,
     name = root.name(real)
     with os_failures(f"read {name}"):
         if real.is_dir():
-            raise ToolFailure(f"{name} is a folder, not a file. {entries_line(root, real)}")
+            raise ToolFailure(f"{name} is a folder, not a file. {contents_line(root, real)}")
         try:
             return name, decode(read_bytes(root, real, limit), name)
         except FileNotFoundError as error:
@@ -129,10 +129,10 @@ def whole_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str,
 
 
 def read_kept(kept: KeptResults, handle: str, wanted: Lines) -> str:
-    """Return lines of a result that was too long to show, as many as are shown at once. Blocking.
+    """Return lines of a stored result, as many as are shown at once. Blocking.
 
     Raises:
-        ToolFailure: this session keeps no such result, or it is no text, or has no such lines.
+        ToolFailure: this session has no such result, or it is not text, or has no such lines.
     """
     try:
         text = kept.read(handle)

@@ -1,4 +1,4 @@
-"""The sandbox of started programs: bubblewrap where it works, else none."""
+"""Confine programs with bubblewrap, where it works."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from packetgate.tools.builtin import launcher
 from packetgate.tools.builtin.files import ToolFailure
 
 HAS_LAUNCHER = sys.platform == "linux" and bool(sys.executable)
-"""Whether a launcher ends what a program started; elsewhere only its process group ends with it."""
+"""Whether a launcher kills everything that a program started; elsewhere only its process group is killed."""
 
 Mode = Literal["auto", "require", "off"]
 
@@ -32,30 +32,31 @@ UNCONFINED = "none: all it starts ends with it; files, network and other process
 _SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /sys".split()
 _BESIDE_BIN = "lib lib64 libexec include pyvenv.cfg".split()
 _CONFIGURATION = (".gitconfig", ".config/git")
-"""Below the home folder: git refuses to work where it may not read its own."""
+"""Below the home folder. Git fails where it cannot read its configuration."""
 _PROBE_S = 10.0
 
 
 @dataclass(frozen=True)
 class SandboxSettings:
-    """What the user wants."""
+    """The user's settings."""
 
     mode: Mode = "auto"
     network: bool = False
     reads: tuple[str, ...] = ()
-    """Folders and files outside the working folder that programs may read as well."""
+    """More folders and files that programs may read."""
     writes: tuple[str, ...] = ()
+    """More folders and files that programs may change."""
 
 
 class Sandbox:
-    """Confines programs to a folder, where bubblewrap is found to work."""
+    """Confines programs to a folder, if bubblewrap works on this machine."""
 
     def __init__(self, settings: SandboxSettings | None = None) -> None:
         self.settings = settings or SandboxSettings()
         self._works: bool | None = None
 
     async def confines(self, folder: Path) -> bool:
-        """Return whether programs are confined, which is tried once.
+        """Return whether programs are confined; bubblewrap is tried once.
 
         Raises:
             ToolFailure: they are not, and a sandbox is required.
@@ -70,7 +71,7 @@ class Sandbox:
         return self._works
 
     async def description(self, folder: Path) -> str:
-        """Return in words what programs are kept from.
+        """Return a description of the confinement.
 
         Raises:
             ToolFailure: as `confines`.
@@ -83,9 +84,9 @@ class Sandbox:
     async def entered(
         self, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
     ) -> AsyncIterator[tuple[dict[str, str], list[str]]]:
-        """Yield the environment for a program, and the command line to put before its own; empty without a sandbox.
+        """Yield the environment for a program, and the command line to prepend; empty without a sandbox.
 
-        A sandbox has a temporary folder of its own, which is removed afterwards.
+        A sandboxed program has its own temporary folder, which is removed afterwards.
 
         Raises:
             ToolFailure: as `confines`.
@@ -122,11 +123,11 @@ class Sandbox:
 def bubblewrap(
     argv: Sequence[str], environment: Mapping[str, str], reads: Sequence[str], writes: Sequence[str], *, network: bool
 ) -> list[str]:
-    """Return the command line to put before a program's own, so that bubblewrap confines the program. Blocking.
+    """Return the command line to prepend to a program's, so that bubblewrap confines it. Blocking.
 
     Args:
-        reads: folders and files that it may read beside the system's, and beside what programs on its `PATH` need.
-        writes: folders and files that it may change.
+        reads: readable folders and files, beside the system's and those that programs on `PATH` need.
+        writes: writable folders and files.
     """
     reads = [*_SYSTEM, *_needed_by_programs(argv[0], environment), *reads]
     return [
@@ -157,7 +158,7 @@ def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[st
 
 def _runs(command: list[str], folder: Path, environment: Mapping[str, str]) -> bool:
     try:
-        trial = subprocess.run(  # noqa: S603 - bubblewrap, and `true` in it
+        trial = subprocess.run(  # noqa: S603 - bubblewrap runs `true`
             command, cwd=folder, env=environment, timeout=_PROBE_S, capture_output=True, check=False
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""`ai.search` and `ai.count`."""
+"""The `ai.search` and `ai.count` tools."""
 
 import re
 from bisect import bisect_right
@@ -25,16 +25,16 @@ from packetgate.tools.builtin.files import (
     read_bytes,
     read_entry,
 )
-from packetgate.tools.builtin.listing import where_of
+from packetgate.tools.builtin.listing import folder_label
 from packetgate.tools.builtin.paths import PathReader, missing
 from packetgate.tools.builtin.reading import MAX_READ_BYTES, whole_text
 from packetgate.tools.builtin.tool import Answer, BuiltinTool, FileOrFolder, WhichFiles
 from packetgate.tools.builtin.tree import Entry, glob, walk
 
 AROUND = 5
-"""Lines shown before and after the only place."""
+"""Lines shown around a single match."""
 TOGETHER = 3
-"""Places within this many lines are one passage."""
+"""Matches within this many lines are shown as one passage."""
 MOST_PLACES = 10_000
 MAX_TOTAL_BYTES = 100_000_000
 _LINE_CHARS = 200
@@ -46,7 +46,7 @@ _MatchCase = Annotated[bool, Field(description="Whether capital and small letter
 
 
 def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple[BuiltinTool, ...]:
-    """Return the tools that look into files below `root`: word for word, and where that finds nothing, by words."""
+    """Return the tools that search below `root`: exact text first, then the index of words."""
 
     def search(
         query: Annotated[
@@ -66,7 +66,7 @@ def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple
         searched.
         """
         wanted, real = _phrase(query, match_case=match_case), root.resolve(path)
-        where, left_out, places, files = where_of(root, real), Counter[str](), list[_Place](), 0
+        where, left_out, places, files = folder_label(root, real), Counter[str](), list[_Place](), 0
         with os_failures(f"search {where}"):
             if not real.exists():
                 raise missing(root, real, "any")
@@ -85,12 +85,12 @@ def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple
         if places:
             return _places_answer(query, places, max_results, searched, more)
         nearest = _nearest(corpus, by_words, query, root.name(real), pattern)
-        told = f"NO PLACE in {searched} says {query!r} word for word."
+        head = f"NO PLACE in {searched} says {query!r} word for word."
         data = {"found": 0, "places": [], "nearest": [hit._asdict() for hit in nearest]}
         if not nearest:
-            return Answer("\n".join([told, *more]), data)
+            return Answer("\n".join([head, *more]), data)
         passages = [f"{hit.path}, lines {hit.first_line} to {hit.last_line}:\n{hit.text}" for hit in nearest]
-        return Answer("\n\n".join([f"{told} Nearest by its words:", *passages, *more]), data)
+        return Answer("\n\n".join([f"{head} Nearest by its words:", *passages, *more]), data)
 
     def count(
         path: FileOrFolder = ".",
@@ -117,7 +117,7 @@ def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple
                 return _counts_answer(counts, name, text, left_out)
             for entry, content in _texts_below(root, real, pattern, left_out, counts):
                 counts.add(entry.path, content, wanted)
-        where = f"{where_of(root, real)}{'' if pattern == '*' else f', named {pattern}'}"
+        where = f"{folder_label(root, real)}{'' if pattern == '*' else f', named {pattern}'}"
         return _counts_answer(counts, where, text, left_out)
 
     readers = (PathReader(root, kind="any"),)
@@ -129,7 +129,7 @@ class _Counts:
     files: int = 0
     folders: int = 0
     size: int = 0
-    """In bytes."""
+    """Bytes."""
     lines: int = 0
     words: int = 0
     characters: int = 0
@@ -179,12 +179,12 @@ def _phrase(text: str, *, match_case: bool) -> re.Pattern[str]:
 class _Place(NamedTuple):
     path: str
     first_line: int
-    """Counted from 1, as the other."""
+    """Counted from 1, like `last_line`."""
     last_line: int
     text: str
-    """These lines."""
+    """From first to last line."""
     around: str
-    """These lines and those beside them."""
+    """The same with `AROUND` lines on both sides."""
     around_from: int
 
 
@@ -229,11 +229,11 @@ def _nearest(corpus: Corpus, by_words: LexicalIndex, text: str, folder: str, pat
 
 
 def _counts_answer(counts: _Counts, where: str, text: str, left_out: Counter[str]) -> Answer:
-    told = [counted(counts.lines, "line"), counted(counts.words, "word"), counted(counts.characters, "character")]
+    totals = [counted(counts.lines, "line"), counted(counts.words, "word"), counted(counts.characters, "character")]
     if counts.endings or counts.files != 1:
-        told = [counted(counts.files, "file"), counted(counts.folders, "folder"), *told]
+        totals = [counted(counts.files, "file"), counted(counts.folders, "folder"), *totals]
     matches = counts.matches.total()
-    lines = [f"{where}: {', '.join(told)}, {byte_size(counts.size)}"]
+    lines = [f"{where}: {', '.join(totals)}, {byte_size(counts.size)}"]
     if text:
         lines = [f"{text!r} occurs {counted(matches, 'time')} in {lines[0]}"]
         best = counts.matches.most_common(_FILES_SHOWN)

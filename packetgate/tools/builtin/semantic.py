@@ -1,4 +1,4 @@
-"""Search by meaning: the chunks whose embeddings are nearest to the query's."""
+"""Search by meaning: find the chunks whose embeddings are nearest to that of the query."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from langchain_core.embeddings import Embeddings
 from packetgate.tools.builtin.corpus import EmbeddingsError, Hit, TextFile, best
 
 _BATCH = 128
-"""Chunks embedded at a time; what is done stays done when a later batch fails."""
+"""Chunks embedded at a time. Finished batches are kept when a later one fails."""
 _REASON_CHARS = 200
 
 _Vectors = npt.NDArray[np.float64]
 
 
 class EmbeddingIndex:
-    """Chunks by their embeddings."""
+    """An index of chunks by their embeddings."""
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
@@ -26,10 +26,10 @@ class EmbeddingIndex:
         self._lock = asyncio.Lock()
 
     async def search(self, files: Mapping[str, TextFile], query: str, top_k: int) -> list[Hit]:
-        """Return the best hits among `files`, by the cosine of their embeddings and the query's.
+        """Return the best hits among `files`, by cosine similarity to the query.
 
         Raises:
-            EmbeddingsError: the embeddings cannot be had.
+            EmbeddingsError: the embeddings endpoint failed.
         """
         async with self._lock:  # so that concurrent first queries do not pay for the same files twice
             try:

@@ -1,4 +1,4 @@
-"""A tool of our own: a function, described by its docstring and its annotations."""
+"""A built-in tool: a function, described by its docstring and annotations."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 BUILT_IN = "built in"
-"""How the digest of a built-in server begins; those of others are hexadecimal."""
+"""Prefix of the digests of built-in servers; other digests are hexadecimal."""
 
 ExistingFile = Annotated[
     str, Field(description="The file: its path in the working folder, as notes.txt, or only its name.")
@@ -36,11 +36,11 @@ DryRun = Annotated[bool, Field(description="Only tell what would happen and chan
 
 
 class Answer(NamedTuple):
-    """What a tool answers."""
+    """The answer of a tool."""
 
     text: str
     structured: dict[str, Any] | None = None
-    """The same for programs, where it says more than the text."""
+    """The same as data, where it has more than the text."""
 
 
 Result = str | Answer
@@ -48,27 +48,27 @@ Result = str | Answer
 
 @dataclass(frozen=True)
 class BuiltinTool:
-    """A function under its own name, or another. Where it takes `dry_run`, it can be asked what it would do."""
+    """A function as a tool. If it takes `dry_run`, it can say what it would do."""
 
     function: Callable[..., Result] | Callable[..., Awaitable[Result]]
-    """One that is not async is called in a thread."""
+    """A function that is not async runs in a thread."""
     risk: Risk
     named: str = ""
-    """What it is called, where the function cannot have that name."""
+    """The name, if the function cannot have it."""
     open_world: bool = False
-    """Whether it reaches out of the working folder."""
+    """Whether it reaches outside the working folder."""
     reads_on: bool = False
-    """Whether it can itself be asked for the rest of what it reads."""
+    """Whether it can read the rest of a long result itself."""
     preview: str = ""
-    """The tool, by its canonical name, that reads what this one would replace; its own name: its dry run tells it."""
+    """Canonical name of the tool that previews a change; its own name: its dry run does."""
     paths: tuple[PathReader, ...] = ()
-    """Reads the paths in a call as they are meant."""
+    """Resolve the paths in a call."""
     takes_kind: str = ""
-    """The parameter that takes a word for a kind of files, such as `images`."""
+    """The parameter that takes a kind of files, such as `images`."""
 
     @property
     def name(self) -> str:
-        """The function's, unless it has another."""
+        """The tool's name within its server."""
         return self.named or self.function.__name__
 
     @cached_property
@@ -77,7 +77,7 @@ class BuiltinTool:
         return TypeAdapter(function)
 
     def spec(self, server: str) -> ToolSpec:
-        """Return the tool as one of that server's."""
+        """Return the definition of the tool for a server."""
         schema = self._arguments.json_schema()
         properties: dict[str, dict[str, Any]] = schema["properties"]
         has_dry_run = properties.pop("dry_run", None) is not None
@@ -117,11 +117,11 @@ class BuiltinTool:
         return params
 
     async def call(self, params: dict[str, Any]) -> Answer:
-        """Call it.
+        """Call the function.
 
         Raises:
-            ValidationError: the arguments are not what it takes.
-            ToolFailure: it cannot do what it was asked.
+            ValidationError: the arguments do not fit the parameters.
+            ToolFailure: the tool failed.
         """
         if iscoroutinefunction(self.function):
             result: Result = await self._arguments.validate_python(params)

@@ -1,4 +1,4 @@
-"""What lies below a folder: every file and folder in order, without what nobody looks for there."""
+"""Walk the files and folders below a folder, without hidden and built ones."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from packetgate.tools.builtin.files import Root, holds_secrets
 
 MAX_ENTRIES = 50_000
-"""Looked at in one go."""
+"""Entries visited in one walk."""
 MAX_ALTERNATIVES = 50
 _BUILT = frozenset(
     {"node_modules", "bower_components", "venv", ".venv", "site-packages", "__pycache__", ".git"}
@@ -40,7 +40,7 @@ _SUFFIXES = {
 }
 _SAME = {"picture": "image", "photo": "image", "music": "audio", "film": "video", "movie": "video", "bash": "shell"}
 WITHHELD = "secret or denied"
-"""Why something is left out: it may hold keys or secrets, or a rule asks about it or denies it."""
+"""Reason: the file may hold secrets, or a policy rule asks about reading it or denies it."""
 NOT_ENTERED = "folders of built or installed files"
 BEYOND = "beyond the limits"
 UNREADABLE = "unreadable"
@@ -53,9 +53,9 @@ class Entry(NamedTuple):
     """Relative to the working folder."""
     name: str
     folder: int
-    """Descriptor of its folder, open only until the next entry is asked for."""
+    """File descriptor of its folder, valid until the next entry is requested."""
     about: os.stat_result
-    """Its own, also where it is a link."""
+    """Status of the entry itself; links are not followed."""
 
     @property
     def is_folder(self) -> bool:
@@ -77,10 +77,10 @@ def walk(
     deep: bool = True,
     hidden: bool = False,
 ) -> Iterator[Entry]:
-    """Yield what lies below a resolved folder and fits a pattern; what is not looked at is counted, by reason.
+    """Yield the entries below a resolved folder that match a pattern; count in `left_out` what is skipped, by reason.
 
-    Hidden things are passed over unless they are wanted or the pattern names them. What is withheld is yielded only
-    where the folder or the pattern names it, so that the user was asked.
+    Hidden entries are skipped unless `hidden` is set or the pattern names them. Withheld entries are skipped unless the
+    folder or the pattern names them: then the user was asked.
 
     Raises:
         OSError: the folder cannot be read.
@@ -124,17 +124,17 @@ def walk(
 
 
 def is_built(folder: str) -> bool:
-    """Whether a folder holds what programs built or installed."""
+    """Whether a folder holds built or installed files."""
     return folder in _BUILT or folder.endswith(".egg-info")
 
 
 def glob(*patterns: str, parts: bool = True) -> Callable[[str], bool]:
-    """Return whether a path fits one of the patterns, whatever its case.
+    """Return a function that tests whether a path matches one of the patterns, ignoring case.
 
-    A pattern with a slash is of the whole path, `**` in it any number of folders; another is of the name alone.
+    A pattern with a slash matches the whole path, with `**` for any number of folders; others match the name.
 
     Args:
-        parts: whether a pattern without any wildcard is a part of the name, and not all of it.
+        parts: whether a pattern without wildcards matches a part of the name.
     """
     meant = [one.casefold().removeprefix("./").strip("/") for pattern in patterns for one in alternatives(pattern)]
     tests = [_test(one, parts=parts) for one in meant]
@@ -142,7 +142,7 @@ def glob(*patterns: str, parts: bool = True) -> Callable[[str], bool]:
 
 
 def alternatives(pattern: str) -> list[str]:
-    """Return what braces in a pattern stand for: `*.{md,txt}` for `*.md` and `*.txt`."""
+    """Expand the braces in a pattern: `*.{md,txt}` to `*.md` and `*.txt`."""
     start, end = pattern.find("{"), pattern.find("}")
     if not 0 <= start < end:
         return [pattern]
@@ -169,13 +169,13 @@ def _parts_fit(parts: list[str], patterns: list[str]) -> bool:
 
 
 def suffixes_of(kind: str) -> tuple[str, ...]:
-    """Return how the names of files of a kind end, without the dot; none where the word is for no kind."""
+    """Return the suffixes of a kind of files, without the dot; none if the word names no kind."""
     word = kind.casefold().lstrip("*.")
     kinds = (_SAME.get(one, one) for one in (word, word.removesuffix("s")))
     return next((tuple(_SUFFIXES[kind].split()) for kind in kinds if kind in _SUFFIXES), ())
 
 
 def pattern_of(name: str) -> str:
-    """Return the pattern for names that hold a word, or that end as names of that kind do."""
+    """Return a pattern for names that contain a word or have a suffix of that kind."""
     suffixes = suffixes_of(name) if name.isalpha() else ()
     return name if {*suffixes} <= {name.casefold()} else f"{{*{name}*,{','.join(f'*.{one}' for one in suffixes)}}}"

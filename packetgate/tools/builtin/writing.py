@@ -1,4 +1,4 @@
-"""`ai.write`, `ai.append` and `ai.edit`."""
+"""The `ai.write`, `ai.append` and `ai.edit` tools."""
 
 import os
 import stat
@@ -154,7 +154,7 @@ class _Writer:
 
 
 def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
-    """Return the tools that write text below `root`. Each tells in a dry run what it would change."""
+    """Return the tools that write text below `root`; a dry run says what would change."""
     writer = _Writer(root)
     existing = (PathReader(root, kind="file"),)
     replaced = PathReader(root, kind="file", careful=True, unless=("mode", "create"))
@@ -219,11 +219,11 @@ def _put(folder: int, name: str, data: bytes, doing: WriteMode, *, may_replace: 
 class _Text(NamedTuple):
     name: str
     text: str
-    """As it stands on disk."""
+    """As stored, without the byte order mark."""
     mark: bytes
-    """Its byte order mark, if it has one."""
+    """The byte order mark, if any."""
     newline: str
-    """The end of most of its lines."""
+    """The most frequent line ending."""
 
     def with_its_newlines(self, text: str) -> str:
         return text.replace("\r\n", "\n").replace("\n", self.newline)

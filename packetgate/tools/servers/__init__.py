@@ -1,1 +1,1 @@
-"""MCP servers: how they are configured, started, reached, and what they answer."""
+"""MCP servers: configuration, connections, and results of calls."""

@@ -1,4 +1,4 @@
-"""Bounds on what a server answers, drawn before it is parsed: the parsing is on the event loop."""
+"""Limit what a server sends, before the SDK parses it on the event loop."""
 
 import asyncio
 import json
@@ -22,42 +22,42 @@ from packetgate.tools.checks.validation import schema_flaw
 from packetgate.tools.servers.content import readable_answer, without_nulls
 
 MAX_MESSAGE_BYTES = 32_000_000
-"""Longest message of a server. What is longer ends the session, or, over HTTP, that one answer."""
+"""Longest message of a server. A longer one ends the session or, over HTTP, the request."""
 MOST_WAITS = 10
-"""Time-outs that a call may take in all while its server reports progress."""
+"""Total wait for a call whose server reports progress, in time-outs."""
 MAX_TOOLS = 5_000
 MAX_DESCRIPTION = 20_000
-"""Longest description, in characters: what follows is left out."""
+"""Longest description, in characters; the rest is cut."""
 MAX_DEFINITION = 100_000
-"""Largest tool, in characters of JSON, its description cut."""
+"""Largest definition of a tool without its description, in characters of JSON."""
 
 _NAME = re.compile(r"[\w./: -]{1,128}")
 _BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"
-"""Letters that are drawn as nothing."""
+"""Letters that are displayed as blanks."""
 _PROSE = frozenset({"description", "title", "$comment"})
 
 _Tool = dict[str, Any]
 
 
 class CallTimeoutError(Exception):
-    """A call had no answer in time; the message says how long it waited."""
+    """A call was not answered in time; the message is the waiting time."""
 
 
 class BoundedSession(ClientSession):
-    """A session that sees no more of an answer than can be used."""
+    """A client session that sees only usable tools and results."""
 
     def __init__(self, read_stream: Any, write_stream: Any, **options: Any) -> None:
-        """Take what `ClientSession` takes."""
+        """Accept the arguments of `ClientSession`."""
         super().__init__(dispatcher=_BoundedDispatcher(read_stream, write_stream, session=self), **options)
         self.left_out: list[str] = []
-        """Why tools of the last list are not there, a phrase each."""
+        """One phrase for each tool of the last list that is not offered."""
         self.changed: list[str] = []
-        """What of the schemas of the last list was left out or read otherwise, a phrase for each tool."""
+        """One phrase for each tool of the last list of whose schema something was left out."""
         self.has_ended = False
-        """Whether the server is gone: what is called then is not sent."""
+        """Whether the connection has ended; later calls are not sent."""
 
     async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
-        """Take a result as it is: a schema that its server breaks is for the client that relies on it."""
+        """Accept a result that does not fit its output schema; clients that rely on the schema check it."""
 
 
 class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
@@ -65,7 +65,7 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
         super().__init__(read_stream, write_stream)
         self._session = session
         self._taken: set[str] = set()
-        """Names of the tools on the pages of the list so far."""
+        """Names of the tools on the pages so far."""
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **inner: Any
@@ -128,7 +128,7 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
 
 
 class BoundedTransport(ClientTransport):
-    """A transport whose sessions are bounded."""
+    """A transport that opens bounded sessions."""
 
     def __init__(self, inner: ClientTransport) -> None:
         self._inner = inner
@@ -139,19 +139,19 @@ class BoundedTransport(ClientTransport):
     async def connect_session(
         self, *, transport_options: TransportOptions | None = None, **session: Any
     ) -> AsyncIterator[ClientSession]:
-        """Open a session as the inner transport does."""
+        """Open a bounded session over the inner transport."""
         options = TransportOptions(session_class=BoundedSession)
         async with self._inner.connect_session(transport_options=options, **session) as opened:
             self.session = opened if isinstance(opened, BoundedSession) else None
             yield opened
 
     def get_session_id(self) -> str | None:
-        """Return the id that an HTTP server gave to the session."""
+        """Return the session id of an HTTP server."""
         return self._inner.get_session_id()
 
     @property
     def flaw(self) -> str:
-        """Why the server was ended, if it was."""
+        """Why the server was stopped; empty if it was not."""
         flaw: str = getattr(self._inner, "flaw", "")
         return flaw
 

@@ -1,4 +1,4 @@
-"""`mcp.json`: which servers there are, in any of the forms that MCP clients write."""
+"""Read `mcp.json` in the forms that MCP clients write."""
 
 import hashlib
 import re
@@ -20,38 +20,38 @@ from packetgate.tools.servers.variables import filled, variables_in
 from packetgate.tools.text.documents import form_of
 
 BUILT_IN_NAMES = ("ai", "embedding")
-"""Servers of our own; no other has their names beside them."""
+"""Names of the built-in servers, reserved beside them."""
 MAX_REMARK = 300
 MAX_DEPTH = 4
-"""Of settings that servers are looked for in."""
+"""Nesting depth to which settings are searched for servers."""
 
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _HOLDERS = frozenset({"mcpservers", "servers", "contextservers"})
-"""Keys under which clients keep servers, without case, `_`, and what stands before a dot."""
+"""Keys under which clients keep servers, ignoring case, `_` and a prefix with a dot."""
 _BESIDE_OTHERS = frozenset({"mcp", "extensions"})
 """Keys under which opencode, VS Code and goose keep servers among other things."""
 _SWITCHED_OFF = ("disabledMcpServers", "disabledMcpjsonServers")
-"""Lists of Claude Code."""
+"""Lists of disabled servers in Claude Code."""
 
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """One server."""
+    """The configuration of one server."""
 
     name: str
     entry: dict[str, Any]
-    """Its fields by the names used here. Variables are filled in when the server is started."""
+    """Fields by canonical name. Variables are filled in when the server starts."""
     source: str = "mcp.json"
-    """The file it stands in."""
+    """The file that contains the entry."""
     folder: Path = Path()
-    """The workspace."""
+    """The workspace folder."""
     tools: tuple[str, ...] = ()
-    """Patterns of the only tools to offer, by the server's own names; none: all."""
+    """Patterns of the tools to offer, by the server's names; empty: all."""
     hidden_tools: tuple[str, ...] = ()
-    """Patterns of tools that are not offered."""
+    """Patterns of tools to hide."""
 
     def offers(self, tool: str) -> bool:
-        """Whether the entry has a tool of the server offered."""
+        """Whether a tool of the server is offered."""
         named = not self.tools or any(fnmatchcase(tool, pattern) for pattern in self.tools)
         return named and not any(fnmatchcase(tool, pattern) for pattern in self.hidden_tools)
 
@@ -62,15 +62,15 @@ class ServerConfig:
 
     @property
     def timeout_s(self) -> float | None:
-        """Longest wait for an answer, in seconds; None for the default."""
+        """Time-out of a call in seconds; None: the default."""
         milliseconds = self.entry.get("timeout")
         return float(milliseconds) / 1000 if isinstance(milliseconds, int | float) else None
 
     def filled(self) -> dict[str, Any]:
-        """Return the entry with every variable replaced by its value: secrets stay out of the file.
+        """Return the entry with its variables filled in.
 
         Raises:
-            ServerError: a variable is not set, or the file of variables that it names is not there.
+            ServerError: a variable is not set, or its `envFile` cannot be read.
         """
         entry = filled(self.entry, self.folder)
         for key in ("command", "cwd", "envFile"):
@@ -81,11 +81,11 @@ class ServerConfig:
         return entry
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables that are filled in."""
+        """Return the environment variables of the entry, with their values."""
         return variables_in(self.entry)
 
     def concealed(self, text: str) -> str:
-        """Return a text with `${NAME}` for every value that was filled in."""
+        """Return a text with `${NAME}` in place of the values of variables."""
         for name, value in self.variables().items():
             for spelled in {value, quote(value), quote(value, safe=""), repr(value)[1:-1]} - {""}:
                 text = text.replace(spelled, f"${{{name}}}")
@@ -94,7 +94,7 @@ class ServerConfig:
 
 @dataclass(frozen=True)
 class Remark:
-    """What became of an entry that is not used as it stands."""
+    """A note on an entry that is not used unchanged."""
 
     name: str
     how: str
@@ -111,25 +111,25 @@ class McpConfig:
 
     servers: tuple[ServerConfig, ...] = ()
     builtin: Literal["all", "reads", "none"] = "all"
-    """Which built-in tools are offered: all with no servers configured, else those that read, beside a server that
-    takes paths. `"builtin"` in the file, true or false, asks for all or none.
+    """Which built-in tools are offered: all without configured servers, else those that read, if a server takes paths.
+    `"builtin"` in the file overrides this: true for all, false for none.
     """
     source: str = "built in"
     remarks: tuple[Remark, ...] = ()
 
     @property
     def odd(self) -> list[str]:
-        """A line for each entry that was mended or left out."""
+        """One line for each entry that was repaired or left out."""
         return [f"{self.source}: {one}" for one in self.remarks if one.kind != "disabled"]
 
 
 def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
-    """Read `mcp.json`; without a path, the built-in servers alone. `folder` is the workspace that entries may name.
+    """Return the servers of `mcp.json`; without a path, the built-in servers. `folder` is the workspace.
 
-    An entry that cannot be used is left out, with a remark.
+    An unusable entry is left out with a remark.
 
     Raises:
-        ConfigError: the file is missing, cannot be read, or has no servers that can be used.
+        ConfigError: the file is missing, unreadable, or has no usable server.
     """
     if path is None:
         return McpConfig()
@@ -156,7 +156,7 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
 
 
 def entries_in(document: Mapping[str, Any], folder: Path = Path()) -> list[tuple[str, Any]]:
-    """Return the entries of a file by name, wherever its client keeps them."""
+    """Return the entries of a file by name."""
     return [pair for place in _places(document, folder) or () for pair in entries_of(place)]
 
 
@@ -194,7 +194,7 @@ def _is_of_no_server(name: str, entry: Any) -> bool:
 
 
 def switched_off(document: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names that a client's lists switch off."""
+    """Return the names of the servers that the file disables in lists."""
     mcp = document.get("mcp")
     lists = [document.get(key) for key in _SWITCHED_OFF] + [mcp.get("excluded") if isinstance(mcp, dict) else None]
     return frozenset(name for one in lists if isinstance(one, list) for name in one if isinstance(name, str))

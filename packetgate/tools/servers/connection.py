@@ -1,4 +1,4 @@
-"""One MCP server: its session, its tools, and how it is doing. What goes wrong here stays here."""
+"""The connection to one MCP server. Its failures do not affect other servers."""
 
 import asyncio
 import contextlib
@@ -52,22 +52,22 @@ from packetgate.tools.spec.standing import Ground
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 CONNECT_TIMEOUT_S = 120.0
-"""Longest start of a server: `npx` and `uvx` may have to install it first."""
+"""Longest start of a server, in seconds: `npx` and `uvx` may have to install it."""
 CALL_TIMEOUT_S = 60.0
 BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
-"""Wait before each next attempt to reach a failed server; the last for all that follow."""
+"""Seconds before each attempt to reconnect to a failed server; the last value repeats."""
 MAX_PROBLEM = 300
-"""Longest word on why a server failed, in characters: it may be the server's own."""
+"""Longest reason for a failure, in characters."""
 _CLOSED = ("Connection closed", "SSE stream ")
-"""How the SDK begins its words for a connection that broke."""
+"""Prefixes of the SDK's messages for a broken connection."""
 _UNDER_WAY_S = 2.0
-"""Longest wait for calls that are under way when a session is given up."""
+"""Longest wait for pending calls before a session is replaced, in seconds."""
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
-"""It would show a traceback for every line that a server prints between its answers; these go to the server's log."""
+"""Otherwise each line that a server prints between messages causes a traceback; it goes to the server's log."""
 
 
 ABOUT_CHARACTERS = 500
-"""Of what a server says of itself, that are kept."""
+"""Kept characters of a server's instructions."""
 
 
 class _Messages(MessageHandler):
@@ -91,7 +91,7 @@ class _Messages(MessageHandler):
 
 
 class Connection(Server):
-    """A server reached by MCP, over one persistent session."""
+    """A server reached by MCP over one persistent session."""
 
     def __init__(
         self,
@@ -109,10 +109,16 @@ class Connection(Server):
         keep_file: Keep | None = None,
         listings: StoredListings | None = None,
     ) -> None:
-        """`concealed` takes secrets out of what is told of the server's failures, `digest` says which server it is,
-        `ground` on which folder it works, `offers` whether the user has a tool of it offered.
-
-        `keep` takes long texts, to be read on in, and `keep_file` what is no text. `listings` stores the tools.
+        """Args:
+        transport: opens a new transport for each session.
+        trusted: whether the annotations of its tools are believed.
+        concealed: removes secrets from messages.
+        digest: identifies the server.
+        ground: the folder that the server works on.
+        offers: whether the user has a tool offered.
+        keep: stores long texts and returns a handle.
+        keep_file: stores attachments and returns a handle.
+        listings: stores the tools for later processes.
         """
         super().__init__(name)
         self._listings = listings
@@ -132,19 +138,19 @@ class Connection(Server):
         self._attempts = 0
         self._failed_at = 0.0
         self._suspected = False
-        self._said = ""
-        """What of the problem is not in our own words."""
+        self._foreign_problem = ""
+        """The part of `problem` that is the server's or the SDK's text."""
         self._changes = self._listed = 0
-        """How often the server said that its tools changed, and how often it had when they were last listed."""
+        """Number of tool list changes so far, and as of the last list."""
 
     @property
     def suspected(self) -> bool:
-        """Whether a call ran out of time, and nobody has asked since whether the server still answers."""
+        """Whether a call timed out, and the server has not been pinged since."""
         return self._suspected and self.state == "ready"
 
     @property
     def may_retry(self) -> bool:
-        """Whether the server is gone, or failed and has rested long enough for another attempt."""
+        """Whether the connection ended, or failed and the back-off is over."""
         session = self._client.transport.session if self._client else None
         if self.state == "ready":
             return session is not None and session.has_ended
@@ -152,7 +158,7 @@ class Connection(Server):
         return self.state == "failed" and time.monotonic() - self._failed_at >= rest
 
     async def connect(self, instead_of: int) -> None:
-        """Open a session in place of the one with that number, unless another caller did already."""
+        """Replace the session with that number, unless another caller did."""
         async with self._opening:
             if self.session == instead_of:
                 if self.state == "ready":  # the session is refused, and so are the calls that are under way
@@ -160,7 +166,7 @@ class Connection(Server):
                 await self._open()
 
     async def revive(self) -> None:
-        """Open a new session where the server is gone or hangs, or wait for the one that another caller opens."""
+        """Open a new session if the server is gone or hangs, or wait for a pending one."""
         async with self._opening:
             if self.suspected:
                 self._suspected = False
@@ -170,7 +176,7 @@ class Connection(Server):
                 await self._open()
 
     async def refresh(self) -> None:
-        """List the tools again after the server said that they changed; until then, the last known ones stand."""
+        """List the tools again; until then, the last known ones hold."""
         try:
             await self._list()
         except (*LOST, MCPError, ValidationError) as error:
@@ -180,20 +186,14 @@ class Connection(Server):
                 self.problem = f"its tools changed and could not be listed anew: {self._cause(error)}"
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool by the server's own name for it.
-
-        Raises:
-            ServerError: the server is not there; nothing was sent.
-            SessionRefusedError: the server forgot the session; the call did not run.
-            LostCallError: the call was sent, and the connection broke or the time ran out.
-        """
+        """Call a tool by the server's name for it; raises as `Server.call` does."""
         client = self._client
         if client is None or self.state != "ready":
             problem = self.problem or "it is still starting"
-            raise ServerError(f"server {self.name!r} is not there: {problem}", self._said)
+            raise ServerError(f"server {self.name!r} is not there: {problem}", self._foreign_problem)
         started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
         try:
-            # FastMCP's spans say what ours say, and a failed tool's words besides
+            # FastMCP's spans repeat ours, and contain the texts of failed tools
             with suppress_fastmcp_telemetry(), self._listeners.listening() as relay:
                 answer = await client.call_tool_mcp(tool, params, self._progress(relay), meta=meta)
         except CallTimeoutError as error:
@@ -224,16 +224,16 @@ class Connection(Server):
         )
 
     async def close(self) -> None:
-        """End the session; a server that was started here ends with it."""
+        """End the session, and a server process that was started for it."""
         client, self._client = self._client, None
         if client is not None:
-            # A session that broke raises its error once more on closing; `problem` has told it already.
+            # a broken session raises its error again on closing; `problem` has it already
             with contextlib.suppress(*LOST, MCPError, ValueError):
                 await client.close()  # type: ignore[no-untyped-call]
 
     @property
     def stale(self) -> bool:
-        """Whether the server said that its tools changed, and they have not been listed since."""
+        """Whether the tools changed since they were last listed."""
         return self._changes != self._listed
 
     def _mark_stale(self) -> None:
@@ -267,7 +267,7 @@ class Connection(Server):
             init_timeout=CONNECT_TIMEOUT_S,
             timeout=self._timeout_s,
             message_handler=_Messages(self._mark_stale, self._count_other, self._log),
-            log_handler=self._told,
+            log_handler=self._on_log,
         )
         try:
             await self._client.__aenter__()  # type: ignore[no-untyped-call]
@@ -314,7 +314,7 @@ class Connection(Server):
         return tuple(spec_of(self.name, tool, trusted=self._trusted, **about) for tool in offered)
 
     async def recall(self) -> None:
-        """Read what an earlier process stored of the tools."""
+        """Load the tools that an earlier process stored."""
         with contextlib.suppress(ConfigError):  # starting the server says what is wrong with its entry
             self.stored = await asyncio.to_thread(self._recalled)
 
@@ -323,10 +323,10 @@ class Connection(Server):
         return self._specs_of(listing) if listing else ()
 
     def client(self) -> Client[Any] | None:
-        """Return the open session, for what is no tool; None where there is none."""
+        """Return the open session, for prompts and resources; None if there is none."""
         return self._client if self.state == "ready" else None
 
-    async def _told(self, message: LoggingMessageNotificationParams) -> None:
+    async def _on_log(self, message: LoggingMessageNotificationParams) -> None:
         relay = self._listeners.only
         if relay is None:
             await default_log_handler(message)
@@ -372,13 +372,13 @@ class Connection(Server):
             self.fail(error)
 
     def fail(self, error: BaseException) -> None:
-        """Count the server as failed, with what went wrong as its problem."""
+        """Mark the server as failed, with the error as its problem."""
         self.state = "failed"
         self.specs = ()
         self.on_change()
         self._attempts += 1
         self._failed_at = time.monotonic()
-        self.problem = self._said = self._cause(error)
+        self.problem = self._foreign_problem = self._cause(error)
         if self._log is not None:
             self.problem += f"; what it printed is in {self._log.called}"
 

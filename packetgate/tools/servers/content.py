@@ -1,4 +1,4 @@
-"""Results of calls, in whatever form a server gave them: text, nothing hidden, and attachments in files."""
+"""Read the results of calls in any form: text, structured content and attachments."""
 
 import asyncio
 import json
@@ -23,26 +23,26 @@ from packetgate.state.redaction import redacted
 from packetgate.tools.servers.signatures import cleaned_type, fits
 
 MAX_PARTS = 1_000
-"""Parts of an answer that are read: each takes long to parse."""
+"""Parts of an answer that are parsed."""
 
 _FIELDS = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 
 Check = Callable[[dict[str, Any]], None]
-"""Raises ValueError for a result that is against the protocol."""
+"""Raises ValueError for a result that violates the protocol."""
 
 Keep = Callable[[bytes], str]
 
 
 class Answer(NamedTuple):
-    """What a server answered."""
+    """The answer of a server."""
 
     text: str
-    """The texts of its parts, with a line in brackets for each that is not text."""
+    """The texts of the parts, with a line in brackets for each part that is not text."""
     structured: Any
-    """The structured content, without the bytes of the parts."""
+    """The structured content, with the same lines in place of base64."""
     attachments: tuple[ResultAttachment, ...] = ()
     parts: tuple[dict[str, Any], ...] = ()
-    """The parts as they were sent, without bytes; empty for one plain text, or none."""
+    """The parts as sent, without bytes; empty for a single plain text."""
 
 
 _Kind = Literal["image", "audio", "resource"]
@@ -55,11 +55,11 @@ class _Media(NamedTuple):
     uri: str
     encoded: str
     data: bytes | None
-    """None where it is not base64."""
+    """None: not base64."""
 
 
 async def read_answer(content: Sequence[ContentBlock], structured: Any, keep: Keep | None = None) -> Answer:
-    """Return what a server answered; `keep` takes the bytes of attachments."""
+    """Return the answer; `keep` stores the bytes of attachments."""
     if all(isinstance(block, TextContent) for block in content):
         return _read(content, structured, keep)
     return await asyncio.to_thread(_read, content, structured, keep)
@@ -70,7 +70,7 @@ def _read(content: Sequence[ContentBlock], structured: Any, keep: Keep | None) -
     parts: list[dict[str, Any]] = []
     attachments: list[ResultAttachment] = []
     media_lines: dict[str, str] = {}
-    """By the bytes that they stand for."""
+    """By base64."""
     for block in content:
         part, media = block.model_dump(mode="json", by_alias=True, exclude_none=True), _media(block)
         if media is None:
@@ -106,7 +106,7 @@ def _media(block: ContentBlock) -> _Media | None:
 
 
 def _attached(media: _Media, attachments: list[ResultAttachment], keep: Keep | None) -> str:
-    """Add what is not text to the attachments where it can be one, and return the line that says what it is."""
+    """Add media to the attachments, and return the line that describes it."""
     kind, mime_type, uri, _, data = media
     where = f"{kind} {uri}, " if uri else f"{kind} "
     if len(attachments) == MAX_ATTACHMENTS:
@@ -152,15 +152,15 @@ def _without_media(value: Any, media_lines: dict[str, str]) -> Any:
 
 
 def without_nulls(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an object without its nulls: many servers write null for what is absent."""
+    """Return an object without nulls, which many servers write for absent fields."""
     return {key: inner for key, inner in value.items() if inner is not None}
 
 
 def readable_answer(answer: dict[str, Any], check: Check) -> dict[str, Any]:
-    """Return the result of a call in the protocol's form, with no more parts than can be read.
+    """Return a result that fits the protocol, with at most `MAX_PARTS` parts.
 
-    A part of an unknown form becomes a text of its JSON; structured content that is no object becomes one, and so does
-    a result that has no content at all.
+    An unknown part becomes a text with its JSON. Structured content that is not an object is wrapped in one; a result
+    without content becomes structured content.
     """
     if "inputRequests" in answer or answer.get("resultType") not in {None, "complete"}:
         return answer

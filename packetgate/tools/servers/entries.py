@@ -1,4 +1,4 @@
-"""One entry of `mcp.json`, in whichever form a client writes it, read into one form."""
+"""Read one entry of `mcp.json`, from the form of any client into one form."""
 
 import json
 import re
@@ -11,9 +11,9 @@ from typing import Any
 from packetgate.tools.servers.variables import asked_for
 
 LEAST_MS = 1000
-"""A time-out below this is one in seconds: no server answers its start in so few milliseconds."""
+"""A smaller time-out is in seconds: no server starts in so few milliseconds."""
 MOST_S = 3600
-"""Longest time-out of the clients that count it in seconds."""
+"""Longest time-out, in seconds, of clients that count in seconds."""
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "command": ("command", "cmd"),
@@ -24,7 +24,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "headers": ("headers", "httpheaders"),
     "transport": ("transport", "transporttype", "type"),
 }
-"""Names of a field, compared without case, `_` and `-`; the first that is there counts."""
+"""Aliases of fields, ignoring case, `_` and `-`; the first one present is used."""
 _KINDS = {
     **dict.fromkeys(("stdio", "local", "process", "command"), "stdio"),
     **dict.fromkeys(("http", "https", "streamablehttp", "streamable", "remote"), "http"),
@@ -34,9 +34,9 @@ _TIMEOUTS = {
     **dict.fromkeys(("timeout", "timeoutms", "calltimeout"), 1),
     **dict.fromkeys(("timeoutseconds", "timeoutsecs", "timeoutsec", "tooltimeoutsec"), 1000),
 }
-"""Milliseconds of a unit of each field."""
+"""Milliseconds per unit of each field."""
 _READ = frozenset({name for alias in _ALIASES.values() for name in alias} | {*_TIMEOUTS, "trusted"})
-"""Fields that are read into the one form; all others stay as they are."""
+"""Fields that are read; all others are kept unchanged."""
 _OF_SECONDS = frozenset({"autoapprove", "alwaysallow", "cmd", "envs"})
 """Fields of Cline, Roo Code and goose, which count in seconds."""
 _OFFERED = ("includetools", "enabledtools", "allowedtools", "availabletools", "tools")
@@ -49,40 +49,40 @@ _TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no",
 
 
 class UnusableEntryError(ValueError):
-    """Why an entry is left out."""
+    """An entry cannot be used; the message says why."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A server's entry in the form that is used here."""
+    """An entry in canonical form."""
 
     fields: dict[str, Any]
-    """`command`, `args`, `env`, `cwd`, or `url`, `headers`, `transport`; what else the file says stays as it is."""
+    """`command`, `args`, `env`, `cwd`, or `url`, `headers`, `transport`; other fields unchanged."""
     enabled: bool = True
     tools: tuple[str, ...] = ()
-    """Patterns of the only tools to offer; none: all."""
+    """Patterns of the tools to offer; empty: all."""
     hidden_tools: tuple[str, ...] = ()
-    """Patterns of tools that are not offered."""
+    """Patterns of tools to hide."""
     mended: tuple[str, ...] = ()
-    """What was read otherwise than it stands there, a phrase each."""
+    """One phrase for each value that was interpreted."""
 
     @property
     def server(self) -> dict[str, Any]:
-        """How the server is started or reached, whichever client wrote it."""
+        """The fields that identify the server."""
         return {key: self.fields.get(key) for key in _ALIASES if key != "transport"}
 
 
 def looks_like_a_server(value: Any) -> bool:
-    """Whether an object says how a server is started or reached."""
+    """Whether an object has a command or a URL."""
     known = {*_ALIASES["command"], *_ALIASES["url"]}
     return isinstance(value, dict) and any(_plain(key) in known for key in value)
 
 
 def read_entry(raw: Any) -> Entry:
-    """Return an entry in one form.
+    """Return an entry in canonical form.
 
     Raises:
-        UnusableEntryError: it names no server, or has a value that could mean anything.
+        UnusableEntryError: it has no server, or an ambiguous value.
     """
     return _Reading(raw).entry()
 
@@ -97,7 +97,7 @@ class _Reading:
             raise UnusableEntryError(f"an editor asks for ${{{wanted}}}: write ${{NAME}} and set that variable")
         self._raw = _unfolded({key: value for key, value in raw.items() if value is not None and value != ""})
         self._named = {_plain(key): value for key, value in reversed(self._raw.items())}
-        """By plain name; of several fields with one, the first."""
+        """By normalized name; of several, the first."""
         self._mended: list[str] = []
 
     def entry(self) -> Entry:
@@ -307,7 +307,7 @@ def _shown(value: Any) -> str:
 
 
 def entries_of(holder: Mapping[str, Any] | Iterable[Any]) -> list[tuple[str, Any]]:
-    """Return the entries of an object by name, or of a list of objects with names."""
+    """Return the entries of an object, or of a list of objects with names."""
     if isinstance(holder, Mapping):
         return [*holder.items()]
     named = [(one.get("name", one.get("id")) if isinstance(one, dict) else None, one) for one in holder]

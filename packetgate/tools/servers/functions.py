@@ -1,4 +1,4 @@
-"""Tools of the program that Packetgate runs in: plain functions and LangChain tools, called without a protocol."""
+"""Functions and LangChain tools of this process as the tools of a server."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -19,17 +19,17 @@ from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-"""What a tool's `metadata` may say of it, by MCP's names."""
+"""Annotations that a tool's `metadata` may contain, by their MCP names."""
 
 
 class FunctionServer(Server):
-    """Functions of this process as the tools of one server. What their metadata hints is believed."""
+    """Functions as the tools of one server. The hints in their metadata are trusted."""
 
     def __init__(self, name: str, given: Iterable[BaseTool | Callable[..., Any]], keep: Keep | None = None) -> None:
-        """Take functions, sync or async, described by their docstrings and annotations, and LangChain tools.
+        """Accept sync or async functions with docstrings and annotations, and LangChain tools.
 
         Raises:
-            InputError: something is no tool, or two have one name.
+            InputError: a value is not a tool, or two tools have the same name.
         """
         super().__init__(name)
         self._keep = keep
@@ -47,11 +47,11 @@ class FunctionServer(Server):
         self.state = "ready"
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool by its own name. What it raises is a failed result that names the exception."""
+        """Call a tool. An exception becomes a failed result that names it."""
         started = time.perf_counter()
         try:
             value, is_error = await self._tools[tool].ainvoke(params), False
-        except Exception as error:  # noqa: BLE001  somebody else's code: whatever it raises is told, and ends no turn
+        except Exception as error:  # noqa: BLE001  foreign code: its exceptions must not end the turn
             value, is_error = f"{type(error).__name__}: {error}", True
         text = value if isinstance(value, str) else json_of(value)
         structured = value if isinstance(value, dict) and not is_error else None
@@ -61,17 +61,17 @@ class FunctionServer(Server):
 
 
 def reads(given: Callable[..., Any]) -> BaseTool:
-    """Return a function as a tool that only reads, as its author vouches; other functions count as writes."""
+    """Return a function as a read-only tool; other functions count as writes."""
     made = copy(as_tool(given))
     made.metadata = {**(made.metadata or {}), "readOnlyHint": True}
     return made
 
 
 def as_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
-    """Return a function as a LangChain tool, and a tool as it is.
+    """Return a function as a LangChain tool; a tool unchanged.
 
     Raises:
-        InputError: it is neither, or lacks what describes it.
+        InputError: it is neither, or has no description.
     """
     if isinstance(given, BaseTool):
         return given
@@ -84,7 +84,7 @@ def as_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
 
 
 def spec_of_tool(server: str, one: BaseTool) -> ToolSpec:
-    """Return a LangChain tool as a tool of a server; what its metadata hints is believed."""
+    """Return the definition of a LangChain tool, trusting the hints in its metadata."""
     return spec_of(server, _described(one), trusted=True)
 
 

@@ -1,4 +1,4 @@
-"""HTTP to MCP servers: bounded, and every answer that the SDK could not use becomes an error of its own request."""
+"""HTTP to MCP servers: bounded answers, and a JSON-RPC error for every answer that the SDK cannot read."""
 
 import asyncio
 import email.utils
@@ -21,29 +21,29 @@ from packetgate.tools.servers.bounds import MAX_MESSAGE_BYTES, MOST_WAITS
 from packetgate.tools.servers.messages import Failure, failed, read_aside, restamped
 
 _ERROR_BYTES = 100_000
-"""Of the body of an HTTP error that are read."""
+"""Bytes that are read of the body of an HTTP error."""
 _LINE_CHARS = 200
 _EVENTS = "text/event-stream"
 _TITLE = re.compile(r"<title[^>]*>\s*([^<]+?)\s*</title>", re.IGNORECASE)
 _TAG = re.compile(r"<[^>]*>")
 _SSE_PATH = re.compile(r"/sse(/|$)")
 _NO_ANSWER_TO_THE_WAY = frozenset({401, 403, 407, 408, 425, 429})
-"""Statuses that speak of who asks or when: the other way would be refused as well."""
+"""Statuses that concern the client or the time: the other transport would be refused as well."""
 
 
 class LenientHttp(httpx2.AsyncClient):
-    """An HTTP client for one session of streamable HTTP; `send` is what the SDK's transport calls."""
+    """An HTTP client for one session over streamable HTTP. The SDK's transport calls `send`."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request; one that carries a JSON-RPC request is always answered with a message for it."""
+        """Send a request. A JSON-RPC request always gets a JSON-RPC answer."""
         waits = request.extensions.get("timeout") or {}
-        if request.method == "GET":  # a stream of events may rest for as long as it likes
+        if request.method == "GET":  # an event stream may be silent for any time
             request.extensions["timeout"] = {**waits, "read": None}
             return self._opened(await super().send(request, **options))
         asked = _request_id(request)
         if asked is None:
             return await self._told(request, **options)
-        if waits.get("read"):  # the session measures the time; progress may extend it
+        if waits.get("read"):  # the session has its own time-out, which progress extends
             request.extensions["timeout"] = {**waits, "read": waits["read"] * MOST_WAITS}
         try:
             return await self._asked(await super().send(request, **options), asked)
@@ -73,10 +73,10 @@ class LenientHttp(httpx2.AsyncClient):
 
 
 class LenientSse(LenientHttp):
-    """An HTTP client for one session of the older transport: answers come by the stream of events that it opens."""
+    """An HTTP client for one session over the older SSE transport: answers arrive on its event stream."""
 
     def __init__(self, **options: Any) -> None:
-        """Take what an `AsyncClient` takes."""
+        """Accept the arguments of `AsyncClient`."""
         super().__init__(**options)
         self._events: asyncio.Queue[bytes | Exception | None] = asyncio.Queue(1)
 
@@ -109,7 +109,7 @@ def lenient_http(
     kind: type[LenientHttp] = LenientHttp,
     **_: Any,
 ) -> httpx2.AsyncClient:
-    """Return an HTTP client as MCP wants it, which reads no answer that is too long, or that could grow so."""
+    """Return an HTTP client with the timeouts of MCP, which rejects long and compressed answers."""
     timeout = timeout or httpx2.Timeout(30.0, read=300.0)  # the SDK's own
     client = kind(headers={"Accept-Encoding": "identity", **(headers or {})}, timeout=timeout, auth=auth)
     client.event_hooks["response"].append(_bound)
@@ -157,7 +157,7 @@ async def _beginning(response: httpx2.Response) -> bytes:
             if len(body) >= _ERROR_BYTES:
                 break
     except (httpx2.TransportError, httpx2.StreamError):
-        pass  # the status says enough
+        pass  # the status is enough
     return body[:_ERROR_BYTES]
 
 
@@ -226,7 +226,7 @@ class _LenientEvents(httpx2.AsyncByteStream):
             for data in datas:
                 lines = [f"event: {event.event}", *about, *(f"data: {line}" for line in data.split("\n"))]
                 yield ("\n".join(lines) + "\n\n").encode(errors="replace")
-        for one in foreign[:1]:  # nothing else answered, or the SDK has read its answer and stopped
+        for one in foreign[:1]:  # no other answer came, or the SDK has stopped reading
             yield f"data: {_dumped(one)}\n\n".encode()
 
     def _is_foreign(self, message: JSONRPCMessage) -> bool:
@@ -293,10 +293,10 @@ async def _bound(response: httpx2.Response) -> None:
 
 
 class RemoteTransport(ClientTransport):
-    """One way to a server at a URL."""
+    """A transport to a server at a URL: streamable HTTP or SSE."""
 
     def __init__(self, entry: Mapping[str, Any], *, sse: bool = False) -> None:
-        """Take an entry of `mcp.json`, its variables filled in."""
+        """Accept an entry of `mcp.json` with its variables filled in."""
         self._entry = entry
         by_path = entry.get("transport") is None and _SSE_PATH.search(urlsplit(entry["url"]).path)
         self._sse = sse or entry.get("transport") == "sse" or bool(by_path)
@@ -311,7 +311,7 @@ class RemoteTransport(ClientTransport):
         self.legacy_only = self._inner.legacy_only
 
     def other_way(self) -> "RemoteTransport | None":
-        """Return the way by SSE where the server refused the request itself, as one does that knows only that."""
+        """Return the SSE transport if the server refused the request, as SSE servers do; else None."""
         refused = 400 <= self._status < 500 and self._status not in _NO_ANSWER_TO_THE_WAY
         return RemoteTransport(self._entry, sse=True) if refused and not self._sse else None
 
@@ -319,12 +319,12 @@ class RemoteTransport(ClientTransport):
     async def connect_session(
         self, *, transport_options: TransportOptions | None = None, **session: Any
     ) -> AsyncIterator[ClientSession]:
-        """Open a session as the inner transport does."""
+        """Open a session over the inner transport."""
         async with self._inner.connect_session(transport_options=transport_options, **session) as opened:
             yield opened
 
     def get_session_id(self) -> str | None:
-        """Return the id that the server gave to the session."""
+        """Return the session id."""
         return self._inner.get_session_id()
 
     async def close(self) -> None:

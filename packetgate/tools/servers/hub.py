@@ -1,4 +1,4 @@
-"""All servers together: one catalogue, and calls that reach the right server."""
+"""All servers: one catalogue of their tools, and calls by canonical name."""
 
 import asyncio
 import logging
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 20.0
-"""Longest that a turn waits for servers that are still starting; they join a later turn."""
+"""Longest wait of a turn for starting servers, in seconds; they join a later turn."""
 SOON_S = 2.0
-"""Longest that a turn waits for them where servers were started ahead of it and some are ready."""
+"""The same if servers were started before the turn, and some are ready."""
 REFRESH_PATIENCE_S = 0.5
-"""Longest that a turn waits for the new tools of a server that said they changed; the last known ones stand."""
+"""Longest wait of a turn for changed tools, in seconds; then the last known ones hold."""
 
 MOST_SENT = 3
-"""How often a read is sent to a server that is too busy."""
+"""Attempts of a read at a busy server."""
 MOST_REST_S = 10.0
-"""Longest wait that such a server may ask for before the next time."""
+"""Longest `Retry-After` that is waited for, in seconds."""
 
 
 class McpHub:
-    """Keeps one session per server, each on its own: a dead or slow one never holds up the others' answers."""
+    """Keeps one session per server. A dead or slow server does not delay the others."""
 
     def __init__(
         self,
@@ -47,15 +47,15 @@ class McpHub:
     ) -> None:
         self._connections = {connection.name: connection for connection in connections}
         self.changed = asyncio.Event()
-        """Set whenever a server may offer something else than before."""
+        """Set when the offer of a server may have changed."""
         for connection in self._connections.values():
             connection.on_change = self.changed.set
         self._patience_s = patience_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """By server: what starts it, or lists its tools again."""
+        """Tasks that start servers or list their tools, by server."""
         self._waited: set[str] = set()
         self._ahead = False
-        """Whether servers were started before anybody asked for their tools."""
+        """Whether `start` was called."""
         self._catalogue = Catalogue(preferences=preferences, meaning=meaning)
         self._known: tuple[object, ...] = ()
         self._shown = self._catalogue
@@ -76,31 +76,30 @@ class McpHub:
         await asyncio.gather(*(connection.close() for connection in self._connections.values()), return_exceptions=True)
 
     def start(self) -> None:
-        """Start the servers, before anybody asks for their tools: then a turn goes by those that are ready."""
+        """Start the servers before the first turn, which then waits less if some are ready."""
         self._ahead = True
         self.tend()
 
     @property
     def starting(self) -> tuple[str, ...]:
-        """The servers that are starting now, in order of name."""
+        """Names of the starting servers, sorted."""
         running = (name for name, task in self._tasks.items() if not task.done())
         return tuple(sorted(name for name in running if self._connections[name].state == "connecting"))
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        """Return the tools of all servers that are there.
+        """Return the tools of all connected servers.
 
-        Servers start when the tools are first asked for. One that is starting is waited for once, a failed one is
-        tried again, a changed one is listed again. Where they were started ahead, and some are ready, the others are
-        only waited for by who is `patient`.
+        The first call starts the servers. A starting server is waited for once, a failed one is retried, a changed one
+        lists its tools again. After `start`, if some servers are ready, only a `patient` caller waits for the others.
         """
         self.tend()
         await self._wait(hurried=self._ahead and not patient)
         return await self.live()
 
     def tend(self, *, retry: bool = True) -> None:
-        """Start servers, have changed ones list their tools again, and ask whether those that may hang still answer.
+        """Start servers, list the tools of changed ones, and ping those that may hang, all in the background.
 
-        Without `retry`, a server that failed is left alone.
+        Without `retry`, failed servers are left alone.
         """
         for connection in self._connections.values():
             gone = connection.may_retry and (retry or connection.state == "ready")
@@ -112,9 +111,9 @@ class McpHub:
                 self._run(connection, connection.refresh())
 
     async def live(self) -> Catalogue:
-        """Return the tools of the servers that are there now, without waiting for any."""
+        """Return the tools of the servers that are connected now, without waiting."""
         self._reap()
-        async with self._updating:  # so that a turn beside this one does not go by what was known before
+        async with self._updating:  # so that a concurrent turn does not use an outdated catalogue
             known = tuple((connection.listing, connection.specs) for connection in self._offered().values())
             if known != self._known:
                 specs = [spec for _, specs in known for spec in specs]
@@ -123,10 +122,7 @@ class McpHub:
             return self._catalogue
 
     async def offered(self) -> Catalogue:
-        """Return the tools to show, without waiting: of servers that start, those that an earlier process stored.
-
-        They are for lists alone. What runs goes by `live`.
-        """
+        """Return the tools to list, without waiting: those of `live`, and stored ones of starting servers."""
         async with self._recalling:
             if not self._has_recalled:
                 await asyncio.gather(*(connection.recall() for connection in self._connections.values()))
@@ -144,51 +140,51 @@ class McpHub:
             return self._shown
 
     async def settled(self, *names: str) -> None:
-        """Wait until servers have started, or have listed their changed tools; no longer than a turn waits."""
+        """Wait until servers have started or listed their changed tools, at most as long as a turn."""
         await self._wait(frozenset(names), again=True)
 
     async def started(self, patience_s: float) -> None:
-        """Wait, once for each start, for all servers that start."""
+        """Wait for all starting servers, once for each start."""
         await self._wait(patience_s=patience_s)
 
     async def introduced(self, patience_s: float) -> None:
-        """Wait, once for each start, for servers that start and of which no tools are known."""
+        """Wait for starting servers without known tools, once for each start."""
         await self.offered()
         unknown = {name for name in self._tasks if not self._connections[name].offered}
         await self._wait(frozenset(unknown), patience_s)
 
     @property
     def known(self) -> Catalogue:
-        """The tools as last seen, without waiting for any server."""
+        """The last catalogue."""
         return self._catalogue
 
     def health(self) -> tuple[ServerHealth, ...]:
-        """Return how every server is doing, in order of name."""
+        """Return the health of every server, sorted by name."""
         return tuple(connection.health() for _, connection in sorted(self._offered().items()))
 
     def notes(self) -> dict[str, tuple[str, ...]]:
-        """Return, by server, a line for each tool that is not offered, or whose schema is not used as it stands."""
+        """Return one line for each tool that is not offered, or of whose schema something was left out, by server."""
         return {name: one.notes for name, one in sorted(self._connections.items()) if one.notes}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The servers, in order of name, whether they are there or not."""
+        """Names of all servers, sorted."""
         return tuple(sorted(self._offered()))
 
     def clients(self) -> "dict[str, Client[Any]]":
-        """Return the open MCP sessions by server, for what is no tool."""
+        """Return the open MCP sessions by server, for prompts and resources."""
         open_ = {name: connection.client() for name, connection in sorted(self._connections.items())}
         return {name: client for name, client in open_.items() if client is not None}
 
     def told_changes(self) -> int:
-        """Return how often servers said that what they have beside tools has changed."""
+        """Return the number of changes of prompts and resources so far."""
         return sum(connection.other_changes for connection in self._connections.values())
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its canonical name.
 
-        Any call is sent again in a new session where the server refused the session: it did not run. A known read is
-        sent again where the server went away, or was too busy.
+        A call is sent again in a new session if the server refused the session, because it did not run. A known read is
+        also sent again if the server went away or was busy.
 
         Raises:
             CallRefusedError: no such tool.

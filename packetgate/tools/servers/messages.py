@@ -1,7 +1,6 @@
-"""Read the bytes that a server sends into JSON-RPC messages, leniently: an unreadable answer fails its request at once.
+"""Parse what a server sends into JSON-RPC messages, leniently. An unreadable answer fails its request at once.
 
-Every error that comes from a server or from its connection carries a stamp, so that the SDK's own errors, which use the
-same codes, can be told apart.
+Errors of servers and connections carry a stamp, which tells them from the SDK's own errors with the same codes.
 """
 
 import asyncio
@@ -28,40 +27,40 @@ from pydantic_core import from_json
 from packetgate.state.base import new_id
 
 _KEYS = frozenset({"jsonrpc", "id", "method", "params", "result", "error", "_meta"})
-"""A server's JSON log lines have others."""
+"""Fields of a message; JSON log lines have others."""
 _BEGIN = re.compile(r'[{\[]\s*(?:\{\s*)?"(?:jsonrpc|id|method|result|error)"')
-"""How a message begins, alone or in a batch."""
+"""The start of a message, alone or in a batch."""
 _HALF = re.compile("[\ud800-\udfff]")
 _HALF_ESCAPE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
-"""Takes control characters in texts; NaN and Infinity become null, as JavaScript writes them."""
+"""Accepts control characters in strings; NaN and Infinity become null, as in JavaScript."""
 _HEAD_CHARS = 200
-"""Of an answer that cannot be parsed at all: its id is looked for there."""
+"""Characters of an unparsable answer that are searched for its id."""
 _MARK = "packetgate"
 _PARSED_HERE = 100_000
-"""Bytes that are parsed on the event loop; longer messages in a thread."""
+"""Messages up to this many bytes are parsed on the event loop, longer ones in a thread."""
 _STAMP = new_id()
-"""No server knows it."""
+"""Unknown to servers."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Where an error comes from."""
+    """The origin of an error."""
 
     kind: Literal["answer", "unreadable", "http", "unsent", "broken"]
-    """`answer`: the server's own JSON-RPC error. `unreadable`: it answered, and the answer cannot be used. `http`: a
-    status of 400 or more. `unsent`: it could not be reached. `broken`: the connection broke before the answer.
+    """`answer`: a JSON-RPC error of the server. `unreadable`: an unusable answer. `http`: a status of 400 or more.
+    `unsent`: the server could not be reached. `broken`: the connection broke before the answer.
     """
     status: int = 0
-    """Of the HTTP answer; 0 where there is none."""
+    """HTTP status; 0: no HTTP."""
     addressed: bool = True
-    """Whether the answer names the request: one that refuses a session often does not."""
+    """Whether the answer has the id of the request; a refused session often has none."""
     retry_after_s: float | None = None
-    """How long the server asks to wait."""
+    """`Retry-After` in seconds."""
 
 
 def failure_of(error: MCPError) -> Failure | None:
-    """Return where an error comes from; None for the SDK's own."""
+    """Return the origin of an error; None: the SDK."""
     data = error.error.data
     known: Any = data.get(_MARK) if isinstance(data, dict) else None
     if not isinstance(known, dict) or known.get("stamp") != _STAMP:
@@ -70,14 +69,15 @@ def failure_of(error: MCPError) -> Failure | None:
 
 
 def failed(request: RequestId, message: str, failure: Failure, *, code: int = INTERNAL_ERROR) -> JSONRPCError:
-    """Return the error that ends a request."""
+    """Return an error message that ends a request."""
     return JSONRPCError(jsonrpc="2.0", id=request, error=_stamped(ErrorData(code=code, message=message), failure))
 
 
 def read_messages(raw: bytes, only: RequestId | None = None) -> list[JSONRPCMessage]:
-    """Return the messages in a line, a body or an event; none where it holds no message.
+    """Return the messages in a line, a body or an event.
 
-    `only` is the one request that can be answered here; None where there are several.
+    Args:
+        only: the id of the only pending request; None if there are several.
     """
     text = raw.decode(errors="replace").removeprefix("\ufeff")
     if "NaN" not in text and "Infinity" not in text:
@@ -92,7 +92,7 @@ def read_messages(raw: bytes, only: RequestId | None = None) -> list[JSONRPCMess
 
 
 async def read_aside(raw: bytes, only: RequestId | None) -> list[JSONRPCMessage]:
-    """Return what `read_messages` does; of what is long, made in a thread."""
+    """Return what `read_messages` does; parse long texts in a thread."""
     if len(raw) <= _PARSED_HERE:
         return read_messages(raw, only)
     return await asyncio.to_thread(read_messages, raw, only)
@@ -107,7 +107,7 @@ def _own(message: JSONRPCMessage, only: RequestId | None) -> list[JSONRPCMessage
 
 
 def restamped(error: ErrorData, status: int, retry_after_s: float | None = None) -> ErrorData:
-    """Return a stamped error with what its HTTP answer says."""
+    """Return a stamped error with the status of its HTTP answer."""
     stamped = {**error.data[_MARK], "status": status, "retry_after_s": retry_after_s}
     return ErrorData(code=error.code, message=error.message, data={**error.data, _MARK: stamped})
 

@@ -1,4 +1,4 @@
-"""From configuration to a hub: the configured servers, and the built-in ones."""
+"""Open the hub of the configured and built-in servers."""
 
 import asyncio
 import time
@@ -83,7 +83,7 @@ def _chains(chains: Mapping[str, Chain], names: Collection[str]) -> Server:
 def _configured(
     config: McpConfig, log_dir: Path, kept: KeptResults | None, listings: Path | None, reads_on: bool
 ) -> list[Server]:
-    from packetgate.tools.servers.starting import configured  # and with it FastMCP, which takes as long as all the rest
+    from packetgate.tools.servers.starting import configured  # imports FastMCP, which takes as long as all else
     from packetgate.tools.servers.stored_listings import StoredListings
 
     keep = kept.keep if kept else None
@@ -92,10 +92,7 @@ def _configured(
 
 
 class BuiltinServer(Server):
-    """Tools of our own, called in this process: no protocol, and no session that could break.
-
-    They are described when they are first asked for.
-    """
+    """Built-in tools, called in this process without a protocol."""
 
     def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path, kept: KeptResults | None = None) -> None:
         super().__init__(name)
@@ -104,7 +101,7 @@ class BuiltinServer(Server):
         self._tools = {tool.name: tool for tool in tools}
 
     def for_reading(self) -> Self:
-        """Return the server with the tools that read alone, which stand beside those of servers that take paths."""
+        """Return the server with only its read tools, offered beside servers that take paths."""
         self._tools = {name: tool for name, tool in self._tools.items() if tool.risk is Risk.READ}
         self.beside_paths = True
         return self
@@ -116,7 +113,7 @@ class BuiltinServer(Server):
         self.state = "ready"
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool by its own name."""
+        """Call a tool."""
         started = time.perf_counter()
         try:
             answer, is_error = await self._tools[tool].call(params), False
@@ -133,10 +130,11 @@ def builtin_servers(
     kept: KeptResults | None = None,
     rules: Iterable[Rule] = (),
 ) -> dict[str, BuiltinServer]:
-    """Return the built-in servers by name, confined to `root`. Touches no disk until a tool is called.
+    """Return the built-in servers by name, confined to `root`. The disk is not accessed until a tool is called.
 
-    Without `embeddings`, `embedding.query` searches by words. No list and no search shows what the user's `rules` deny,
-    or ask about, of reading.
+    Args:
+        embeddings: for `embedding.query`, which else searches by words.
+        rules: the user's policy. Files that may not be read without asking are in no list and no search.
     """
     place, by_words = Root(root, rules), LexicalIndex()
     corpus = Corpus(place)

@@ -1,4 +1,4 @@
-"""What an error in place of a call's answer means: whether the call ran, and whether the session is forgotten."""
+"""Classify the errors of calls: whether the call ran, and whether the server forgot the session."""
 
 import asyncio
 from typing import Any
@@ -21,20 +21,20 @@ LOST = (
     OSError,
     RuntimeError,
 )
-"""What a broken connection raises, a `TimeoutError` included."""
+"""Exceptions of a broken connection, including `TimeoutError`."""
 
 _REFUSED = frozenset({400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 428, 429, 431, 451})
-"""Statuses of a request that was refused before anything was done."""
+"""Statuses of requests that were refused before they ran."""
 _AGAIN = frozenset({429, 502, 503, 504})
-"""Statuses after which a read is sent again."""
+"""Statuses after which a read is retried."""
 _AGAIN_S = 0.5
-"""Shortest wait before that."""
+"""Shortest wait before a retry, in seconds."""
 _PING_S = 5.0
-"""Longest wait for the answer to a ping."""
+"""Time-out of a ping, in seconds."""
 
 
 def unanswered(server: str, failure: Failure, said: str) -> ServerError | None:
-    """Return the error for a call without an answer of the server's own; None where there is one."""
+    """Return the error for a call that the server did not answer; None if it did."""
     match failure.kind:
         case "answer":
             return None
@@ -48,10 +48,9 @@ def unanswered(server: str, failure: Failure, said: str) -> ServerError | None:
 
 
 async def forgot_session(client: Client[BoundedTransport], error: MCPError, wait_s: float) -> bool:
-    """Whether the server refused the session, and so never ran the call: then it refuses a ping as well.
+    """Whether the server refused the session, and so did not run the call: then it refuses a ping as well.
 
-    An error that speaks of the session, or a status that does so by the protocol, may be another for the ping; any
-    other error must be the very same.
+    The ping must get the same error, unless the error names the session or has the status for it.
     """
     failure = failure_of(error)
     if failure is None or client.initialize_result is None or error.error.code == METHOD_NOT_FOUND:
@@ -70,10 +69,10 @@ async def forgot_session(client: Client[BoundedTransport], error: MCPError, wait
 
 
 async def pinged(client: Client[Any], wait_s: float) -> tuple[int, int, str] | None:
-    """Return the error that a server answers a ping with; None where it answers as it should.
+    """Ping the server and return its error; None if it answers.
 
     Raises:
-        TimeoutError: it does not answer.
+        TimeoutError: no answer in time.
     """
     try:
         async with asyncio.timeout(min(wait_s, _PING_S)):

@@ -1,4 +1,4 @@
-"""What a server tells in the middle of a call, handed on to whoever made the call."""
+"""Relay progress and log messages of a server to the caller."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, eq=False)
 class Relay:
-    """Where it goes. Texts are without secrets."""
+    """Receives progress and log messages, without secrets."""
 
     progress: Callable[[float, float | None, str | None], Awaitable[None]]
     log: Callable[[str, str, str | None], Awaitable[None]]
-    """Takes the message, its level and its logger."""
+    """Arguments: message, level, logger."""
 
 
 _relay: ContextVar[Relay | None] = ContextVar("relay", default=None)
@@ -21,7 +21,7 @@ _relay: ContextVar[Relay | None] = ContextVar("relay", default=None)
 
 @contextmanager
 def relayed_to(relay: Relay) -> Iterator[None]:
-    """Say where what is told goes that belongs to the calls made within."""
+    """Relay what belongs to the calls in this context."""
     token = _relay.set(relay)
     try:
         yield
@@ -31,9 +31,9 @@ def relayed_to(relay: Relay) -> Iterator[None]:
 
 @dataclass
 class Listeners:
-    """Who waits for an answer of one server.
+    """The pending calls of one server.
 
-    A log message does not say which call it belongs to: where several wait, it goes to none of them.
+    A log message does not name its call, so it is dropped while several calls are pending.
     """
 
     waiting: list[Relay | None] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Listeners:
 
     @contextmanager
     def listening(self) -> Iterator[Relay | None]:
-        """Have the call that is made within hear what its server tells."""
+        """Register the call in this context; yield its relay."""
         relay = _relay.get()
         self.waiting.append(relay)
         try:
@@ -51,7 +51,7 @@ class Listeners:
             self._changed.set()
 
     async def gone(self, within_s: float) -> None:
-        """Wait until nobody waits any more, but no longer than so many seconds."""
+        """Wait until no call is pending, at most `within_s` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while self.waiting:
@@ -60,5 +60,5 @@ class Listeners:
 
     @property
     def only(self) -> Relay | None:
-        """The one that a message can only be for; None where there is none, or where there are several."""
+        """The relay of the only pending call; None if there is none, or several."""
         return self.waiting[0] if len(self.waiting) == 1 else None

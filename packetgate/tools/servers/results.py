@@ -1,4 +1,4 @@
-"""From a tool's answer to a result: without secrets, bounded, and the whole of a long one kept."""
+"""Turn the answer of a tool into a result: redacted, bounded, with long texts stored."""
 
 import asyncio
 import json
@@ -15,9 +15,9 @@ from packetgate.tools.text.kept import MAX_KEPT_CHARS, SHOWN_CHARS
 Keep = Callable[[str | bytes], str]
 MAX_OUTPUT_CHARS = 100_000
 LINE_CHARS = 120
-"""Of structured content as JSON: longer, it is indented."""
+"""Longer JSON of structured content is indented."""
 MOST_COMPARED = 200
-"""Names and values of structured content that are looked for in a text."""
+"""Names and values of structured content that are compared with a text."""
 
 
 def to_result(
@@ -34,11 +34,11 @@ def to_result(
     meta: dict[str, Any] | None = None,
     lasts_s: float | None = None,
 ) -> ToolResult:
-    """Return an answer as a result; an error answer becomes a failed one that carries the text as its error.
+    """Return the result for an answer; an error becomes a failed result with the text as error.
 
     Args:
-        complete: Whether the text says all that the structured content does, in words for people.
-        keep: Takes a text that is longer than what is shown at once, and returns the name to read on by.
+        complete: whether the text contains all of the structured content.
+        keep: stores a text that is too long to show, and returns its handle.
 
     Blocking where the text is long.
     """
@@ -72,14 +72,14 @@ def to_result(
 
 
 async def to_result_aside(text: str, *answer: Any, **how: Any) -> ToolResult:
-    """Return what `to_result` does, made in a thread where the text is long."""
+    """Return what `to_result` does; use a thread for a long text."""
     if len(text) <= SHOWN_CHARS and len(str(answer[0] or "")) <= SHOWN_CHARS:
         return to_result(text, *answer, **how)
     return await asyncio.to_thread(to_result, text, *answer, **how)
 
 
 def reading_on(handle: str) -> str:
-    """Return how the rest of a result can be read, in words; nothing where it cannot."""
+    """Return a hint how to read the rest of a result; empty without a handle."""
     return f'; all of it can be read with ai.read, path "{handle}"' if handle else ""
 
 
@@ -90,7 +90,7 @@ def json_of(structured: Any) -> str:
 
 
 def says(text: str, structured: Any) -> bool:
-    """Whether a text says all that structured content does: as JSON, or every name and value of it in other words."""
+    """Whether a text contains all of the structured content, as JSON or name by name and value by value."""
     if not structured or _is_same(text, structured) or _is_its_value(text, structured):
         return True
     values = [*_leaves(structured)]

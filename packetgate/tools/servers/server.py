@@ -1,4 +1,4 @@
-"""What the hub asks of a server, wherever that runs."""
+"""The interface of a server to the hub."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """A server's tools, and how it is doing. `connect` may be called again after a failure."""
+    """A server: its tools and its state. `connect` may be called again after a failure."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -21,32 +21,32 @@ class Server:
         self.problem = ""
         self.specs: tuple[ToolSpec, ...] = ()
         self.notes: tuple[str, ...] = ()
-        """A line for each tool that is not offered, or whose schema is not used as it stands."""
+        """One line for each tool that is not offered, or of whose schema something was left out."""
         self.stored: tuple[ToolSpec, ...] = ()
-        """The tools as an earlier process saw them."""
+        """The tools that an earlier process stored."""
         self.listing = Listing()
         self.beside_paths = False
-        """Whether its tools are offered only beside those of a server that takes paths."""
+        """Whether its tools are offered only if another server takes paths."""
         self.session = 0
-        """Number of the session, or of the attempt to open one; 0 before the first."""
+        """Number of the session or connection attempt; 0: none yet."""
         self.on_change: Callable[[], None] = lambda: None
-        """Called when the server said that something it offers has changed."""
+        """Called when the offer of the server changed."""
         self.other_changes = 0
-        """How often it said so of what is no tool."""
+        """Number of changes of prompts and resources."""
 
     @property
     def is_first_start(self) -> bool:
-        """Whether the server has not yet been ready, and has not yet failed, in this process."""
+        """Whether the first connection attempt is pending."""
         return self.state == "connecting" and self.session <= 1
 
     @property
     def offered(self) -> tuple[ToolSpec, ...]:
-        """The tools to show: those that are there, and during the first start those that an earlier process saw."""
+        """The tools to list: during the first start, the stored ones."""
         return self.stored if self.is_first_start else self.specs
 
     @property
     def stale(self) -> bool:
-        """Whether the tools have changed, and are not known yet."""
+        """Whether the tools changed and have not been listed since."""
         return False
 
     @property
@@ -56,49 +56,49 @@ class Server:
 
     @property
     def may_retry(self) -> bool:
-        """Whether a failed server has rested long enough for another attempt."""
+        """Whether a failed server may be tried again now."""
         return False
 
     def client(self) -> "Client[Any] | None":
-        """Return the open MCP session, for what is no tool; None where there is none."""
+        """Return the open MCP session, for prompts and resources; None if there is none."""
         return None
 
     def health(self) -> ServerHealth:
-        """Return how the server is doing."""
+        """Return the state of the server."""
         return ServerHealth(name=self.name, state=self.state, tools=len(self.specs), problem=self.problem)
 
     async def recall(self) -> None:
-        """Read what an earlier process stored of the tools."""
+        """Load the tools that an earlier process stored."""
 
     async def connect(self, instead_of: int) -> None:
-        """Open a session in place of the one with that number, unless another caller did already."""
+        """Replace the session with that number, unless another caller did."""
         raise NotImplementedError
 
     async def revive(self) -> None:
-        """Open a new session where the server is gone."""
+        """Open a new session if the server is gone."""
 
     async def refresh(self) -> None:
-        """List the tools again after the server said that they changed."""
+        """List the changed tools."""
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool by the server's own name for it.
+        """Call a tool by the server's name for it.
 
         Raises:
-            ServerError: the server is not there; nothing was sent.
+            ServerError: the server is not connected; nothing was sent.
             SessionRefusedError: the server forgot the session; the call did not run.
-            LostCallError: the call was sent, and the connection broke or the time ran out.
+            LostCallError: the call was sent, but no answer came.
         """
         raise NotImplementedError
 
     async def close(self) -> None:
-        """End the session; a server that was started here ends with it."""
+        """End the session, and a server process that was started for it."""
 
     def listed(self, specs: Iterable[ToolSpec], *, holds: bool = True) -> None:
-        """Take tools as just listed: nothing that was read before is used again."""
+        """Set the tools, and invalidate what was cached of them."""
         self.listing = Listing(holds=holds)
         self.specs = tuple(replace(spec, listing=self.listing) for spec in specs)
 
     def fail(self, error: BaseException) -> None:
-        """Count the server as failed, with what went wrong as its problem."""
+        """Mark the server as failed, with the error as its problem."""
         self.state, self.problem = "failed", str(error)
         self.on_change()

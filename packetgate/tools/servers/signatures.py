@@ -1,4 +1,4 @@
-"""What files begin with, by which a declared type is checked."""
+"""Check declared media types by the first bytes of a file."""
 
 import re
 
@@ -25,13 +25,13 @@ SIGNATURES = {
 
 
 def cleaned_type(declared: str) -> str:
-    """Return a declared type without its parameters, by its common name; `UNKNOWN` for what is no type."""
+    """Return a declared type without parameters, by its common name; `UNKNOWN` if it is invalid."""
     plain = declared[:200].partition(";")[0].strip().lower()
     return _ALIASES.get(plain, plain) if _FORM.fullmatch(plain) else UNKNOWN
 
 
 def fits(kind: str, mime_type: str, data: bytes) -> bool:
-    """Whether what is declared to be of this kind and type can be that, by its first bytes."""
+    """Whether the first bytes are compatible with the declared kind and type."""
     if kind != "resource" and not mime_type.startswith(f"{kind}/"):
         return False
     if mime_type in SIGNATURES:
@@ -40,5 +40,5 @@ def fits(kind: str, mime_type: str, data: bytes) -> bool:
 
 
 def is_surely(mime_type: str, data: bytes) -> bool:
-    """Whether a file begins as files of a type do that is known here."""
+    """Whether the first bytes are those of a known type."""
     return mime_type in SIGNATURES and SIGNATURES[mime_type].match(data) is not None

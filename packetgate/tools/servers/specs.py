@@ -1,4 +1,4 @@
-"""From a tool as its server lists it to what Packetgate needs to know of it."""
+"""Turn a listed MCP tool into a `ToolSpec`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +13,16 @@ from packetgate.tools.spec.standing import Ground, standing, without_standing
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 MOST_HINTED_MS = 3_600_000
-"""The longest that a server is believed."""
+"""Longest cache hint that is accepted."""
 
 
 def spec_of(
     server: str, tool: Tool, *, trusted: bool, about: str = "", server_digest: str = "", ground: Ground | None = None
 ) -> ToolSpec:
-    """Return what Packetgate needs to know of a tool that `server` lists, which says `about` itself."""
+    """Return the definition of a listed tool.
+
+    Args:
+        about: the instructions of the server."""
     dry_run = _without_dry_run(tool.input_schema) if trusted else None
     schema = tool.input_schema if dry_run is None else dry_run
     full = (tool.description or tool.title or tool.name).strip()
@@ -53,10 +56,9 @@ def spec_of(
 
 
 def hinted_s(meta: Mapping[str, Any] | None) -> float | None:
-    """Return for how many seconds what a tool returns holds, by the metadata of either; None where that does not say.
+    """Return how many seconds a result may be cached, by the metadata of the tool or the result; None: not stated.
 
-    The protocol has such hints for lists and resources alone: they are read by the same name, and so is `cache_hint`,
-    which SEP-2419 proposes.
+    Reads `ttlMs`, which MCP defines for lists and resources, and `cache_hint` of SEP-2419.
     """
     match meta:
         case {"cache_hint": "no-cache"} | {"ttlMs": bool()}:

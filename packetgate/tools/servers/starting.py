@@ -1,4 +1,4 @@
-"""From a server's entry in `mcp.json` to the connection that starts or reaches it."""
+"""Create the connection for an entry of `mcp.json`."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ NETWORK_VARIABLES = (
     "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY"
     " http_proxy https_proxy no_proxy all_proxy"
 ).split()
-"""Passed on to servers started here, beside MCP's own short list: without them `npx` and `uvx` can not install."""
+"""Passed to server processes beside MCP's own list: `npx` and `uvx` need them to install packages."""
 
 
 def configured(
@@ -29,7 +29,7 @@ def configured(
     keep_file: Keep | None = None,
     listings: StoredListings | None = None,
 ) -> Connection:
-    """Return the connection to a server of `mcp.json`; what it prints goes to a file in `log_dir`."""
+    """Return the connection to a configured server, which logs to a file in `log_dir`."""
     log = ServerLog(log_dir / f"{config.name}.log") if "command" in config.entry else None
 
     def transport() -> ClientTransport:

@@ -1,4 +1,4 @@
-"""A server that is started here: lines of bounded length over pipes, and what it prints in a file of bounded size."""
+"""Run a server process: messages over pipes, with bounded lines, and a bounded log of its output."""
 
 import os
 import signal
@@ -24,13 +24,13 @@ from packetgate.tools.servers.bounds import MAX_MESSAGE_BYTES
 from packetgate.tools.servers.messages import read_aside
 
 MAX_LOG_BYTES = 1_000_000
-"""Size at which the older half of a log is dropped."""
+"""Bytes at which the older half of a log is dropped."""
 _GRACE_S = 2.0
-"""How long a server may take to end once its input has, and then after SIGTERM."""
+"""Seconds that a server may take to end after its input ends, and again after SIGTERM."""
 
 
 class ServerLog:
-    """What a server printed since its last start, in a file that only its owner can read, and nowhere else."""
+    """The log of a server since its last start: a private file without secrets."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,19 +38,19 @@ class ServerLog:
 
     @property
     def called(self) -> str:
-        """What whoever asks is told of its place: nothing of this machine, as they may be elsewhere."""
+        """The path within the data folder, for messages to remote users."""
         return f"{self.path.parent.name}/{self.path.name} of Packetgate's data folder"
 
     def start(self) -> None:
-        """Begin anew. Blocking."""
+        """Start an empty log. Blocking."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(PermissionError):
             self.path.parent.chmod(0o700)
-        self.path.unlink(missing_ok=True)  # not emptied: it may be open to others
+        self.path.unlink(missing_ok=True)  # not truncated: others may have it open
         os.close(os.open(self.path, os.O_CREAT, 0o600))
 
     def write(self, printed: bytes) -> None:
-        """Add what was printed, without secrets; where there is no room for it, it is lost. Blocking."""
+        """Append output without secrets; it is lost if the disk is full. Blocking."""
         printed = redacted(printed.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         with self._lock, suppress(OSError), self.path.open("r+b") as file:
             if file.seek(0, os.SEEK_END) > MAX_LOG_BYTES:
@@ -63,7 +63,7 @@ class ServerLog:
 
     @contextmanager
     def pipe(self) -> Iterator[TextIO]:
-        """Open what a process that is started meanwhile prints to, until it ends."""
+        """Yield a stream for the standard error of a process; its output is copied to the log."""
         reading, writing = os.pipe()
         Thread(target=self._copy, args=(reading,), daemon=True, name=f"log of {self.path.stem}").start()
         with os.fdopen(writing, "w", encoding="utf-8") as printing:
@@ -74,14 +74,14 @@ class ServerLog:
             rest = b""
             while chunk := printed.read(65_536):
                 *whole, rest = (rest + chunk).rpartition(b"\n")
-                if len(rest) > 65_536:  # a secret that stands across this cut is not known again
+                if len(rest) > 65_536:  # a secret across this cut is not recognized
                     whole, rest = [*whole, rest], b""
                 self.write(b"".join(whole))
             self.write(rest)
 
 
 class NoMessageError(ValueError):
-    """A line that a server printed between its messages."""
+    """A line of a server that is not a message."""
 
     def __init__(self, printed: bytes) -> None:
         super().__init__(printed[:100])
@@ -89,7 +89,7 @@ class NoMessageError(ValueError):
 
 
 class LoggedTransport(ClientTransport):
-    """Prints a server's errors to its log, and ends a server that writes a line without an end."""
+    """A stdio transport that logs standard error, and kills a server that writes an endless line."""
 
     def __init__(self, command: list[str], cwd: str | None, env: dict[str, str], log: ServerLog) -> None:
         self._command = command
@@ -97,13 +97,13 @@ class LoggedTransport(ClientTransport):
         self._env = get_default_environment() | env
         self._log = log
         self.flaw = ""
-        """Why it was ended, if it was."""
+        """Why the server was killed; empty if it was not."""
 
     @asynccontextmanager
     async def connect_session(
         self, *, transport_options: TransportOptions | None = None, **session: Any
     ) -> AsyncIterator[ClientSession]:
-        """Start the server and open a session; on leaving, it is ended, and what it started with it."""
+        """Start the server and open a session; on exit, stop the server and its children."""
         options = transport_options or TransportOptions()
         self.flaw = ""
         with self._log.pipe() as errors:

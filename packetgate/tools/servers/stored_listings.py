@@ -1,4 +1,4 @@
-"""The tools that servers listed last, in files: to be shown while the servers start. Calls go by what they list now."""
+"""Store the tools of servers in files, to list them while the servers start."""
 
 import json
 import logging
@@ -17,27 +17,27 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 MAX_BYTES = 50_000_000
-"""A larger file is not read."""
+"""Larger files are not read."""
 
 _TOOLS = TypeAdapter(list[Tool])
 
 
 @dataclass(frozen=True)
 class StoredListing:
-    """What a server listed, and what it said of itself. It is untrusted, as it was when the server sent it."""
+    """The tools and the instructions of a server, untrusted."""
 
     tools: list[Tool]
     about: str
 
 
 class StoredListings:
-    """One file for each server, in a folder. Every method blocks."""
+    """A folder with one file per server. All methods block."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def load(self, server: str, digest: str) -> StoredListing | None:
-        """Return what the server listed; None where nothing usable is stored, or its entry has changed since."""
+        """Return the stored listing; None if there is none, or the entry has changed."""
         file = self._file(server)
         try:
             if file.stat().st_size > MAX_BYTES:
@@ -53,7 +53,7 @@ class StoredListings:
             return None
 
     def save(self, server: str, digest: str, listing: StoredListing) -> None:
-        """Store what a server listed. What cannot be stored is logged: the next start then waits for the server."""
+        """Store a listing; failures are logged."""
         file = self._file(server)
         stored: dict[str, Any] = {"version": VERSION, "server": server, "digest": digest, "about": listing.about}
         try:

@@ -1,4 +1,4 @@
-"""`${...}` in `mcp.json`: environment variables, and the places that editors name."""
+"""Fill in `${...}` in `mcp.json`: environment variables and the folders that editors define."""
 
 import os
 import re
@@ -13,18 +13,18 @@ _VARIABLE = re.compile(
     r"|(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?-(?P<default>[^}]*))?)\}"
 )
 _BARE = re.compile(r"\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
-"""Of Gemini CLI: taken for a variable where it is all of a value of `env` or `headers`, and is set."""
+"""Form of Gemini CLI: a variable if it is a whole value of `env` or `headers` and is set."""
 _ASKED = re.compile(r"\$\{((?:input|command|config|secret|prompt):[^}]*)\}")
-"""What an editor asks a person for, or knows by itself."""
+"""Values that an editor asks for or supplies."""
 
 
 def asked_for(entry: Any) -> str:
-    """Return the first variable of an entry that only an editor can fill in, such as `input:key`; empty if none."""
+    """Return the first variable that only an editor can fill in, such as `input:key`; empty if none."""
     return next((match[1] for text in _texts(entry) if (match := _ASKED.search(text))), "")
 
 
 def variables_in(entry: Any) -> dict[str, str]:
-    """Return the environment variables that an entry names, with their values; empty for those that are not set."""
+    """Return the environment variables of an entry with their values; empty if not set."""
     names = [match["name"] for text in _texts(entry) for match in _VARIABLE.finditer(text) if match["name"]]
     bare = [match["name"] for text in _texts(entry) if (match := _BARE.fullmatch(text))]
     return {name: os.environ.get(name, "") for name in [*names, *bare]}
@@ -34,7 +34,7 @@ def filled(entry: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return an entry with its variables filled in; `folder` is the workspace.
 
     Raises:
-        ServerError: a variable is not set, and has no default.
+        ServerError: a variable is not set and has no default.
     """
     done = {key: _filled(value, folder) for key, value in entry.items()}
     for key in ("env", "headers"):

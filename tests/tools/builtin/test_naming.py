@@ -4,7 +4,7 @@ import pytest
 from support.builtin_tools import ALL
 
 from packetgate.tools.builtin.files import Root
-from packetgate.tools.builtin.paths import meant_by
+from packetgate.tools.builtin.paths import matching_paths
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import checked_call
 from packetgate.tools.servers.opening import builtin_servers
@@ -140,6 +140,6 @@ async def test_of_several_the_failure_says_which(fail, files):
 def test_folders_and_files_are_told_apart(files):
     root = Root(files)
 
-    assert meant_by(root, "note", "folder").names == ("notes",)
-    assert meant_by(root, "notes", "file").names == ("notes/meeting-notes.txt",)
-    assert meant_by(root, "app", "file").names == ()
+    assert matching_paths(root, "note", "folder").names == ("notes",)
+    assert matching_paths(root, "notes", "file").names == ("notes/meeting-notes.txt",)
+    assert matching_paths(root, "app", "file").names == ()
