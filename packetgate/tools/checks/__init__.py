@@ -1,1 +1,1 @@
-"""Whether a wanted call can be made: repaired where that is safe, validated, and traced to its origins."""
+"""Repair requested calls where that is safe, and validate them."""

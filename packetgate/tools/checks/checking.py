@@ -1,4 +1,4 @@
-"""A wanted call, checked: what was meant beyond doubt is called, nothing given is lost, and what stands in its way."""
+"""Repair and check a requested call. Only unambiguous repairs are made, and no argument is dropped."""
 
 import difflib
 import json
@@ -16,24 +16,24 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
 CLOSE = 0.8
-"""Likeness from which on two words of a parameter's name count as one, misspelt."""
+"""Similarity from which on a word of a parameter's name counts as a misspelling."""
 
 _MISSES = frozenset({"off_palette", "unknown_tool"})
 
 
 @dataclass(frozen=True)
 class CheckedCall:
-    """A call as it was meant."""
+    """A call after repairs."""
 
     tool_name: str
     params: dict[str, Any]
     repairs: tuple[Correction, ...] = ()
     problems: tuple[Correction, ...] = ()
-    """What stands in its way; without any, it can be made."""
+    """Reasons why it cannot be made; empty if it can."""
 
     @property
     def misses(self) -> bool:
-        """Whether it is of a tool that is not on the palette."""
+        """Whether its tool is not on the palette."""
         return any(one.problem in _MISSES for one in self.problems)
 
 
@@ -44,23 +44,23 @@ def checked_call(
     catalogue: Catalogue,
     written: Mapping[str, str] | None = None,
 ) -> CheckedCall:
-    """Return the call as it was meant, with what was repaired and what stands in its way. Blocking.
+    """Return the repaired call, with its repairs and problems. Blocking.
 
     Args:
-        written: the text of values that were written without a type: it stands where the schema takes no other reading.
+        written: the text of values without a type; it is used where the parsed value does not fit.
     """
     return objected(repair(name, params, catalogue, written), palette, catalogue)
 
 
 def objected(call: CheckedCall, palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
-    """Return the call with what stands in its way, by the palette and the catalogue alone. Blocking."""
+    """Return the call with its problems, without repairing it. Blocking."""
     return replace(call, problems=tuple(check_call(call.tool_name, call.params, palette, catalogue)))
 
 
 def repair(
     name: str, params: Mapping[str, Any], catalogue: Catalogue, written: Mapping[str, str] | None = None
 ) -> CheckedCall:
-    """Return the call as it was meant. What cannot be repaired stays as it is, for the checks to object to."""
+    """Return the repaired call. What cannot be repaired is unchanged."""
     call = _with_tool(CheckedCall(name, dict(params)), catalogue)
     if call.tool_name not in catalogue:
         return call
@@ -102,7 +102,7 @@ def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
 def _wrong(spec: ToolSpec, params: Mapping[str, Any]) -> set[str]:
     try:
         return wrong_names(value_flaws(spec, params))
-    except ValueError:  # a broken schema
+    except ValueError:  # the schema is broken
         return set(params)
 
 

@@ -1,7 +1,7 @@
-"""Values of a wrong type, read as the type that their schema asks for, where nothing is lost by it.
+"""Convert arguments of a wrong type to the type that the schema requires, without loss.
 
-What a value could be read as is told by the value alone; whether that is right, by validating it. So references and
-alternatives in a schema need no rules of their own.
+The candidates depend on the value alone; validation selects among them. So references and alternatives in a schema need
+no special rules.
 """
 
 import json
@@ -16,10 +16,10 @@ from packetgate.tools.checks.validation import value_flaws
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 MAX_FLAWS = 64
-"""Wrong values in one call: with more, none is coerced."""
+"""Wrong values in a call above which none is converted."""
 MAX_PLANS = 6
 ROUNDS = 2
-"""The second coerces what the first read from JSON text, or put into a list."""
+"""The second round converts what the first parsed from JSON text or wrapped in a list."""
 
 MAX_JSON_TEXT = 100_000
 
@@ -29,7 +29,7 @@ _Path = tuple[str | int, ...]
 
 
 def coerced(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with every parameter as given, or else valid as a whole. What is valid is never changed."""
+    """Return the arguments; each parameter is unchanged, or converted and valid. Valid values are never changed."""
     given = dict(params)
     try:
         flaws = first = value_flaws(spec, given)
@@ -43,13 +43,13 @@ def coerced(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
         repaired = {name: given[name] if name in wrong else value for name, value in now.items()}
         changed = {name for name, value in repaired.items() if value is not given[name]}
         flaws = value_flaws(spec, repaired) if changed else first
-    except ValueError:  # a broken schema, or a value too deep to be checked
+    except ValueError:  # the schema is broken, or a value is nested too deeply
         return given
     return given if wrong_names(flaws) & changed or _at_root(flaws) > _at_root(first) else repaired
 
 
 def wrong_names(flaws: Iterable[ValidationError]) -> set[str]:
-    """Return the parameters in which there are flaws."""
+    """Return the names of the invalid parameters."""
     return {str(path[0]) for path in map(_path, flaws) if path}
 
 
@@ -125,7 +125,7 @@ def _readings(value: Any, options: Sequence[Any] = ()) -> list[Any]:
 
 
 def from_json(text: str) -> list[Any]:
-    """Return the object or list that a text holds as JSON; nothing where it holds none."""
+    """Return the JSON object or list of a text in a list; empty if it is none."""
     if not text.lstrip().startswith(("{", "[")) or len(text) > MAX_JSON_TEXT:
         return []
     try:

@@ -1,6 +1,6 @@
-"""Input schemas as servers write them, in whichever dialect, read keyword by keyword into one that can be checked.
+"""Normalize the input schemas of servers, in any dialect, to one that can be checked.
 
-What cannot be used is left out for that value, and named: then the server checks it.
+Unusable keywords are left out and named; the server checks them.
 """
 
 import json
@@ -28,19 +28,19 @@ _TYPES = {
     **dict.fromkeys("none nil".split(), "null"),
 }
 _ANYTHING = frozenset({"any", "mixed", "unknown", "*", "type_unspecified", ""})
-"""Types that restrict nothing; every other unknown one is named."""
+"""Types without restriction; other unknown types are left out and named."""
 _IGNORED = frozenset({"$schema", "$vocabulary", "discriminator", "xml", "externalDocs", "optional"})
-"""Of no use to who checks a call."""
+"""Keywords that are irrelevant to validation."""
 _READ_LATER = frozenset({"required", "nullable", "x-nullable"})
 _OLD_NAMES = {"divisibleBy": "multipleOf", "extends": "allOf", "disallow": "not"}
 _DATA = frozenset({"const", "default"})
-"""Keywords whose value is data: null stands for itself there."""
+"""Keywords whose value is data, so that null is a value."""
 _TEXTS = frozenset({"title", "description", "$comment", "format", "contentEncoding", "contentMediaType"})
 _BESIDE_REFERENCES = frozenset({"$ref", "$defs", "definitions", "title", "description", "default", "examples", "$id"})
 
 
 def normalised(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
-    """Return a tool's input schema in the newest draft, and what was left out of it, a phrase each."""
+    """Return an input schema in the newest draft, and one phrase for each keyword that was left out."""
     dialect = schema.get("$schema") if isinstance(schema, Mapping) else None
     dialect = dialect if isinstance(dialect, str) else ""
     reader = _Reader(ignores_siblings="draft-0" in dialect)
@@ -53,13 +53,13 @@ def normalised(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
 class _Reader:
     def __init__(self, *, ignores_siblings: bool) -> None:
         self.ignores_siblings = ignores_siblings
-        """Whether a reference stands for all that is beside it, as in older drafts."""
+        """Whether keywords beside a reference are ignored, as in older drafts."""
         self.changes: list[str] = []
         self.widened: set[int] = set()
-        """Ids of schemas of which something was left out: there, more is taken than the schema says."""
+        """Ids of schemas of which something was left out, so that they accept more."""
         self.places: dict[int, str] = {}
         self.read: list[dict[str, Any]] = []
-        """Kept, so that no id is given twice."""
+        """Keeps the schemas alive, so that ids are unique."""
 
     def whole(self, root: Any) -> dict[str, Any] | bool:
         if isinstance(root, str):
@@ -94,14 +94,14 @@ class _Schema:
         self._depth = depth
         self._read: dict[str, Any] = {}
         self._needed: list[str] = []
-        """Properties that say themselves that they must be given."""
+        """Properties that are marked as required themselves."""
         self._rest: Any = None
-        """What older drafts say of the items after those listed one by one."""
+        """`additionalItems` of older drafts."""
         self._takes_others = False
-        """Whether a property may be one that a pattern left out allows."""
+        """Whether a pattern for properties was left out."""
 
     def read(self, given: Any) -> tuple[dict[str, Any] | bool, bool]:
-        """Return a schema, and whether it says itself that what it describes must be given."""
+        """Return a schema, and whether it marks itself as required."""
         if isinstance(given, bool):
             return given, False
         self._enlist()

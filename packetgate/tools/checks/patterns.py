@@ -1,4 +1,4 @@
-"""Regular expressions of JSON Schema, which are JavaScript's, as the validator here takes them."""
+"""Regular expressions of JSON Schema (JavaScript syntax) for the validator."""
 
 import re
 from functools import lru_cache
@@ -6,20 +6,17 @@ from functools import lru_cache
 from jsonschema_rs import FancyRegexOptions, validator_for
 
 BACKTRACK_LIMIT = 100_000
-"""Steps a schema's pattern may take on a value: a hostile one ends there, and the value does not pass."""
+"""Steps of a pattern on one value; a hostile pattern stops there, and the value is invalid."""
 PATTERN_OPTIONS = FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT)
 
 _READ_DIFFERENTLY = re.compile(r"\[[:.=]|&&|~~|--|^/.+/[a-z]*$|\{,\d", re.DOTALL)
-"""Named classes, operations on sets, a JavaScript literal with its slashes, a count without a least one."""
+"""Named classes, set operations, JavaScript literals with slashes, counts without a minimum."""
 _DASH_BESIDE_CLASS = re.compile(r"(?<!\\)(\\[dDwWsS])-|-(?=\\[dDwWsS])")
 
 
 @lru_cache(maxsize=4096)
 def translated(pattern: str) -> str | None:
-    """Return a pattern as the validator takes it, unchanged where it does already; None where it cannot be used.
-
-    A pattern that languages read differently is not used.
-    """
+    """Return a pattern that the validator accepts; None if it cannot be used, or differs between languages."""
     if _READ_DIFFERENTLY.search(pattern):
         return None
     escaped = _DASH_BESIDE_CLASS.sub(r"\1\\-", pattern)

@@ -1,4 +1,4 @@
-"""References of a schema, each as a pointer into the schema itself."""
+"""Resolve the references of a schema to pointers into the schema."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,16 +21,16 @@ Path = tuple[str | int, ...]
 
 
 def relinked(root: dict[str, Any], widened: set[int], places: Mapping[int, str]) -> tuple[dict[str, Any], list[str]]:
-    """Return a schema without names of its own, and a phrase for each reference that was left out.
+    """Return a schema whose references are pointers, and one phrase for each reference that was left out.
 
-    A definition that is not where the reference says is found by its name. A schema that is only a reference becomes
-    what it refers to. Where part of a `not` or an `if` cannot be used, it is left out, and a `oneOf` becomes an
-    `anyOf`: what takes more inside would refuse more outside.
+    A definition that is not at the given place is found by its name. A schema that is only a reference is replaced by
+    its target. If a part of a `not` or `if` was left out, so is the whole; a `oneOf` becomes an `anyOf`: otherwise a
+    schema that accepts more inside would accept less outside.
 
     Args:
-        root: a schema of which every part is an object of its own; it is changed.
-        widened: ids of the schemas in it of which something was left out.
-        places: for people, where each schema stands, by its id.
+        root: a schema without shared parts; it is modified.
+        widened: ids of the inner schemas of which something was left out.
+        places: names of the places of the inner schemas, by id.
     """
     changes = _widen(root, widened, places)
     links = _Links(root, places)

@@ -1,4 +1,4 @@
-"""Whether a wanted call can be made, and if not, why, in words a model can act on."""
+"""Validate a requested call, and explain its problems to the model."""
 
 import difflib
 import json
@@ -19,14 +19,14 @@ MAX_CORRECTIONS = 8
 
 
 def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], catalogue: Catalogue) -> list[Correction]:
-    """Return what stands in the way of calling `name` with `params`; empty when nothing does."""
+    """Return the problems of a call; empty if it can be made."""
     if name in palette and name in catalogue:
         return check_params(catalogue[name], params)
     return [_wrong_name(name, palette, catalogue)]
 
 
 def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
-    """Return what is wrong with the arguments, checked against the tool's own JSON Schema."""
+    """Return the problems of the arguments, by the tool's JSON Schema."""
     found: list[Correction] = []
     known = spec.parameters
     for unknown in [name for name in params if name not in known and not spec.is_open]:
@@ -55,7 +55,7 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
 
 
 def value_flaws(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationError]:
-    """Return what is wrong with the values given; what is missing or extra is told by name elsewhere.
+    """Return the invalid values. Missing and unknown parameters are not included.
 
     Raises:
         ValueError: the schema is broken.
@@ -65,7 +65,7 @@ def value_flaws(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationErr
 
 
 def schema_flaw(schema: Mapping[str, Any]) -> str:
-    """Return why no call can be checked against a schema; empty when it can."""
+    """Return why a schema is broken; empty if it is not."""
     try:
         _validator(canonical_json(schema))
     except ValueError as error:
@@ -74,7 +74,7 @@ def schema_flaw(schema: Mapping[str, Any]) -> str:
 
 
 def result_flaw(schema: Mapping[str, Any], structured: Any) -> str:
-    """Return why structured content is not as its tool's schema says; empty where it is.
+    """Return why structured content does not fit its schema; empty if it does.
 
     Raises:
         ValueError: the schema is broken.
@@ -152,5 +152,5 @@ def _short(message: str, limit: int = 200) -> str:
 
 
 def canonical_json(params: Mapping[str, Any]) -> str:
-    """Return arguments as JSON that is equal exactly when the arguments are."""
+    """Return the canonical JSON of arguments: equal exactly if the arguments are equal."""
     return json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

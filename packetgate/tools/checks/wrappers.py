@@ -1,4 +1,4 @@
-"""Which tool a call means, whatever is written around its name or its arguments."""
+"""Find the tool that a call means, without namespaces and wrappers."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from packetgate.tools.text.words import words_of
 MAX_NAMESPACES = 2
 
 _NAMESPACES = frozenset({"api", "default", "functions", "mcp", "tools"})
-"""Words that models write before the names of all tools."""
+"""Namespaces that models write before tool names."""
 _SEPARATOR = re.compile(r"__|[.:/]")
 _TOOL_KEYS = frozenset({"function", "mcp", "name", "tool"})
 _SERVER_KEYS = frozenset({"id", "mcp", "name", "server"})
@@ -23,16 +23,16 @@ _BODY_KEYS = frozenset({"args", "arguments", "data", "input", "inputs", "json", 
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """The call inside a call."""
+    """A call that was taken out of another."""
 
     tool_name: str
     params: dict[str, Any]
     told: str
-    """What was around it."""
+    """A sentence about the wrapper."""
 
 
 def meant_tool(name: str, catalogue: Catalogue) -> str | None:
-    """Return the one tool that is meant, also where a namespace stands before its name."""
+    """Return the canonical name of the tool that is meant, ignoring namespaces; None if it is unclear."""
     for _ in range(MAX_NAMESPACES):
         namespace, *rest = _SEPARATOR.split(name, maxsplit=1)
         is_namespace = set(words_of(namespace)) <= _NAMESPACES and namespace not in catalogue.servers
@@ -44,10 +44,9 @@ def meant_tool(name: str, catalogue: Catalogue) -> str | None:
 
 
 def unwrapped(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> Unwrapped | None:
-    """Return the call in the parameters of a wrapper such as `call_mcp_tool`, or with arguments out of `arguments`.
+    """Return the call inside a wrapper such as `call_mcp_tool`, or with its arguments taken out of `arguments`.
 
-    A wrapper is known by its form: a name that is no tool's, and nothing in it but a tool, perhaps its server, and an
-    object or JSON text.
+    A wrapper has the name of no tool, and its parameters are only a tool, perhaps a server, and an object or JSON text.
     """
     bodies = {key: body for key, value in params.items() if (body := _body(key, value)) is not None}
     names = {key: value for key, value in params.items() if key not in bodies and isinstance(value, str)}

@@ -1,4 +1,4 @@
-"""Whether a tool is of the kind that a request asks for, and which one is if it is not."""
+"""Detect a tool of another category than the request asks for, and name a better one."""
 
 import re
 from collections.abc import Iterable
@@ -14,30 +14,30 @@ from packetgate.tools.text.words import words_in, words_of
 WRONG_KIND = "wrong_kind"
 
 RANKED = 20
-"""How far down the ranking a better tool is looked for."""
+"""Ranked tools that are searched for a better one."""
 
 MEANS = frozenset({"web", "files", "commands"})
-"""Kinds of tools that may serve a request about anything."""
+"""Categories of tools that may serve any request."""
 
 _ANY_KIND = frozenset("create draw find generate get give list make produce render search show write".split())
-"""Verbs that tools of every kind have in their names."""
+"""Verbs that occur in tools of all categories."""
 _MAKING = frozenset("add compose create draw generate give make new paint produce render write".split())
 _LEAD_ENDS = re.compile(
     r"\b(?:about|and|as|at|because|but|by|for|from|if|in|into|near|of|on|or|over|per|so|that|then|to|using|via|where"
     r"|which|with|within|without)\b|[^\w\s'-]",
     re.IGNORECASE,
 )
-"""Where the words end that say what is asked for: `Create an image | of a fox`."""
+"""End of the words that say what is requested: `Create an image | of a fox`."""
 _SEVERAL = re.compile(r"\b(?:also|after|afterwards|and|but|first|then)\b", re.IGNORECASE)
-"""What joins several wishes in one request."""
+"""Words that join several requests."""
 
 
 def wrong_kind(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -> Correction | None:
     """Return an objection that names the better tool, or None.
 
-    What is asked for is told by the request's first words. There is an objection only where they speak of one category,
-    nothing else in the request speaks for the tool, and a tool of that category does what the request asks for, with no
-    more risk than `most`. Of the tools that requests really need, it objects to none on Seal-Tools, to 0.2 %
+    The first words of a request say what is requested. The objection requires that they name one category, that nothing
+    else in the request supports the tool, and that a tool of that category does what is requested, with no more risk
+    than `most`. Of the tools that requests really need, it objects to none on Seal-Tools, to 0.2 %
     on BFCL live, to 0.3 % on MetaTool, and to 0.4 % on LiveMCPBench.
     """
     lead = words_in(_LEAD_ENDS.split(request.strip(), maxsplit=1)[0])
