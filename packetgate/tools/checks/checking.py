@@ -79,7 +79,7 @@ def _with_tool(call: CheckedCall, catalogue: Catalogue) -> CheckedCall:
     inner = unwrapped(call.tool_name, call.params, catalogue)
     if inner is None:
         return call
-    return _noted(replace(call, tool_name=inner.tool_name, params=inner.params), name, "wrapper", inner.told)
+    return _noted(replace(call, tool_name=inner.tool_name, params=inner.params), name, "wrapper", inner.note)
 
 
 def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
@@ -94,8 +94,8 @@ def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
     for name, one in meant.items():
         if one not in wrong:
             params = {one if key == name else key: value for key, value in call.params.items()}
-            told = f"`{spec.name}` has no parameter `{name}`: it was read as `{one}`."
-            call = _noted(replace(call, params=params), spec.name, "misspelt_parameter", told)
+            message = f"`{spec.name}` has no parameter `{name}`: it was read as `{one}`."
+            call = _noted(replace(call, params=params), spec.name, "misspelt_parameter", message)
     return call
 
 
@@ -122,8 +122,8 @@ def _with_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
     params = coerced(spec, call.params)
     for name, value in params.items():
         if value is not call.params[name]:
-            told = f"`{spec.name}` takes `{name}` as {_shown(value)}: {_shown(call.params[name])} was read as that."
-            call = _noted(call, spec.name, "coerced", told)
+            message = f"`{spec.name}` takes `{name}` as {_shown(value)}: {_shown(call.params[name])} was read as that."
+            call = _noted(call, spec.name, "coerced", message)
     return replace(call, params=params)
 
 
@@ -133,8 +133,8 @@ def _with_meaning(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
     params = spec.meant(call.params)
     for name, value in params.items():
         if value != call.params.get(name):
-            told = f"`{name}` {_shown(call.params.get(name))} was read as {_shown(value)}."
-            call = _noted(call, spec.name, "named_nearly", told)
+            message = f"`{name}` {_shown(call.params.get(name))} was read as {_shown(value)}."
+            call = _noted(call, spec.name, "named_nearly", message)
     return replace(call, params=params)
 
 

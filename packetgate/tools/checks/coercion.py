@@ -54,26 +54,26 @@ def wrong_names(flaws: Iterable[ValidationError]) -> set[str]:
 
 
 def _round(spec: ToolSpec, params: dict[str, Any], flaws: Sequence[ValidationError]) -> dict[str, Any]:
-    mended: set[_Path] = set()
+    repaired: set[_Path] = set()
     for flaw in flaws:
         path = _path(flaw)
-        if any(path[:depth] in mended for depth in range(len(path) + 1)):
+        if any(path[:depth] in repaired for depth in range(len(path) + 1)):
             continue
         for trial in _trials(params, flaw):
             if path not in map(_path, value_flaws(spec, trial)):
                 params = trial
-                mended.add(path)
+                repaired.add(path)
                 break
     return params
 
 
 def _trials(params: dict[str, Any], flaw: ValidationError) -> Iterator[dict[str, Any]]:
     for places in _plans(flaw):
-        readings = {_path(one): found for one in places if (found := _readings_at(params, one))}
+        readings = {_path(one): choices for one in places if (choices := _readings_at(params, one))}
         for rank in range(max(map(len, readings.values()), default=0)):
             trial = params
-            for path, found in readings.items():
-                trial = _replaced(trial, path, found[min(rank, len(found) - 1)])
+            for path, choices in readings.items():
+                trial = _replaced(trial, path, choices[min(rank, len(choices) - 1)])
             yield trial
 
 
@@ -136,8 +136,8 @@ def from_json(text: str) -> list[Any]:
 
 def _options(value: Any, options: Sequence[Any]) -> list[Any]:
     text = value if isinstance(value, str) else json.dumps(value) if isinstance(value, bool) else None
-    found = [one for one in options if text and isinstance(one, str) and one.casefold() == text.casefold()]
-    return found if len(found) == 1 else []
+    choices = [one for one in options if text and isinstance(one, str) and one.casefold() == text.casefold()]
+    return choices if len(choices) == 1 else []
 
 
 def _scalars(value: Any) -> list[Any]:
@@ -156,10 +156,10 @@ def _scalars(value: Any) -> list[Any]:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         raise ValueError("a key stands twice")
-    return found
+    return values
 
 
 def _refused(constant: str) -> NoReturn:

@@ -27,21 +27,21 @@ def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], ca
 
 def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
     """Return the problems of the arguments, by the tool's JSON Schema."""
-    found: list[Correction] = []
+    problems: list[Correction] = []
     known = spec.parameters
     for unknown in [name for name in params if name not in known and not spec.is_open]:
         near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         if unknown in spec.standing:
             hint = f" Its server's configuration sets `{unknown}` to `{spec.standing[unknown]}`: leave it out."
-        found.append(_correction(spec, "unknown_parameter", f"has no parameter `{unknown}`.{hint}"))
+        problems.append(_correction(spec, "unknown_parameter", f"has no parameter `{unknown}`.{hint}"))
     for missing in [name for name in spec.required if name not in params]:
         kind = known.get(missing, {})
         about = str(kind.get("description", "")).strip()
-        found.append(
+        problems.append(
             _correction(spec, "missing_parameter", f"needs `{missing}`{f' ({about})' if about else ''}: it is missing.")
         )
-    found += [
+    problems += [
         _correction(
             spec,
             "invalid_value",
@@ -50,8 +50,8 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
         for name, value in params.items()
         if not is_storable(value)
     ]
-    found += _invalid_values(spec, params)
-    return found[:MAX_CORRECTIONS]
+    problems += _invalid_values(spec, params)
+    return problems[:MAX_CORRECTIONS]
 
 
 def value_flaws(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationError]:

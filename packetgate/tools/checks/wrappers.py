@@ -27,7 +27,7 @@ class Unwrapped:
 
     tool_name: str
     params: dict[str, Any]
-    told: str
+    note: str
     """A sentence about the wrapper."""
 
 
@@ -84,7 +84,7 @@ def _inner_tool(names: Mapping[str, str], catalogue: Catalogue) -> str | None:
     tools = [value for key, value in names.items() if set(words_of(key)) <= _TOOL_KEYS]
     if len(tools) != 1 or len(servers) + 1 != len(names):
         return None
-    found = meant_tool(tools[0], catalogue)
-    if not servers or (found and words_of(catalogue[found].server) == words_of(servers[0])):
-        return found
+    meant = meant_tool(tools[0], catalogue)
+    if not servers or (meant and words_of(catalogue[meant].server) == words_of(servers[0])):
+        return meant
     return catalogue.canonical(f"{servers[0]}.{tools[0]}")

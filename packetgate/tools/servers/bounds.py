@@ -232,9 +232,9 @@ def _without_hidden(value: Any, *, of_schema: bool = False) -> Any:
         case dict():
             if of_schema and not all(_is_seen(char) for key in value for char in key):
                 raise _UnfitError(f"its schema has a name that cannot be seen: {ascii([*value])[:60]}")
-            said = {key for key, inner in value.items() if key in _PROSE and isinstance(inner, str)}
+            prose = {key for key, inner in value.items() if key in _PROSE and isinstance(inner, str)}
             return {
-                _without_hidden(key): _without_hidden(inner, of_schema=of_schema and key not in said)
+                _without_hidden(key): _without_hidden(inner, of_schema=of_schema and key not in prose)
                 for key, inner in value.items()
             }
     return value

@@ -98,7 +98,7 @@ class Remark:
 
     name: str
     how: str
-    kind: Literal["mended", "left out", "disabled"]
+    kind: Literal["repaired", "left out", "disabled"]
 
     def __str__(self) -> str:
         what = "left out: " if self.kind == "left out" else ""
@@ -145,10 +145,10 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
         raise ConfigError(
             f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools'
         )
-    found = [(name, entry) for name, entry in entries if not _is_of_no_server(name, entry)]
-    servers, remarks = _servers(path, found, BUILT_IN_NAMES if builtin else (), switched_off(document), folder)
-    offered: Literal["all", "reads", "none"] = "all" if builtin or (builtin is None and not found) else "none"
-    if builtin is None and found and not any(server.name in BUILT_IN_NAMES for server in servers):
+    used = [(name, entry) for name, entry in entries if not _is_of_no_server(name, entry)]
+    servers, remarks = _servers(path, used, BUILT_IN_NAMES if builtin else (), switched_off(document), folder)
+    offered: Literal["all", "reads", "none"] = "all" if builtin or (builtin is None and not used) else "none"
+    if builtin is None and used and not any(server.name in BUILT_IN_NAMES for server in servers):
         offered = "reads"
     if remarks and not builtin and all(one.kind == "left out" for one in remarks) and not servers:
         raise ConfigError(f"{path}: no entry can be used: {'; '.join(map(str, remarks))}"[: MAX_REMARK + 200])
@@ -219,10 +219,10 @@ def _servers(
             continue
         called = [] if names[written] == written else [f"it is called {names[written]} here"]
         if not entry.enabled or written in off:
-            remarks.append(Remark(written, _line("; ".join(["switched off", *entry.mended])), "disabled"))
+            remarks.append(Remark(written, _line("; ".join(["switched off", *entry.notes])), "disabled"))
             continue
-        if said := [*called, *entry.mended]:
-            remarks.append(Remark(written, _line("; ".join(said)), "mended"))
+        if notes := [*called, *entry.notes]:
+            remarks.append(Remark(written, _line("; ".join(notes)), "repaired"))
         filters = {"tools": entry.tools, "hidden_tools": entry.hidden_tools}
         servers.append(ServerConfig(names[written], entry.fields, str(path), folder, **filters))
     return tuple(servers), tuple(remarks)
@@ -235,9 +235,9 @@ def _names(written: list[str], reserved: Collection[str]) -> dict[str, str]:
         if name in names:
             continue
         letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-        mended = re.sub(r"[^A-Za-z0-9_-]+", "-", letters).strip("-_")[:48]
-        mended = mended or f"server-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:6]}"
-        places = (mended if at == 1 else f"{mended}-{at}" for at in range(1, len(written) + len(taken) + 2))
+        ascii_name = re.sub(r"[^A-Za-z0-9_-]+", "-", letters).strip("-_")[:48]
+        ascii_name = ascii_name or f"server-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:6]}"
+        places = (ascii_name if at == 1 else f"{ascii_name}-{at}" for at in range(1, len(written) + len(taken) + 2))
         names[name] = next(one for one in places if one not in taken)
         taken.add(names[name])
     return names

@@ -206,16 +206,16 @@ class Connection(Server):
                 ) from error
             if lost := self._loss(client, error):
                 raise lost from error
-            said = self._concealed(error.error.message)
-            return await to_result_aside(said, None, ms_since(started), is_error=True)
+            message = self._concealed(error.error.message)
+            return await to_result_aside(message, None, ms_since(started), is_error=True)
         except ToolError as error:
-            said, took = redacted(str(error)), ms_since(started)
-            return ToolResult(success=False, error=said, error_type=ErrorType.TOOL_ERROR, execution_time_ms=took)
+            cause, took = redacted(str(error)), ms_since(started)
+            return ToolResult(success=False, error=cause, error_type=ErrorType.TOOL_ERROR, execution_time_ms=took)
         except LOST as error:
             raise self._went_away(client, error) from error
         except ValidationError as error:
-            said = self._cause(error)
-            raise LostCallError(f"server {self.name!r} answered against the protocol: {said}", said) from error
+            cause = self._cause(error)
+            raise LostCallError(f"server {self.name!r} answered against the protocol: {cause}", cause) from error
         took, cut, failed = ms_since(started), len(answer.content) > MAX_PARTS, bool(answer.is_error)
         read = await read_answer(answer.content, answer.structured_content, self._keep_file)
         how = {"is_error": failed, "cut": cut, "keep": self._keep, "attachments": read.attachments, "parts": read.parts}
@@ -288,8 +288,8 @@ class Connection(Server):
         client, changes = self._client, self._changes
         tools = await client.list_tools()
         introduced = client.initialize_result or client.session.discover_result
-        said = introduced.instructions if introduced else None
-        listing = StoredListing(tools, " ".join((said or "").split())[:ABOUT_CHARACTERS])
+        instructions = (introduced.instructions if introduced else None) or ""
+        listing = StoredListing(tools, " ".join(instructions.split())[:ABOUT_CHARACTERS])
         specs = await asyncio.to_thread(self._specs_of, listing)
         if client is not self._client:
             return
@@ -344,13 +344,13 @@ class Connection(Server):
         return tell
 
     def _loss(self, client: Client[BoundedTransport], error: MCPError) -> ServerError | None:
-        failure, said = failure_of(error), self._cause(error)
+        failure, cause = failure_of(error), self._cause(error)
         if failure is None:  # the SDK's own
             closed = error.error.code == CONNECTION_CLOSED and error.error.message.startswith(_CLOSED)
             return self._went_away(client, error) if closed else None
         if failure.kind == "unsent":
             self._count_failed(client, error)
-        return self._went_away(client, error) if failure.kind == "broken" else unanswered(self.name, failure, said)
+        return self._went_away(client, error) if failure.kind == "broken" else unanswered(self.name, failure, cause)
 
     async def _still_responds(self) -> bool:
         if self._client is None:
@@ -363,9 +363,9 @@ class Connection(Server):
 
     def _went_away(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         self._count_failed(client, error)
-        said = self._cause(error)
-        problem = self.problem if self.state == "failed" else said
-        return LostCallError(f"server {self.name!r} went away during the call: {problem}", said)
+        cause = self._cause(error)
+        problem = self.problem if self.state == "failed" else cause
+        return LostCallError(f"server {self.name!r} went away during the call: {problem}", cause)
 
     def _count_failed(self, client: Client[BoundedTransport], error: BaseException) -> None:
         if client is self._client and self.state == "ready":

@@ -63,7 +63,7 @@ class Entry:
     """Patterns of the tools to offer; empty: all."""
     hidden_tools: tuple[str, ...] = ()
     """Patterns of tools to hide."""
-    mended: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """One phrase for each value that was interpreted."""
 
     @property
@@ -98,14 +98,14 @@ class _Reading:
         self._raw = _unfolded({key: value for key, value in raw.items() if value is not None and value != ""})
         self._named = {_plain(key): value for key, value in reversed(self._raw.items())}
         """By normalized name; of several, the first."""
-        self._mended: list[str] = []
+        self._notes: list[str] = []
 
     def entry(self) -> Entry:
         others = {key: value for key, value in self._raw.items() if _plain(key) not in _READ}
         enabled = self._enabled()
         fields = {**self._started_or_reached(), "timeout": self._timeout(), "trusted": self._trusted()}
         kept = {key: value for key, value in fields.items() if value is not None and value not in ([], {})}
-        return Entry({**others, **kept}, enabled, self._names(_OFFERED), self._names(_HIDDEN), tuple(self._mended))
+        return Entry({**others, **kept}, enabled, self._names(_OFFERED), self._names(_HIDDEN), tuple(self._notes))
 
     def _get(self, field: str) -> Any:
         return next((self._named[alias] for alias in _ALIASES.get(field, (field,)) if alias in self._named), None)
@@ -116,14 +116,14 @@ class _Reading:
         has_url = isinstance(url, str) and url.strip() != ""
         if command and has_url:
             by = "command" if kind in {"stdio", ""} else "url"
-            self._mended.append(f'it has a "command" and a "url": its {by} is used')
+            self._notes.append(f'it has a "command" and a "url": its {by} is used')
             has_url = by == "url"
         if has_url:
             return {"url": self._url(str(url).strip()), "headers": self._headers(), "transport": _sent(kind)}
         if not command:
             raise UnusableEntryError('needs either a "command" to start or a "url" to reach, as text')
         if kind not in {"stdio", ""}:
-            self._mended.append(f"it has no url for its transport, {kind}: its command is used")
+            self._notes.append(f"it has no url for its transport, {kind}: its command is used")
         env = self._texts("env", self._get("env"), "=")
         return {"command": command[0], "args": [*command[1:], *self._args()], "env": env, "cwd": self._cwd()}
 
@@ -135,7 +135,7 @@ class _Reading:
         if not kind and isinstance(given, str) and _plain(given) in {"websocket", "ws"}:
             raise UnusableEntryError(f"no server is reached by {given} here: stdio, http and sse are")
         if not kind:
-            self._mended.append(f"transport {_shown(given)} is not known here: passed over")
+            self._notes.append(f"transport {_shown(given)} is not known here: passed over")
         return kind
 
     def _command(self) -> list[str]:
@@ -151,14 +151,14 @@ class _Reading:
             return [given] if given else []
         parts = _split(given)
         if len(parts) > 1 and shutil.which(parts[0]):
-            self._mended.append(f"its command is read as the program {parts[0]!r} and arguments")
+            self._notes.append(f"its command is read as the program {parts[0]!r} and arguments")
             return parts
         return [given]
 
     def _args(self) -> list[str]:
         given = self._get("args")
         if isinstance(given, str):
-            self._mended.append('its "args" are one text: read as a shell does')
+            self._notes.append('its "args" are one text: read as a shell does')
             return _split(given)
         return self._list("args", [] if given is None else given)
 
@@ -191,7 +191,7 @@ class _Reading:
         if not isinstance(value, bool | int | float):
             raise UnusableEntryError(f'"{where}" must be text, not {_kind(value)}')
         text = json.dumps(value)
-        self._mended.append(f"{where}: {text} is read as text")
+        self._notes.append(f"{where}: {text} is read as text")
         return text
 
     def _cwd(self) -> str | None:
@@ -203,14 +203,14 @@ class _Reading:
     def _url(self, url: str) -> str:
         if url.startswith("${"):
             return url
-        scheme, found, rest = url.partition("://")
-        if found and scheme.lower() in {"http", "https"} and rest:
+        scheme, separator, rest = url.partition("://")
+        if separator and scheme.lower() in {"http", "https"} and rest:
             return f"{scheme.lower()}://{rest}"
-        match = None if found else _HOST.fullmatch(url)
+        match = None if separator else _HOST.fullmatch(url)
         if match is None or not (match["port"] or "." in match["host"] or _HERE.fullmatch(match["host"])):
             raise UnusableEntryError(f'"url" must start with http:// or https://, not {_shown(url)}')
         whole = f"{'http' if _HERE.fullmatch(match['host']) else 'https'}://{url}"
-        self._mended.append(f'its "url" is read as {whole}')
+        self._notes.append(f'its "url" is read as {whole}')
         return whole
 
     def _headers(self) -> dict[str, str]:
@@ -231,12 +231,12 @@ class _Reading:
         match = _DURATION.fullmatch(given) if isinstance(given, str) else None
         number, unit = (float(match[1]), (match[2] or "").lower()) if match else (given, "")
         if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 10**12:
-            self._mended.append(f"timeout {_shown(given)} is no time: the usual one holds")
+            self._notes.append(f"timeout {_shown(given)} is no time: the usual one holds")
             return None
         ms = number * _UNITS[unit] * _TIMEOUTS[field]
         in_seconds = not _OF_SECONDS.isdisjoint(self._named) and ms <= MOST_S
         if field == "timeout" and not unit and (ms < LEAST_MS or in_seconds):
-            self._mended.append(f"timeout {_shown(given)} is read as {number:g} seconds")
+            self._notes.append(f"timeout {_shown(given)} is read as {number:g} seconds")
             ms *= 1000
         return max(1, round(ms))
 
@@ -247,7 +247,7 @@ class _Reading:
     def _trusted(self) -> bool | None:
         given = self._get("trusted")
         if given is not None and not isinstance(given, bool):
-            self._mended.append(f'"trusted" must be true or false, not {_shown(given)}: it is not trusted')
+            self._notes.append(f'"trusted" must be true or false, not {_shown(given)}: it is not trusted')
             return None
         return given
 
@@ -260,7 +260,7 @@ class _Reading:
             word = str(given).strip().casefold()
             enabled = enabled and word in starts
             if word not in _TRUE | _FALSE:
-                self._mended.append(f'"{field}" must be true or false, not {_shown(given)}: it is not started')
+                self._notes.append(f'"{field}" must be true or false, not {_shown(given)}: it is not started')
         return enabled
 
 

@@ -140,10 +140,10 @@ async def _answer(response: httpx2.Response, asked: RequestId) -> list[JSONRPCMe
     elif mine is None or status >= 400:
         line = _first_line(body)
         what = "" if status >= 400 else "a message" if line else "an answer"
-        told = f"HTTP {status} {response.reason_phrase}".rstrip()
-        told += (f" without {what}" if what else "") + (f": {line}" if line else "")
+        message = f"HTTP {status} {response.reason_phrase}".rstrip()
+        message += (f" without {what}" if what else "") + (f": {line}" if line else "")
         failure = Failure("http" if status >= 400 else "unreadable", status, False, retry_after_s)
-        mine = failed(asked, told, failure)
+        mine = failed(asked, message, failure)
     else:
         mine.id = asked
     return [*(one for one in messages if one not in answers), mine]
@@ -169,11 +169,11 @@ def _first_line(body: bytes) -> str:
 
 
 def _retry_after_s(response: httpx2.Response) -> float | None:
-    said = response.headers.get("retry-after", "")
-    if said.strip().isdecimal():
-        return float(said)
+    header = response.headers.get("retry-after", "")
+    if header.strip().isdecimal():
+        return float(header)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - time.time())
+        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
 

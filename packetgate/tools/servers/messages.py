@@ -214,15 +214,15 @@ def _error(value: Any) -> ErrorData:
     if not isinstance(value, dict):
         return ErrorData(code=INTERNAL_ERROR, message=_text(value))
     code, message = value.get("code"), value.get("message")
-    said = "" if message is None else _text(message)
+    text = "" if message is None else _text(message)
     try:
         number = int(code) if isinstance(code, str | int | float) else INTERNAL_ERROR
     except (ValueError, OverflowError):
-        number, said = INTERNAL_ERROR, ": ".join(filter(None, [_text(code), said]))
+        number, text = INTERNAL_ERROR, ": ".join(filter(None, [_text(code), text]))
     others = {key: inner for key, inner in value.items() if key not in {"code", "message"}}
     data = others.get("data") if others.keys() <= {"data"} else others
-    said = said or (_text(data) if data is not None else f"error {number}, without a message")
-    return ErrorData(code=number, message=said, data=data)
+    text = text or (_text(data) if data is not None else f"error {number}, without a message")
+    return ErrorData(code=number, message=text, data=data)
 
 
 def _result(value: Any) -> dict[str, Any]:

@@ -33,18 +33,18 @@ _PING_S = 5.0
 """Time-out of a ping, in seconds."""
 
 
-def unanswered(server: str, failure: Failure, said: str) -> ServerError | None:
+def unanswered(server: str, failure: Failure, cause: str) -> ServerError | None:
     """Return the error for a call that the server did not answer; None if it did."""
     match failure.kind:
         case "answer":
             return None
         case "unsent":
-            return ServerError(f"server {server!r} cannot be reached: {said}", said, again_in_s=0)
+            return ServerError(f"server {server!r} cannot be reached: {cause}", cause, again_in_s=0)
         case "unreadable":
-            return LostCallError(f"server {server!r} gave no usable answer: {said}", said)
+            return LostCallError(f"server {server!r} gave no usable answer: {cause}", cause)
     again_in_s = max(_AGAIN_S, failure.retry_after_s or 0) if failure.status in _AGAIN else None
     kind = ServerError if failure.status in _REFUSED else LostCallError
-    return kind(f"server {server!r} answered {said}", said, again_in_s=again_in_s)
+    return kind(f"server {server!r} answered {cause}", cause, again_in_s=again_in_s)
 
 
 async def forgot_session(client: Client[BoundedTransport], error: MCPError, wait_s: float) -> bool:

@@ -113,8 +113,8 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def _stands_in(text: str, value: Any) -> bool:
     word = value if isinstance(value, str) else json.dumps(value)
-    found = re.search(rf"(?<![\w.]){re.escape(word)}(?!\w|\.\d)", text, re.IGNORECASE) if word else None
-    return not word or found is not None
+    match = re.search(rf"(?<![\w.]){re.escape(word)}(?!\w|\.\d)", text, re.IGNORECASE) if word else None
+    return not word or match is not None
 
 
 def _is_same(text: str, structured: Any) -> bool:

@@ -70,8 +70,8 @@ def hinted_s(meta: Mapping[str, Any] | None) -> float | None:
 
 def _tags(meta: dict[str, Any] | None) -> tuple[str, ...]:
     places = [meta, *((meta or {}).get(key) for key in ("fastmcp", "_fastmcp"))]
-    found = [place["tags"] for place in places if isinstance(place, dict) and isinstance(place.get("tags"), list)]
-    return tuple(sorted({tag for tags in found for tag in tags if isinstance(tag, str)}))
+    lists = [place["tags"] for place in places if isinstance(place, dict) and isinstance(place.get("tags"), list)]
+    return tuple(sorted({tag for tags in lists for tag in tags if isinstance(tag, str)}))
 
 
 def _preview(server: str, meta: dict[str, Any] | None) -> str:
