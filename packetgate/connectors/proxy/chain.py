@@ -15,7 +15,7 @@ from packetgate.state.routing import ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools
-from packetgate.tools.checks.wrappers import meant_tool
+from packetgate.tools.checks.checking import meant_tool
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.descriptions import SEPARATOR, may_be_of

@@ -2,15 +2,15 @@
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.coercion import coerced, wrong_names
-from packetgate.tools.checks.validation import MAX_CORRECTIONS, check_call, value_flaws
-from packetgate.tools.checks.wrappers import meant_tool, unwrapped
+from packetgate.tools.checks.coercion import coerced, from_json, wrong_names
+from packetgate.tools.checks.validation import MAX_CORRECTIONS, check_call, check_params, value_flaws
 from packetgate.tools.spec.standing import without_repeated
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
@@ -18,6 +18,14 @@ from packetgate.tools.text.words import words_of
 CLOSE = 0.8
 """Similarity from which on a word of a parameter's name counts as a misspelling."""
 
+MAX_NAMESPACES = 2
+
+_NAMESPACES = frozenset({"api", "default", "functions", "mcp", "tools"})
+"""Namespaces that models write before tool names."""
+_SEPARATOR = re.compile(r"__|[.:/]")
+_TOOL_KEYS = frozenset({"function", "mcp", "name", "tool"})
+_SERVER_KEYS = frozenset({"id", "mcp", "name", "server"})
+_BODY_KEYS = frozenset({"args", "arguments", "data", "input", "inputs", "json", "kwargs", "parameters", "params"})
 _MISSES = frozenset({"off_palette", "unknown_tool"})
 
 
@@ -76,10 +84,11 @@ def _with_tool(call: CheckedCall, catalogue: Catalogue) -> CheckedCall:
     known = meant_tool(name, catalogue)
     if known and known != name:
         call = _noted(replace(call, tool_name=known), name, "alias", f"`{name}` was read as `{known}`.")
-    inner = unwrapped(call.tool_name, call.params, catalogue)
+    inner = _unwrapped(call.tool_name, call.params, catalogue)
     if inner is None:
         return call
-    return _noted(replace(call, tool_name=inner.tool_name, params=inner.params), name, "wrapper", inner.note)
+    tool_name, params, note = inner
+    return _noted(replace(call, tool_name=tool_name, params=params), name, "wrapper", note)
 
 
 def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
@@ -146,3 +155,55 @@ def _noted(call: CheckedCall, about: str, problem: str, message: str) -> Checked
 def _shown(value: Any, limit: int = 60) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def meant_tool(name: str, catalogue: Catalogue) -> str | None:
+    """Return the canonical name of the tool that is meant, ignoring namespaces; None if it is unclear."""
+    for _ in range(MAX_NAMESPACES):
+        namespace, *rest = _SEPARATOR.split(name, maxsplit=1)
+        is_namespace = set(words_of(namespace)) <= _NAMESPACES and namespace not in catalogue.servers
+        if not (rest and is_namespace) or catalogue.canonical(name):
+            break
+        name = rest[0]
+    plain = name.isascii() and name.isprintable()
+    return catalogue.canonical(name) if plain or name in catalogue else None
+
+
+def _unwrapped(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, dict[str, Any], str] | None:
+    # a wrapper has the name of no tool, and holds only a tool, perhaps a server, and an object or JSON text
+    bodies = {key: body for key, value in params.items() if (body := _body(key, value)) is not None}
+    names = {key: value for key, value in params.items() if key not in bodies and isinstance(value, str)}
+    if len(bodies) != 1 or len(names) + 1 != len(params):
+        return None
+    ((key, body),) = bodies.items()
+    spec, inner = catalogue.get(name), _inner_tool(names, catalogue)
+    if spec is None:
+        return (inner, body, f"`{name}` is no tool: the call of `{inner}` was taken out of it.") if inner else None
+    if (names and inner != name) or not _wraps(spec, params, body):
+        return None
+    return (name, body, f"`{name}` has no parameter `{key}`: the arguments were taken out of it.")
+
+
+def _wraps(spec: ToolSpec, params: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
+    around, known = params.keys(), spec.parameters.keys()
+    return body.keys() <= known and not around & known and bool(check_params(spec, params))
+
+
+def _body(key: str, value: Any) -> dict[str, Any] | None:
+    if not set(words_of(key)) & _BODY_KEYS:
+        return None
+    read = from_json(value) if isinstance(value, str) else [value]
+    return next((one for one in read if isinstance(one, dict)), None)
+
+
+def _inner_tool(names: Mapping[str, str], catalogue: Catalogue) -> str | None:
+    servers = [
+        value for key, value in names.items() if "server" in words_of(key) and set(words_of(key)) <= _SERVER_KEYS
+    ]
+    tools = [value for key, value in names.items() if set(words_of(key)) <= _TOOL_KEYS]
+    if len(tools) != 1 or len(servers) + 1 != len(names):
+        return None
+    meant = meant_tool(tools[0], catalogue)
+    if not servers or (meant and words_of(catalogue[meant].server) == words_of(servers[0])):
+        return meant
+    return catalogue.canonical(f"{servers[0]}.{tools[0]}")

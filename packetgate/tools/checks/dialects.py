@@ -9,8 +9,8 @@ from typing import Any
 
 from jsonschema_rs import is_valid, meta
 
-from packetgate.tools.checks.patterns import translated
 from packetgate.tools.checks.references import DEFINITIONS, LISTS, NAMES, REFERENCES, SINGLE, relinked
+from packetgate.tools.checks.validation import usable_pattern
 
 MAX_DEPTH = 100
 MAX_SIZE = 2**53
@@ -29,9 +29,11 @@ _TYPES = {
 }
 _ANYTHING = frozenset({"any", "mixed", "unknown", "*", "type_unspecified", ""})
 """Types without restriction; other unknown types are left out and named."""
-_IGNORED = frozenset({"$schema", "$vocabulary", "discriminator", "xml", "externalDocs", "optional"})
-"""Keywords that are irrelevant to validation."""
-_READ_LATER = frozenset({"required", "nullable", "x-nullable"})
+_IGNORED = frozenset(
+    {"$schema", "$vocabulary", "discriminator", "xml", "externalDocs", "optional", "required", "nullable", "x-nullable"}
+)
+"""Keywords that are irrelevant to validation, or read elsewhere."""
+_NULLABLE = frozenset({"nullable", "x-nullable"})
 _OLD_NAMES = {"divisibleBy": "multipleOf", "extends": "allOf", "disallow": "not"}
 _DATA = frozenset({"const", "default"})
 """Keywords whose value is data, so that null is a value."""
@@ -104,7 +106,8 @@ class _Schema:
         """Return a schema, and whether it marks itself as required."""
         if isinstance(given, bool):
             return given, False
-        self._enlist()
+        self._reader.read.append(self._read)
+        self._reader.places[id(self._read)] = self._place or "the arguments"
         if isinstance(given, str) and given.casefold() in _TYPES:
             given = {"type": given}
         if not isinstance(given, dict) or self._depth > MAX_DEPTH:
@@ -113,8 +116,9 @@ class _Schema:
             return self._read, False
         if isinstance(given.get("$ref"), str) and self._reader.ignores_siblings:
             given = {key: value for key, value in given.items() if key in _BESIDE_REFERENCES}
+        given = _without_nullable(given)
         for key, value in given.items():
-            if (value is not None or key in _DATA) and key not in _IGNORED | _READ_LATER:
+            if (value is not None or key in _DATA) and key not in _IGNORED:
                 self._keyword(_OLD_NAMES.get(key, key), value)
         needed = self._required(given.get("required"))
         for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
@@ -123,13 +127,7 @@ class _Schema:
         if "prefixItems" in self._read and self._rest is not None:
             self._single("items", self._rest)
         self._contradiction()
-        if given.get("nullable") is True or given.get("x-nullable") is True:
-            self._take_null()
         return self._read, needed
-
-    def _enlist(self) -> None:
-        self._reader.read.append(self._read)
-        self._reader.places[id(self._read)] = self._place or "the arguments"
 
     def _inner(self, given: Any, place: str | None = None) -> dict[str, Any] | bool:
         return self._within(self._place if place is None else place).read(given)[0]
@@ -218,7 +216,7 @@ class _Schema:
             if key == "properties":
                 read[name], needs = self._within(f"{self._place}.{name}".lstrip(".")).read(one)
                 self._needed += [name] if needs else []
-            elif (pattern := translated(name)) is None:
+            elif (pattern := usable_pattern(name)) is None:
                 self._leave_out(key, ascii(name)[:80])
                 self._takes_others = True
             else:
@@ -250,23 +248,21 @@ class _Schema:
             self._leave_out("type", f"none of its values is of type {' or '.join(names)}")
             del read["type"]
 
-    def _take_null(self) -> None:
-        kinds = self._read.get("type")
-        if kinds is not None:
-            self._read["type"] = list(dict.fromkeys([*([kinds] if isinstance(kinds, str) else kinds), "null"]))
-            if "enum" in self._read and None not in self._read["enum"]:
-                self._read["enum"] = [*self._read["enum"], None]
-        elif self._read:
-            inner = self._within(self._place)
-            inner._enlist()
-            inner._read |= self._read
-            self._read.clear()
-            self._read["anyOf"] = [inner._read, self._inner({"type": "null"})]
+
+def _without_nullable(given: dict[str, Any]) -> dict[str, Any]:
+    if given.get("nullable") is not True and given.get("x-nullable") is not True:
+        return given
+    rest = {key: value for key, value in given.items() if key not in _NULLABLE}
+    kinds = rest.get("type")
+    if not isinstance(kinds, str | list):
+        return {"anyOf": [rest, {"type": "null"}]} if rest else rest
+    rest["type"] = [*(kinds.split("|") if isinstance(kinds, str) else kinds), "null"]
+    return {**rest, "enum": [*rest["enum"], None]} if isinstance(rest.get("enum"), list) else rest
 
 
 def _readable(key: str, value: Any) -> Any:
     if key == "pattern":
-        return translated(value) if isinstance(value, str) else None
+        return usable_pattern(value) if isinstance(value, str) else None
     if key == "enum":
         values = value if isinstance(value, list) else []
         return [*{json.dumps(one, sort_keys=True): one for one in values}.values()] or None

@@ -7,15 +7,21 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from jsonschema_rs import ValidationError, Validator, validator_for
+from jsonschema_rs import FancyRegexOptions, ValidationError, Validator, validator_for
 
 from packetgate.state.base import is_storable
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.patterns import PATTERN_OPTIONS
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 MAX_CORRECTIONS = 8
+BACKTRACK_LIMIT = 100_000
+"""Steps of a pattern on one value; a hostile pattern stops there, and the value is invalid."""
+PATTERN_OPTIONS = FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT)
+
+_READ_DIFFERENTLY = re.compile(r"\[[:.=]|&&|~~|--|^/.+/[a-z]*$|\{,\d", re.DOTALL)
+"""Named classes, set operations, JavaScript literals with slashes, counts without a minimum."""
+_DASH_BESIDE_CLASS = re.compile(r"(?<!\\)(\\[dDwWsS])-|-(?=\\[dDwWsS])")
 
 
 def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], catalogue: Catalogue) -> list[Correction]:
@@ -154,3 +160,20 @@ def _short(message: str, limit: int = 200) -> str:
 def canonical_json(params: Mapping[str, Any]) -> str:
     """Return the canonical JSON of arguments: equal exactly if the arguments are equal."""
     return json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+@lru_cache(maxsize=4096)
+def usable_pattern(pattern: str) -> str | None:
+    """Return a pattern that the validator accepts; None if it cannot be used, or differs between languages."""
+    if _READ_DIFFERENTLY.search(pattern):
+        return None
+    escaped = _DASH_BESIDE_CLASS.sub(r"\1\\-", pattern)
+    return next(filter(_compiles, (pattern, escaped)), None)
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        validator_for({"pattern": pattern}, pattern_options=PATTERN_OPTIONS)
+    except ValueError:
+        return False
+    return True

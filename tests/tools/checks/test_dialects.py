@@ -8,8 +8,7 @@ from support.tool_specs import a_tool
 
 from packetgate.models.openai.schemas import strict_schema
 from packetgate.tools.checks.dialects import normalised
-from packetgate.tools.checks.patterns import translated
-from packetgate.tools.checks.validation import check_params, schema_flaw
+from packetgate.tools.checks.validation import check_params, schema_flaw, usable_pattern
 
 NOTHING: Any = object()
 TEXT = {"type": "string"}
@@ -171,4 +170,4 @@ def test_patterns_mean_what_javascript_means(pattern: str, fits: str, does_not: 
 
 @pytest.mark.parametrize("pattern", UNUSED)
 def test_a_pattern_that_languages_read_differently_or_not_at_all_is_not_used(pattern: str):
-    assert translated(pattern) is None
+    assert usable_pattern(pattern) is None
