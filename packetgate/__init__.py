@@ -4,15 +4,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from packetgate.connectors.sessions import AnswerPiece
+    from packetgate.deciders.protocols import CallReview, Review
     from packetgate.middleware import PacketgateMiddleware
     from packetgate.router import Question, Router, Turn, create_router, reads
+    from packetgate.state.context import RoutingContext
+    from packetgate.state.errors import PacketgateError
+    from packetgate.state.events import StageFinished, StageStarted, StageStopped
+    from packetgate.state.packet import CognitionPacket
 
-__all__ = ["PacketgateMiddleware", "Question", "Router", "Turn", "create_router", "reads"]
+__all__ = [
+    "AnswerPiece",
+    "CallReview",
+    "CognitionPacket",
+    "PacketgateError",
+    "PacketgateMiddleware",
+    "Question",
+    "Review",
+    "Router",
+    "RoutingContext",
+    "StageFinished",
+    "StageStarted",
+    "StageStopped",
+    "Turn",
+    "create_router",
+    "reads",
+]
+
+_MODULES = {
+    "AnswerPiece": "connectors.sessions",
+    "CallReview": "deciders.protocols",
+    "CognitionPacket": "state.packet",
+    "PacketgateError": "state.errors",
+    "PacketgateMiddleware": "middleware",
+    "Review": "deciders.protocols",
+    "RoutingContext": "state.context",
+    "StageFinished": "state.events",
+    "StageStarted": "state.events",
+    "StageStopped": "state.events",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Load the router, or the middleware, when it is first asked for: the command line does without."""
+    """Import what is exported when it is first asked for: the command line does without most of it."""
     if name in __all__:
-        room = "middleware" if name == "PacketgateMiddleware" else "router"
-        return getattr(import_module(f"packetgate.{room}"), name)
+        return getattr(import_module(f"packetgate.{_MODULES.get(name, 'router')}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

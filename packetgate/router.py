@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,7 +23,7 @@ from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
 from packetgate.connectors.turn import Turn as Said
 from packetgate.deciders.choosing import language_deciders
-from packetgate.deciders.protocols import Deciders
+from packetgate.deciders.protocols import Decider, Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import Graph, deciders_for, sandbox_settings
 from packetgate.graph.journal.opening import journal_at
@@ -31,6 +31,7 @@ from packetgate.graph.journal.table import DatabaseJournal
 from packetgate.graph.loops import LoopThread, LoopTools
 from packetgate.graph.private import private_folder
 from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.sync_storage import store_with_async_methods, with_async_methods
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext, routing_context
@@ -55,6 +56,8 @@ T = TypeVar("T")
 
 FUNCTIONS = "functions"
 """The server that functions and LangChain tools belong to."""
+STAGES = ("intent", "selector", "reviewer", "responder")
+"""What a decider of the caller's own may replace."""
 
 
 @dataclass(frozen=True)
@@ -69,25 +72,56 @@ class Question:
     @property
     def text(self) -> str:
         """The question in words."""
-        requests = self.payload.get("action_requests") or ()
-        return str(self.payload.get("question") or "\n\n".join(str(one["description"]) for one in requests))
+        return str(self.payload.get("question") or "\n\n".join(str(one["description"]) for one in self._requests))
 
     @property
     def calls(self) -> list[tuple[str, dict[str, Any]]]:
-        """The tools that would be called, each with its arguments."""
-        return [(one["name"], dict(one["args"])) for one in self.payload.get("action_requests") or ()]
+        """The tools that would be called, each with its arguments; empty if the question asks for a missing value."""
+        if self.payload.get("kind") == "question":
+            return []
+        return [(one["name"], dict(one["args"])) for one in self._requests]
 
     def approve(self) -> "Turn":
-        """Let all calls run. In async code, `await router.areply(question, "approve")`."""
+        """Let all calls run. `aapprove` and the others with an `a` do the same in async code."""
         return self._router.reply(self, "approve")
+
+    async def aapprove(self) -> "Turn":
+        """Let all calls run."""
+        return await self._router.areply(self, "approve")
 
     def edit(self, **arguments: Any) -> "Turn":
         """Let the one call run with other values for these arguments."""
         return self._router.reply(self, self._edited(arguments))
 
+    async def aedit(self, **arguments: Any) -> "Turn":
+        """Let the one call run with other values for these arguments."""
+        return await self._router.areply(self, self._edited(arguments))
+
     def reject(self, reason: str = "") -> "Turn":
-        """Let no call run."""
-        return self._router.reply(self, {"decisions": [{"type": "reject", "message": reason} for _ in self.calls]})
+        """Let no call run. The model reads the reason, and may propose something else."""
+        return self._router.reply(self, self._rejected(reason))
+
+    async def areject(self, reason: str = "") -> "Turn":
+        """Let no call run. The model reads the reason, and may propose something else."""
+        return await self._router.areply(self, self._rejected(reason))
+
+    def respond(self, words: str) -> "Turn":
+        """Answer in words: with the value that the question asks for, or with what to do instead of the calls."""
+        return self._router.reply(self, self._response(words))
+
+    async def arespond(self, words: str) -> "Turn":
+        """Answer in words: with the value that the question asks for, or with what to do instead of the calls."""
+        return await self._router.areply(self, self._response(words))
+
+    @property
+    def _requests(self) -> Sequence[Mapping[str, Any]]:
+        return self.payload.get("action_requests") or ()
+
+    def _rejected(self, reason: str) -> dict[str, Any]:
+        return {"decisions": [{"type": "reject", "message": reason} for _ in self._requests]}
+
+    def _response(self, words: str) -> dict[str, Any]:
+        return {"decisions": [{"type": "respond", "message": words} for _ in self._requests]}
 
     def _edited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if len(self.calls) != 1:
@@ -243,7 +277,7 @@ def create_router(
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
     journal: str | Path | None = None,
-    deciders: Deciders | None = None,
+    deciders: "Deciders | Mapping[str, Decider[Any, Any]] | None" = None,
     root: str | Path = ".",
 ) -> Router:
     """Return a router.
@@ -256,11 +290,11 @@ def create_router(
         prime: what reviews calls and answers; None: the model.
         settings: of the gate and the turn, as `RoutingContext` has them, such as `{"allow_write_tools": True}`.
         policy: a `packetgate.toml`.
-        checkpointer: keeps sessions; None: this process's memory.
+        checkpointer: keeps sessions, sync or async; None: this process's memory.
         store: keeps records and what was learned; None: this process's memory.
         journal: a SQLite file, or a `postgresql://` URL, where each change is written down before it is made, so that
             none is made twice. Sessions that outlast the process need it.
-        deciders: decide in place of the models.
+        deciders: a decider of your own for `intent`, `selector`, `reviewer` or `responder`; the model decides the rest.
 
     Raises:
         InputError: a tool, a setting or a file cannot be used.
@@ -288,10 +322,10 @@ def create_router(
         )
 
     opened, written = LoopTools(make), _journal(journal, checkpointer)
-    made = deciders or _deciders(model, prime)
+    made = deciders if isinstance(deciders, Deciders) else _deciders(model, prime, deciders or {})
     graph = build_graph(made, opened, journal=written, settings=context).compile(
-        checkpointer=checkpointer or InMemorySaver(serde=PacketSerializer()),
-        store=store or InMemoryStore(),
+        checkpointer=with_async_methods(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
+        store=store_with_async_methods(store) if store else InMemoryStore(),
         name="packetgate",
     )
     return Router(graph, opened, context, written)
@@ -335,11 +369,18 @@ def _own_servers(tools: Sequence[Any]) -> list[Server]:
     return [*servers, *(Connection(one.name, partial(FastMCPTransport, one), trusted=True) for one in own)]
 
 
-def _deciders(model: str | BaseChatModel, prime: str | BaseChatModel | None) -> Deciders:
+def _deciders(
+    model: str | BaseChatModel, prime: str | BaseChatModel | None, own: "Mapping[str, Decider[Any, Any]]"
+) -> Deciders:
     if isinstance(model, str) and isinstance(prime, str | None):
-        return deciders_for(ModelPool(model, prime or model))
-    lite = _source(model)
-    return language_deciders(lite, lite if prime is None else _source(prime))
+        made = deciders_for(ModelPool(model, prime or model))
+    else:
+        lite = _source(model)
+        made = language_deciders(lite, lite if prime is None else _source(prime))
+    if unknown := own.keys() - STAGES:
+        raise InputError(f"there is no decider {min(unknown)!r}: name {', '.join(STAGES)}")
+    changed: dict[str, Any] = {**own}
+    return replace(made, **changed)
 
 
 def _source(given: str | BaseChatModel) -> "Callable[[], Coroutine[Any, Any, Model]]":

@@ -1,42 +1,90 @@
-"""The Python on our pages, as it is written there: each block is a program."""
+"""The Python on our pages: the README's programs, and the recipes with the excerpts of them that the page shows."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from support.pages import ROOT
-from support.prompts import call, review
+from support.prompts import call, first_call, review
 from support.scripted_openai import ScriptedOpenAI
 
-PAGES = ("README.md", "docs/python.md")
+RECIPES = ROOT / "docs" / "recipes"
+PAGE = (ROOT / "docs" / "python.md").read_text()
+README = (ROOT / "README.md").read_text()
+
+TURN = (call("functions.late_orders"), review(0.95), "A-17 and B-4 are late.")
+DOOR = (call("functions.my_function"), review(0.95), "A-17 and B-4 are late.")
+AGENT = (first_call("late_orders"), call("cancel_order", order="A-17"), "A-17 is cancelled.")
+READ = "late_orders ():"
+PRINTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "functions.py": ((READ, "(days=10)", '["A-17"]', "`allow_write_tools` switches them on"), ()),
+    "langchain_tools.py": (("40.0 dollars", "rain in Oslo"), ()),
+    "mcp_servers.py": (("roses", "garden ready"), ()),
+    "fastmcp_server.py": (("roses", "watered roses"), ()),
+    "chat_model.py": (("A-17 and B-4 are late.\nA-17 and B-4 are late.\n", "input_tokens="), TURN * 2),
+    "changes.py": (("cancelled A-17", "cancelled B-4", "you denied it", "need `order`", "['A-17', 'B-4', 'C-1']"), ()),
+    "streaming.py": (("review_selection: ", "A-17 and B-4 are late.", "[('functions.late_orders', 'executed')]"), TURN),
+    "checkpointer.py": (("11 pears", "11 plums", "4 messages in the conversation"), ()),
+    "subgraph.py": (("{'order': 'A-17'}", "for ada: ", "cancelled A-17"), ()),
+    "own_decider.py": (("refunded 20", "was skipped: at most 100"), ()),
+    "policy.py": (("cancelled T-1", "denied by the policy", "[('functions.cancel_order', {'order': 'B-4'})]"), ()),
+    "middleware.py": (("cancel_order (write)", "A-17 is cancelled."), AGENT),
+    "result.py": (("functions.late_orders {} executed", "review_selection: ", "input_tokens=0"), ()),
+}
+"""What each recipe prints, and what its model answers."""
 
 
-def blocks() -> list[tuple[str, str]]:
-    """Return each block with the page and number that name it."""
-    found = []
-    for page in PAGES:
-        parts = (ROOT / page).read_text().split("```python\n")[1:]
-        found += [(f"{page} {number}", part.partition("```")[0]) for number, part in enumerate(parts)]
-    return found
-
-
-def test_both_pages_show_python():
-    assert {name.split()[0] for name, _ in blocks()} == {*PAGES}
-
-
-@pytest.mark.parametrize("code", [code for _, code in blocks()], ids=[name for name, _ in blocks()])
-def test_it_runs_as_written(code: str, scripted_openai: ScriptedOpenAI, tmp_path: Path):
-    turn = [call("functions.late_orders"), review(0.95), "A-17 and B-4 are late."]
-    scripted_openai.script(*turn, *turn)
-    for name in ("models.py", "tools.py", "graph.py", "state.py"):
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project with modules of its own that are called as ours are, beside the recipes."""
+    shutil.copytree(RECIPES, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".packetgate"))
+    (tmp_path / "models").mkdir()
+    for name in ("models/__init__.py", "tools.py", "graph.py", "state.py"):
         (tmp_path / name).write_text("MINE = 1\n")
-    (tmp_path / "program.py").write_text(code)
-    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    environment |= {"OPENAI_BASE_URL": scripted_openai.base_url, "OPENAI_API_KEY": "x", "NO_PROXY": "127.0.0.1"}
+    return tmp_path
+
+
+def printed(program: str, folder: Path, scripted: ScriptedOpenAI) -> str:
+    """Run a program there and return what it prints; to standard error it must print nothing."""
+    environment = {"HOME": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment |= {"OPENAI_BASE_URL": scripted.base_url, "OPENAI_API_KEY": "x", "NO_PROXY": "127.0.0.1"}
     done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, program], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip()
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_a_recipe_runs(name: str, folder: Path, scripted_openai: ScriptedOpenAI):
+    lines, answers = PRINTS[name]
+    scripted_openai.script(*answers)
+    said = printed(name, folder, scripted_openai)
+    assert [line for line in lines if line not in said] == [], said
+    assert not scripted_openai.replies
+
+
+def test_every_recipe_is_listed():
+    programs = {file.name for file in RECIPES.glob("*.py")} - {"garden_server.py"}
+    assert programs == {*PRINTS} == {*re.findall(r"^\| \[`(\w+\.py)`\]", PAGE, re.MULTILINE)}
+
+
+def test_the_page_shows_what_the_recipes_hold():
+    sections = PAGE.split("\n## ")[1:]
+    for section in sections:
+        named = "".join((RECIPES / name).read_text() for name in re.findall(r"\(recipes/(\w+\.py)\)", section))
+        for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
+            assert block in named, section.partition("\n")[0]
+
+
+def test_the_readme_opens_with_a_program(folder: Path, scripted_openai: ScriptedOpenAI):
+    first_screen = "\n".join(README.splitlines()[:40])
+    (program,) = re.findall(r"```python\n(.*?)```", first_screen, re.DOTALL)
+    assert 'create_router("openai:gpt-5-mini", tools=[my_function, my_langchain_tool, "mcp.json"])' in program
+    scripted_openai.script(*DOOR)
+    (folder / "program.py").write_text(program)
+    assert printed("program.py", folder, scripted_openai) == "A-17 and B-4 are late.\n"

@@ -15,15 +15,26 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.sqlite import SqliteStore
 from support.prompts import call, review
 
-from packetgate import Router, create_router, reads
-from packetgate.connectors.sessions import AnswerPiece
-from packetgate.router import Turn
-from packetgate.state.errors import InputError, PacketgateError
-from packetgate.state.events import StageFinished
+from packetgate import (
+    AnswerPiece,
+    CallReview,
+    CognitionPacket,
+    PacketgateError,
+    Review,
+    Router,
+    RoutingContext,
+    StageFinished,
+    Turn,
+    create_router,
+    reads,
+)
+from packetgate.state.errors import InputError
 from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus
 
@@ -249,8 +260,76 @@ def test_it_runs_where_a_loop_runs(router: Router):
         ({"tools": ["nowhere.json"]}, "nowhere.json"),
         ({"settings": {"allow_all": True}}, "allow_all"),
         ({"model": "nobody:x"}, "nobody"),
+        ({"deciders": {"judge": print}}, "there is no decider 'judge'"),
     ],
 )
 def test_what_cannot_be_used_is_named(given: dict[str, Any], told: str):
     with pytest.raises(InputError, match=told):
         create_router(**given)
+
+
+def test_a_reviewer_of_the_callers_own(shop: Shop):
+    async def never_b4(packet: CognitionPacket, tools: object, settings: RoutingContext) -> Review:
+        judged = [
+            CallReview(call_id=one.call_id, approved=one.params["order"] != "B-4", confidence=1)
+            for one in packet.routing.calls
+        ]
+        return Review(reviews=tuple(judged))
+
+    settings = {**WRITES, "on_low_confidence": "skip"}
+    with create_router(tools=shop.tools(), deciders={"reviewer": never_b4}, settings=settings) as router:
+        asked, skipped = (router.invoke(f"Cancel order {one}") for one in ("A-17", "B-4"))
+        assert asked.question is not None
+        asked.question.approve()
+    assert skipped.calls[0].status is ToolExecutionStatus.SKIPPED
+    assert shop.cancelled == ["A-17"]
+
+
+def test_a_reviewer_that_raises_approves_nothing_and_is_named(shop: Shop):
+    async def broken(*given: object) -> Review:
+        raise KeyError("euros")
+
+    with create_router(tools=shop.tools(), deciders={"reviewer": broken}, settings=WRITES) as router:
+        turn = router.invoke("Cancel order A-17")
+    assert [one.message for one in turn.packet.metrics.errors] == ["the review failed: KeyError: 'euros'"]
+    assert turn.calls[0].review_confidence == 0
+    assert shop.cancelled == []
+
+
+async def test_a_question_is_answered_in_async_code(shop: Shop):
+    async with create_router(tools=shop.tools(), settings=WRITES) as router:
+        turn = await router.ainvoke("Cancel an order")
+        assert turn.question is not None
+        assert turn.question.calls == []
+        turn = await turn.question.arespond("C-1")
+        assert turn.question is not None
+        await turn.question.aedit(order="C-2")
+        turn = await router.ainvoke("Cancel order A-17")
+        assert turn.question is not None
+        turn = await turn.question.areject()
+    assert shop.cancelled == ["C-2"]
+    assert turn.calls[0].status is ToolExecutionStatus.USER_DENIED
+
+
+def test_a_sync_checkpointer_and_store(shop: Shop, tmp_path: Path):
+    with (
+        SqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer,
+        SqliteStore.from_conn_string(str(tmp_path / "store.db")) as store,
+        create_router(
+            tools=shop.tools(),
+            settings=WRITES,
+            checkpointer=checkpointer,
+            store=store,
+            journal=tmp_path / "journal.db",
+        ) as router,
+    ):
+        store.setup()
+        router.invoke("Which orders are late?", thread="mine")
+        asked = router.invoke("Cancel order A-17", thread="mine")
+        assert asked.question is not None
+        turn = asked.question.approve()
+        config: Any = {"configurable": {"thread_id": "mine"}}
+        assert checkpointer.get_tuple(config)
+        assert len(store.search(("packetgate", "usage"))) == 2
+    assert shop.cancelled == ["A-17"]
+    assert len(turn.packet.messages) >= 4

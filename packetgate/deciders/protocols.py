@@ -25,7 +25,8 @@ class Decision(Section):
     """None: nobody judged how likely it is to be right."""
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
     reasoning: str = ""
-    decided_by: DecidedBy
+    decided_by: DecidedBy = "model"
+    """A decider of a program's own counts as a model."""
     is_fallback: bool = False
     """True when a model should have decided and reflexes did."""
     fallback_reason: str = ""

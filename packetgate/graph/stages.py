@@ -28,7 +28,7 @@ from packetgate.models.source import Named
 from packetgate.nodes.review_selection import STAGE, reviewed
 from packetgate.state.base import TokenUsage, ms_since
 from packetgate.state.context import RoutingContext, routing_context
-from packetgate.state.errors import DecisionError
+from packetgate.state.errors import DecisionError, PacketgateError
 from packetgate.state.events import StageStarted, StageStopped
 from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate
 from packetgate.state.sections import Governance, Header, StageError
@@ -201,7 +201,8 @@ async def review_failed(
     error: BaseException,
 ) -> PacketUpdate:
     """Close the gate: a review that raised counts as 0.0 for every call."""
-    problem = f"the review failed: {error}"
+    why = str(error) if isinstance(error, PacketgateError) else f"{type(error).__name__}: {error}"
+    problem = f"the review failed: {why}"
     update = await reviewed(packet, runtime, FAILED_REVIEW, await toolbox.catalogue(), toolbox=toolbox, journal=journal)
     update["metrics"] = update["metrics"].failed(StageError(stage=STAGE, message=problem))
     return update

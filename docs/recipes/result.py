@@ -1,0 +1,18 @@
+"""What came of a turn: each call with its evidence and result, the tokens, and what was decided, and why."""
+
+from packetgate import create_router, reads
+
+
+@reads
+def late_orders() -> list[str]:
+    """List the orders that are late."""
+    return ["A-17", "B-4"]
+
+
+with create_router(tools=[late_orders]) as router:
+    turn = router.invoke("Which orders are late?")
+for call in turn.calls:
+    print(call.tool_name, call.params, call.status.value, call.review_confidence, call.risk.value, call.result.output)
+for line in turn.packet.reasoning.reflection_log:
+    print(f"{line.step}: {line.summary}")
+print(turn.usage)
