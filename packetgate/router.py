@@ -159,14 +159,19 @@ class Router:
     """A graph over tools, with sessions by name. `invoke` and `stream` run on a thread of the router's own."""
 
     def __init__(
-        self, graph: Graph, tools: LoopTools, context: RoutingContext, journal: DatabaseJournal | None = None
+        self,
+        graph: Graph,
+        tools: LoopTools,
+        context: RoutingContext,
+        journal: DatabaseJournal | None,
+        loop: LoopThread,
     ) -> None:
         self.graph = graph
         """The compiled LangGraph graph, for a parent graph, Studio or a server."""
         self.context = context
         self._tools, self._journal = tools, journal
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Sessions] = WeakKeyDictionary()
-        self._loop = LoopThread()
+        self._loop = loop
 
     def invoke(self, text: str, *, thread: str = "") -> Turn:
         """Run a turn, up to its answer or a question.
@@ -321,14 +326,14 @@ def create_router(
             more=await asyncio.to_thread(_own_servers, tools),
         )
 
-    opened, written = LoopTools(make), _journal(journal, checkpointer)
+    opened, written, loop = LoopTools(make), _journal(journal, checkpointer), LoopThread()
     made = deciders if isinstance(deciders, Deciders) else _deciders(model, prime, deciders or {})
-    graph = build_graph(made, opened, journal=written, settings=context).compile(
+    graph = build_graph(made, opened, journal=written, settings=context, loop=loop).compile(
         checkpointer=with_async_methods(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
         store=store_with_async_methods(store) if store else InMemoryStore(),
         name="packetgate",
     )
-    return Router(graph, opened, context, written)
+    return Router(graph, opened, context, written, loop)
 
 
 def _journal(given: str | Path | None, checkpointer: BaseCheckpointSaver[Any] | None) -> DatabaseJournal | None:

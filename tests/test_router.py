@@ -19,6 +19,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.sqlite import SqliteStore
+from langgraph.types import Command
 from support.prompts import call, review
 
 from packetgate import (
@@ -225,6 +226,36 @@ async def test_the_graph_is_a_node_of_another_one(shop: Shop):
     assert "A-17" in first["messages"][-1].content
     assert first["note"] == "kept"
     assert second["__interrupt__"]
+
+
+def test_the_graph_runs_in_sync_code_with_a_sync_checkpointer(shop: Shop, tmp_path: Path):
+    parent = StateGraph(State, context_schema=Elsewhere)
+    parent.add_node("route", create_router(tools=shop.tools(), settings=WRITES).graph)
+    parent.add_edge(START, "route")
+    config: Any = {"configurable": {"thread_id": "1"}}
+    with SqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer:
+        app: Any = parent.compile(checkpointer=checkpointer)
+        first = app.invoke({"messages": [HumanMessage("Which orders are late?")], "note": "kept"}, config)
+        asked = app.invoke({"messages": [HumanMessage("Cancel order A-17")]}, config)
+        done = app.invoke(Command(resume="approve"), config)
+    assert "A-17" in first["messages"][-1].content
+    assert asked["__interrupt__"]
+    assert "cancelled A-17" in done["messages"][-1].content
+    assert (shop.cancelled, done["note"]) == (["A-17"], "kept")
+
+
+def test_a_review_that_fails_closes_the_gate_in_sync_code(shop: Shop):
+    async def broken(*given: object) -> Review:
+        raise KeyError("euros")
+
+    router = create_router(tools=shop.tools(), deciders={"reviewer": broken}, settings=WRITES)
+    given: Any = {"messages": [HumanMessage("Cancel order A-17")]}
+    events = [*router.graph.stream(given, {"configurable": {"thread_id": "1"}}, stream_mode=["custom", "values"])]
+    state: Any = events[-1][1]
+    assert "KeyError" in state["metrics"].errors[0].message
+    assert any(isinstance(event, StageFinished) for mode, event in events if mode == "custom")
+    assert state["__interrupt__"]
+    assert shop.cancelled == []
 
 
 async def test_a_session_outlasts_its_process_with_a_journal(shop: Shop, tmp_path: Path):

@@ -1,6 +1,5 @@
 """`router.graph` as a node of a parent graph that has its own state and context, and nodes before and after."""
 
-import asyncio
 from dataclasses import dataclass
 
 from langchain_core.messages import HumanMessage
@@ -46,14 +45,6 @@ parent.add_sequence([("greet", greet), ("route", router.graph), ("sign", sign)])
 parent.add_edge(START, "greet")
 app = parent.compile(checkpointer=InMemorySaver())
 thread = {"configurable": {"thread_id": "1"}}
-
-
-async def main() -> None:
-    """Ask for a change, and approve it."""
-    state = await app.ainvoke({"messages": [HumanMessage("Cancel order A-17")]}, thread, context=Tenant("ada"))
-    print(state["__interrupt__"][0].value["action_requests"][0]["args"])
-    state = await app.ainvoke(Command(resume="approve"), thread, context=Tenant("ada"))
-    print(state["note"])
-
-
-asyncio.run(main())
+state = app.invoke({"messages": [HumanMessage("Cancel order A-17")]}, thread, context=Tenant("ada"))
+print(state["__interrupt__"][0].value["action_requests"][0]["args"])
+print(app.invoke(Command(resume="approve"), thread, context=Tenant("ada"))["note"])

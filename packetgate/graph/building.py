@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from langgraph.graph import START, StateGraph
 
 from packetgate.deciders.protocols import Deciders
+from packetgate.graph.loops import LoopThread
 from packetgate.graph.records.recording import calibration_by, learned_by, record_requests, turn_recorder
 from packetgate.graph.routes import (
     after_answering,
@@ -18,7 +19,7 @@ from packetgate.graph.routes import (
     after_selection,
 )
 from packetgate.graph.settings import PROMPT_DAYS, USAGE_DAYS
-from packetgate.graph.stages import Stage, recovering, review_failed, routed
+from packetgate.graph.stages import Direct, Stage, recovering, review_failed
 from packetgate.models.endpoint import Role
 from packetgate.nodes.ask_user import ask_user
 from packetgate.nodes.build_palette import build_palette
@@ -49,13 +50,15 @@ def build_graph(
     journal: Journal | None = None,
     *,
     settings: RoutingContext | None = None,
+    loop: LoopThread | None = None,
 ) -> Builder:
     """Return the graph, not yet compiled: with a checkpointer it can ask the user, with a store it records turns.
 
     Where sessions outlast the process, so must `journal`: it keeps answers from being taken, and calls from being
-    run, twice. `settings` are those of a run whose context is nobody's or another graph's.
+    run, twice. `settings` are those of a run whose context is nobody's or another graph's. `loop` runs the stages of
+    a graph that is called without `await`.
     """
-    journal = journal or MemoryJournal()
+    journal, loop = journal or MemoryJournal(), loop or LoopThread()
     graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
 
     def add(name: str, node: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object) -> None:
@@ -64,13 +67,17 @@ def build_graph(
             model = deciders.reviewing or model
         keeping = partial(record_requests, role=role) if role and model and prompt_days else None
         ending = turn_recorder(usage_days, prompt_days) if name == LAST else None
-        stage = Stage(name, node, journal, needs, model, settings, keeping, ending)
+        stage = Stage(name, node, journal, needs, model, settings, keeping, ending, loop)
         special: dict[str, Any] = {}
         if name == "open_packet":
             special = {"input_schema": OpeningPacket}
         elif name == "review_selection":
             special = {"error_handler": recovering(stage, review_failed, after_review)}
-        graph.add_node(name, stage.run, **special)
+        graph.add_node(name, stage, **special)
+
+    def branch(name: str, route: Callable[[CognitionPacket], str]) -> None:
+        targets = list(get_args(get_type_hints(route)["return"]))
+        graph.add_conditional_edges(name, Direct(route, route.__name__), targets)
 
     add("open_packet", open_packet, journal=journal)
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
@@ -85,15 +92,15 @@ def build_graph(
     add("respond", respond, "prime", decider=deciders.responder, toolbox=toolbox)
 
     graph.add_edge(START, "open_packet")
-    graph.add_conditional_edges("open_packet", routed(after_opening))
-    graph.add_conditional_edges("detect_intent", routed(after_intent))
+    branch("open_packet", after_opening)
+    branch("detect_intent", after_intent)
     graph.add_edge("build_palette", "select_tool")
-    graph.add_conditional_edges("select_tool", routed(after_selection))
-    graph.add_conditional_edges("review_selection", routed(after_review))
-    graph.add_conditional_edges("ask_user", routed(after_asking))
-    graph.add_conditional_edges("execute_tool", routed(after_execution))
+    branch("select_tool", after_selection)
+    branch("review_selection", after_review)
+    branch("ask_user", after_asking)
+    branch("execute_tool", after_execution)
     graph.add_edge("inject_result", "detect_intent")
-    graph.add_node("put_back", put_back)
-    graph.add_conditional_edges("respond", routed(after_answering))
+    graph.add_node("put_back", Direct(put_back, "put_back"))
+    branch("respond", after_answering)
     graph.add_edge("put_back", "ask_user")
     return graph

@@ -4,17 +4,19 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import GraphBubbleUp, NodeError
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
 from opentelemetry.trace import use_span
 
 from packetgate.deciders.gate import FAILED_REVIEW
 from packetgate.graph.changes import StageChange
+from packetgate.graph.loops import LoopThread
 from packetgate.graph.telemetry import (
     ended_span,
     guarded,
@@ -38,11 +40,10 @@ from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
 from packetgate.tools.execution.journal import Entry, Journal
 
 REVIEWED = "call_reviewed"
-R = TypeVar("R", bound=str)
 
 
-@dataclass(frozen=True)
-class Stage:
+@dataclass(frozen=True, eq=False)
+class Stage(Runnable[CognitionPacket, PacketUpdate]):
     """A stage as LangGraph calls it: `node` with all that it needs."""
 
     name: str
@@ -57,6 +58,16 @@ class Stage:
     """Stores what the stage, named after the header, said to its model; also where it then breaks."""
     keep_turn: Callable[[CognitionPacket, BaseStore], Awaitable[None]] | None = None
     """Stores the turn, which the stage has ended."""
+    loop: LoopThread = field(default_factory=LoopThread)
+    """Runs the stage in a graph that is not awaited."""
+
+    def invoke(self, input: CognitionPacket, config: RunnableConfig | None = None, **_: Any) -> PacketUpdate:  # noqa: A002
+        """Return the stage's update, in sync code."""
+        return self.loop.run(self.ainvoke(input))
+
+    async def ainvoke(self, input: CognitionPacket, config: RunnableConfig | None = None, **_: Any) -> PacketUpdate:  # noqa: A002
+        """Return the stage's update."""
+        return await self.run(input, runtime=get_runtime(RoutingContext))
 
     async def run(self, state: CognitionPacket, *, runtime: Runtime[RoutingContext]) -> PacketUpdate:
         """Return the stage's update with its time measured; the journal is written before anything follows from it."""
@@ -121,30 +132,41 @@ class Stage:
 
 def recovering(
     stage: Stage, node: Callable[..., Awaitable[PacketUpdate]], route: Callable[[CognitionPacket], str]
-) -> Callable[[CognitionPacket, NodeError, Runtime[RoutingContext]], Awaitable[Command[str]]]:
+) -> Callable[[CognitionPacket, NodeError, Runtime[RoutingContext]], Runnable[Any, Command[str]]]:
     """Return what goes on after a stage broke: `node` gets the `error` and decides in its stead.
 
     What the broken stage spent is in the packet before that begins: its event was sent when it broke.
     """
 
-    async def run(state: CognitionPacket, error: NodeError, runtime: Runtime[RoutingContext]) -> Command[str]:
-        packet = state.merged({"metrics": state.metrics.spent(stage.name, _spent(error.error))})
-        needs = {name: stage.needs[name] for name in ("toolbox", "journal")}
-        stand_in = replace(stage, node=node, needs={**needs, "error": error.error}, model=None, keep_requests=None)
-        update = await stand_in.run(packet, runtime=runtime)
-        return Command(update=update, goto=route(packet.merged(update)))
+    def handle(
+        state: CognitionPacket, error: NodeError, runtime: Runtime[RoutingContext]
+    ) -> Runnable[Any, Command[str]]:
+        async def run(_: Any) -> Command[str]:
+            packet = state.merged({"metrics": state.metrics.spent(stage.name, _spent(error.error))})
+            needs = {name: stage.needs[name] for name in ("toolbox", "journal")}
+            stand_in = replace(stage, node=node, needs={**needs, "error": error.error}, model=None, keep_requests=None)
+            update = await stand_in.run(packet, runtime=runtime)
+            return Command(update=update, goto=route(packet.merged(update)))
 
-    return run
+        return RunnableLambda(lambda state: stage.loop.run(run(state)), run)  # which LangGraph runs, in either way
+
+    return handle
 
 
-def routed(route: Callable[[CognitionPacket], R]) -> Callable[[CognitionPacket], Awaitable[R]]:
-    """Return the route as a coroutine function: LangGraph runs any other in a thread, longer than a route takes."""
+@dataclass(frozen=True, eq=False)
+class Direct(Runnable[CognitionPacket, Any]):
+    """A plain function of the packet, called directly: LangGraph would call it in a thread, which takes longer."""
 
-    @wraps(route)
-    async def run(packet: CognitionPacket) -> R:
-        return route(packet)
+    function: Callable[[CognitionPacket], Any]
+    name: str
 
-    return run
+    def invoke(self, input: CognitionPacket, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
+        """Call the function."""
+        return self.function(input)
+
+    async def ainvoke(self, input: CognitionPacket, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
+        """Call the function."""
+        return self.function(input)
 
 
 def trail(change: StageChange) -> Iterator[Entry]:

@@ -5,6 +5,6 @@ from packetgate.tools.approval.parking import put_back as unparked
 from packetgate.tools.approval.thread_messages import with_thread_messages
 
 
-async def put_back(state: CognitionPacket) -> PacketUpdate:
+def put_back(state: CognitionPacket) -> PacketUpdate:
     """Take up the packet that waits where it was left."""
     return with_thread_messages(state, unparked(state))
