@@ -364,3 +364,20 @@ def test_a_sync_checkpointer_and_store(shop: Shop, tmp_path: Path):
         assert len(store.search(("packetgate", "usage"))) == 2
     assert shop.cancelled == ["A-17"]
     assert len(turn.packet.messages) >= 4
+
+
+def test_a_chain_of_a_file_is_one_step_in_each_turn(shop: Shop, tmp_path: Path):
+    policy = tmp_path / "packetgate.toml"
+    policy.write_text(
+        '[chains.sweep]\ndescription = "Sweep the shop: cancel its oldest late order."\n'
+        'steps = [{tool = "functions.list_late_orders"},'
+        ' {tool = "functions.cancel_order", params = {order = "{1.0}"}}]\n'
+    )
+    with create_router(tools=shop.tools(), policy=policy, settings=WRITES) as router:
+        for times in (1, 2):
+            asked = router.invoke("Sweep the shop", thread="s")
+            assert asked.question
+            assert asked.question.calls == [("functions.cancel_order", {"order": "A-17"})]
+            turn = asked.question.approve()
+            assert [one.status for one in turn.calls] == [ToolExecutionStatus.EXECUTED] * 3
+            assert shop.cancelled == ["A-17"] * times

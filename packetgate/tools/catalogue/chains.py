@@ -1,5 +1,6 @@
 """Chains of `packetgate.toml`: several tools that are called as one step."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
@@ -99,17 +100,28 @@ def _value(name: str, params: Mapping[str, JsonValue], results: Mapping[str, Too
     if not name[0].isdigit():
         return params[name]
     number, *path = name.split(".")
-    found: Any = results[number].fields if path else results[number].output
+    content = _content(results[number])
+    found: Any = content if path else results[number].output
     for part in path:
         if isinstance(found, dict) and part in found:
             found = found[part]
         elif isinstance(found, list) and part.isdigit() and int(part) < len(found):
             found = found[int(part)]
         else:
-            there = ", ".join(results[number].fields or ()) or f"none: all of its text is {{{number}}}"
+            there = ", ".join(content) if isinstance(content, dict) else f"none; all of its text is {{{number}}}"
             raise ToolCallError(f"the result of step {number} has no field {'.'.join(path)!r}; its fields are {there}")
     value: JsonValue = found
     return value
+
+
+def _content(result: ToolResult) -> Any:
+    """Return the fields of a result: its structured content, or its text where that is JSON."""
+    if result.fields is not None:
+        return result.fields
+    try:
+        return json.loads(result.output)
+    except (ValueError, RecursionError):  # not JSON, or thousands of brackets
+        return None
 
 
 def _text(value: JsonValue) -> str:
