@@ -30,9 +30,9 @@ BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END;
 class SqliteJournal(DatabaseJournal):
     """In a SQLite file, written by one thread at a time of this process and one process at a time."""
 
-    def __init__(self, path: Path, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, path: Path, patience_s: float | None = None) -> None:
         self._path = path
-        self._patience_s = patience_s
+        self._patience_s = PATIENCE_S if patience_s is None else patience_s
         self._thread = ThreadPoolExecutor(1, "journal")
         self._connection: sqlite3.Connection | None = None
         self._opened_as: tuple[int, int, int] | None = None
