@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 PIP := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --constraints constraints.txt
 COMPILE := $(BIN)/python -m compileall -q packetgate
-EXTRAS := dev,studio,postgres,notebooks,discord
+EXTRAS := dev,docs,studio,postgres,notebooks,discord
 TESTS ?= tests
 WORKERS ?= auto
 export UV_NO_PROGRESS := 1
@@ -17,7 +17,7 @@ LLAMA := CMAKE_ARGS="-DLLAVA_BUILD=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE=$(CURDI
 INSTALL_LLAMA := $(LLAMA) $(PIP) --offline --editable '.[local]' 2> /dev/null || $(LLAMA) $(PIP) --editable '.[local]'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types notebooks bench studio diagram constraints clean
+.PHONY: help demo test check lint types docs notebooks bench studio diagram constraints clean
 
 help: ## List what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,11 +32,14 @@ demo: $(VENV)/.run ## Set up, and run the main job on files of this folder
 test: $(VENV)/.dev ## Set up, and run all tests
 	@$(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
-check: lint types notebooks ## Lint, types, imports between rooms, notebooks
+check: lint types docs notebooks ## Lint, types, imports between rooms, docs, notebooks
 	@$(BIN)/lint-imports
 
 notebooks: $(VENV)/.dev ## Execute the notebooks; NOTEBOOK_ARGS=--keep keeps their outputs
 	@$(BIN)/python notebooks/run.py $(NOTEBOOK_ARGS)
+
+docs: $(VENV)/.dev ## Build the documentation as a site in .site; dead links and anchors fail
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lint: $(VENV)/.dev ## Lint and format
 	@$(BIN)/ruff check .

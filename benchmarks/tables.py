@@ -20,7 +20,7 @@ from benchmarks.safety.figures import AT_LEAST, GOALS
 from packetgate.state.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
-FILES = (ROOT / "README.md", *(ROOT / "docs" / page for page in ("benchmarks.md", "proxy.md")))
+FILES = (ROOT / "README.md", *(ROOT / "docs" / page for page in ("benchmarks.md", "comparison.md", "proxy.md")))
 TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 SHORT = ", short"
@@ -210,6 +210,9 @@ def selection(result: Result) -> Iterator[str]:
         yield _row(line["name"], f"{line['cases']:,}", auroc, *told, f"{line['ece']:.3f}")
 
 
+FIRST_FIGURES = ("exact", "wrong_ran", "right_that_ran")
+
+
 def real_models(result: Result) -> Iterator[str]:
     """Yield what each model chooses, alone and behind Packetgate, on each set."""
     yield from _head("model", "set", "way", "cases", *REAL.values(), "tool or argument that does not exist")
@@ -217,15 +220,29 @@ def real_models(result: Result) -> Iterator[str]:
         yield _row(line["model"], line["set"], WAYS[line["way"]], f"{line['cases']:,}", *_real(line), _unknown(line))
 
 
+def real_models_shortest(result: Result) -> Iterator[str]:
+    """Yield the three figures of each model that matter first, alone and behind Packetgate."""
+    yield from _head("model", "way", *(REAL[name] for name in FIRST_FIGURES))
+    for model, way, whole in _on_all_sets(result):
+        if way in ("plain", "packetgate"):
+            yield _row(
+                model, WAYS[way], *("" if whole[name] is None else _percent(whole[name]) for name in FIRST_FIGURES)
+            )
+
+
 def real_models_short(result: Result) -> Iterator[str]:
     """Yield the same on all sets together, each counted by its cases."""
     yield from _head("model", "way", "cases", *REAL.values(), "tool or argument that does not exist")
+    for model, way, whole in _on_all_sets(result):
+        yield _row(model, WAYS[way], f"{whole['cases']:,}", *_real(whole), _unknown(whole))
+
+
+def _on_all_sets(result: Result) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for line in _of_ways(result):
         groups.setdefault((line["model"], line["way"]), []).append(line)
     for (model, way), lines in groups.items():
-        whole = together(lines)
-        yield _row(model, WAYS[way], f"{whole['cases']:,}", *_real(whole), _unknown(whole))
+        yield model, way, together(lines)
 
 
 def _of_ways(result: Result) -> Iterator[Mapping[str, Any]]:
@@ -250,13 +267,6 @@ def everyday(result: Result) -> Iterator[str]:
     for run in result.runs:
         for line in run.printed:
             yield _row("" if line is not run.printed[0] else run.title, *_ended(line))
-
-
-def everyday_short(result: Result) -> Iterator[str]:
-    """Yield how they end on all servers together."""
-    yield from _head("requests", "number", *ENDS)
-    for run in result.runs:
-        yield _row(run.title, *_ended(run.printed[-1])[1:])
 
 
 def _ended(line: Mapping[str, Any]) -> list[str]:
@@ -324,13 +334,12 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "models": ("models", models),
     "selection": ("selection", selection),
     "real models": ("real_models", real_models),
+    "real models, two ways, short": ("real_models", real_models_shortest),
     "real models, short": ("real_models", real_models_short),
     "everyday": ("everyday", everyday),
-    "everyday, short": ("everyday", everyday_short),
     "proxy": ("proxy", proxy),
     "proxy, listed": ("proxy", proxy_listed),
     "clients": ("clients", clients),
-    "clients, short": ("clients", clients),
     "safety": ("safety", safety),
     "safety, short": ("safety", safety_short),
 }

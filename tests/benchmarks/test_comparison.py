@@ -1,4 +1,4 @@
-"""What the README says of others, by running them: calls of what was not shown, second judgements, sessions."""
+"""What docs/comparison.md says of others, by running them: calls of what was not shown, second judgements, sessions."""
 
 from typing import Any
 

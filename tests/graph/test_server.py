@@ -18,12 +18,14 @@ def test_a_read_is_answered_from_the_real_file(langgraph_server: LangGraphServer
     assert "the owl sleeps by day" in packet["messages"][-1]["content"]
 
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+LONG = README + (ROOT / "docs" / "security.md").read_text()
 
 
 @pytest.mark.parametrize("question", re.findall(r'^packetgate ask "(.*)"$', README, re.MULTILINE))
 def test_what_the_readme_asks_is_answered_from_a_long_file(langgraph_server: LangGraphServer, question: str) -> None:
-    (langgraph_server.root / "README.md").write_text(README)
+    (langgraph_server.root / "README.md").write_text(LONG)
     _, packet = langgraph_server.talk(lambda client: ask(client, question))
     assert [call["status"] for call in packet["tool_routing"]["calls"]] == ["executed"]
     assert "these parts are nearest to the request" in packet["messages"][-1]["content"]
