@@ -249,8 +249,8 @@ def _of_ways(result: Result) -> Iterator[Mapping[str, Any]]:
     return (line for run in result.runs for line in run.printed if line["way"] in WAYS)
 
 
-def _real(line: Mapping[str, Any]) -> list[str]:
-    return ["" if line[name] is None else _percent(line[name]) for name in REAL]
+def _real(line: Mapping[str, Any], names: Iterable[str] = tuple(REAL)) -> list[str]:
+    return ["" if line[name] is None else _percent(line[name]) for name in names]
 
 
 def _unknown(line: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
-"""A hook of MkDocs: links to files outside `docs/` become the names of these files, since the site does not hold them."""
+"""A hook of MkDocs. A link to a file outside `docs/` becomes the file's name, because the site does not hold the file."""
 
-import os.path
+import posixpath
 import re
 from typing import Any
 
@@ -10,15 +10,14 @@ REFERENCE = re.compile(r"^\[([^\]]+)\]: (\.\.?/\S+)$", re.MULTILINE)
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Return a page's text without links that leave the site."""
-    folder = os.path.dirname(page.file.src_uri)
+    folder, _, _ = f"docs/{page.file.src_uri}".rpartition("/")
 
     def replaced(found: re.Match[str]) -> str:
-        text, target = found[1], os.path.normpath(os.path.join("docs", folder, found[2]))
+        text, target = found[1], posixpath.normpath(f"{folder}/{found[2]}")
         if target.startswith("docs/"):
             return found[0]
         return text if target in text else f"{text} (`{target}`)"
 
-    outside = {name for name, _ in REFERENCE.findall(markdown)}
-    for name in outside:
+    for name, _ in REFERENCE.findall(markdown):
         markdown = markdown.replace(f"][{name}]", "]")
     return LINK.sub(replaced, REFERENCE.sub("", markdown))
