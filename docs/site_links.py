@@ -1,4 +1,4 @@
-"""A hook of MkDocs. A link to a file outside `docs/` becomes the file's name, because the site does not hold the file."""
+"""A hook of MkDocs: a link to a file outside `docs/` becomes the file's name, since the site does not hold the file."""
 
 import posixpath
 import re
