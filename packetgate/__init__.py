@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from packetgate.connectors.sessions import AnswerPiece
     from packetgate.deciders.protocols import CallReview, Review
+    from packetgate.decisions import GateDecisionModel
     from packetgate.middleware import PacketgateMiddleware
     from packetgate.router import Question, Router, Turn, create_router, reads
     from packetgate.state.context import RoutingContext
@@ -17,6 +18,7 @@ __all__ = [
     "AnswerPiece",
     "CallReview",
     "CognitionPacket",
+    "GateDecisionModel",
     "PacketgateError",
     "PacketgateMiddleware",
     "Question",
@@ -35,6 +37,7 @@ _MODULES = {
     "AnswerPiece": "connectors.sessions",
     "CallReview": "deciders.protocols",
     "CognitionPacket": "state.packet",
+    "GateDecisionModel": "decisions",
     "PacketgateError": "state.errors",
     "PacketgateMiddleware": "middleware",
     "Review": "deciders.protocols",

@@ -22,7 +22,7 @@ from langgraph.store.memory import InMemoryStore
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
 from packetgate.connectors.turn import Turn as Said
-from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.choosing import language_deciders, reviewed_by
 from packetgate.deciders.protocols import Decider, Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import Graph, deciders_for, sandbox_settings
@@ -48,6 +48,7 @@ from packetgate.tools.servers.server import Server
 
 if TYPE_CHECKING:
     from fastmcp import FastMCP
+    from langchain_core.decisions import BaseDecisionModel
 
     from packetgate.models.model import Model
 
@@ -276,7 +277,7 @@ def create_router(
     model: str | BaseChatModel = "reflex",
     tools: "Sequence[Callable[..., Any] | BaseTool | FastMCP[Any] | str | Path]" = (),
     *,
-    prime: str | BaseChatModel | None = None,
+    prime: "str | BaseChatModel | BaseDecisionModel | None" = None,
     settings: RoutingContext | Mapping[str, Any] | None = None,
     policy: str | Path | None = None,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
@@ -292,7 +293,8 @@ def create_router(
             or a LangChain chat model. `reflex` needs none.
         tools: functions, LangChain tools, FastMCP servers, and paths of `mcp.json` files. None: the built-in tools, on
             the files of `root`.
-        prime: what reviews calls and answers; None: the model.
+        prime: what reviews calls and answers; None: the model. A decision model of LangChain's, `decisions:NAME` and
+            `systemone:NAME` review, and the model answers.
         settings: of the gate and the turn, as `RoutingContext` has them, such as `{"allow_write_tools": True}`.
         policy: a `packetgate.toml`.
         checkpointer: keeps sessions, sync or async; None: this process's memory.
@@ -375,17 +377,31 @@ def _own_servers(tools: Sequence[Any]) -> list[Server]:
 
 
 def _deciders(
-    model: str | BaseChatModel, prime: str | BaseChatModel | None, own: "Mapping[str, Decider[Any, Any]]"
+    model: str | BaseChatModel,
+    prime: "str | BaseChatModel | BaseDecisionModel | None",
+    own: "Mapping[str, Decider[Any, Any]]",
 ) -> Deciders:
-    if isinstance(model, str) and isinstance(prime, str | None):
-        made = deciders_for(ModelPool(model, prime or model))
-    else:
-        lite = _source(model)
-        made = language_deciders(lite, lite if prime is None else _source(prime))
     if unknown := own.keys() - STAGES:
         raise InputError(f"there is no decider {min(unknown)!r}: name {', '.join(STAGES)}")
     changed: dict[str, Any] = {**own}
-    return replace(made, **changed)
+    return replace(_by_models(model, prime), **changed)
+
+
+def _by_models(model: str | BaseChatModel, prime: "str | BaseChatModel | BaseDecisionModel | None") -> Deciders:
+    from langchain_core.decisions import BaseDecisionModel
+
+    if isinstance(prime, BaseDecisionModel):
+        return reviewed_by(_by_models(model, None), partial(_at_hand, prime))
+    if isinstance(model, str) and isinstance(prime, str | None):
+        return deciders_for(ModelPool(model, prime or model))
+    if isinstance(prime, str) and (pool := ModelPool(prime=prime)).has_reviewer:
+        return reviewed_by(_by_models(model, None), pool.reviewer)
+    lite = _source(model)
+    return language_deciders(lite, lite if prime is None else _source(prime))
+
+
+async def _at_hand(model: "BaseDecisionModel") -> "BaseDecisionModel":
+    return model
 
 
 def _source(given: str | BaseChatModel) -> "Callable[[], Coroutine[Any, Any, Model]]":

@@ -20,7 +20,9 @@ McpConfig = Annotated[
 Lite = Annotated[
     str | None, typer.Option(help="Model for intent and selection: ollama:NAME, openai:NAME, llamacpp:FILE, ...")
 ]
-Prime = Annotated[str | None, typer.Option(help="Model for review and answer, likewise; decisions:NAME only reviews.")]
+Prime = Annotated[
+    str | None, typer.Option(help="Model for review and answer; decisions:NAME and systemone:NAME only review.")
+]
 Url = Annotated[
     str | None, typer.Option(help="A running LangGraph-API server whose turns these are, instead of this process's.")
 ]

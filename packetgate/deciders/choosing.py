@@ -11,7 +11,7 @@ from packetgate.deciders.protocols import D, Decider, Deciders, T
 from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.deciders.reflex.intent import detect_by_reflex
 from packetgate.deciders.reflex.selection import review_by_reflex, select_by_reflex
-from packetgate.models.source import ModelSource
+from packetgate.models.source import Known, ModelSource
 from packetgate.models.turns import in_turn
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError
@@ -49,13 +49,17 @@ def language_deciders(lite: ModelSource, prime: ModelSource, kept: KeptResults |
     )
 
 
-def reviewed_by(deciders: Deciders, endpoint: "DecisionSource") -> Deciders:
-    """Return deciders of which a decision endpoint reviews. Nothing stands in for it either."""
+def reviewed_by(deciders: Deciders, source: "DecisionSource") -> Deciders:
+    """Return deciders of which a decision model reviews. Nothing stands in for it either."""
     from packetgate.deciders.language.decisions import review_by_decisions
     from packetgate.deciders.language.review import unless_spared
 
-    reviewer = in_budget(unless_spared(partial(review_by_decisions, endpoint)))
-    return replace(deciders, reviewer=reviewer, reviewing=endpoint)
+    async def named() -> Known:
+        model = await source()
+        return Known(model.model, getattr(model, "provider", None))
+
+    reviewer = in_budget(unless_spared(partial(review_by_decisions, source)))
+    return replace(deciders, reviewer=reviewer, reviewing=named)
 
 
 def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:

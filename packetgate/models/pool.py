@@ -34,7 +34,7 @@ class ModelPool:
     ) -> None:
         """Read the model strings; a single model plays both roles.
 
-        With `decisions:NAME` as prime, the lite model answers.
+        With `decisions:NAME` or `systemone:NAME` as prime, the lite model answers.
 
         Args:
             from_file: options by role, from `file_options`.
@@ -49,7 +49,7 @@ class ModelPool:
         self._decisions: _Decisions | None = None
         if given["prime"].provider == "decisions":
             asked = options_of(given_options("prime", given["prime"], (from_file or {}).get("prime", {})))
-            self._decisions, given["prime"] = _Decisions(given["prime"].name, asked), REFLEX
+            self._decisions, given["prime"] = _Decisions(given["prime"], asked), REFLEX
         real: list[Role] = [role for role, spec in given.items() if spec.provider != "reflex"]
         self.given: dict[Role, dict[str, Given]] = {}
         """By role, the given options and where each was set."""
@@ -88,7 +88,7 @@ class ModelPool:
             ModelError: there is none, or it has no key.
         """
         if self._decisions is None:
-            raise ModelError("no decision endpoint reviews: set PACKETGATE_PRIME to decisions:NAME")
+            raise ModelError("no decision endpoint reviews: set PACKETGATE_PRIME to decisions:NAME or systemone:NAME")
         return await asyncio.to_thread(self._decisions.load)
 
     @property
@@ -119,8 +119,8 @@ class ModelPool:
 
 
 class _Decisions:
-    def __init__(self, name: str, options: ModelOptions) -> None:
-        self._name = name
+    def __init__(self, spec: ModelSpec, options: ModelOptions) -> None:
+        self._spec = spec
         self._headers = options.headers or {}
         self._endpoint = endpoint_of("prime", options.timeout)
         self._lock = threading.Lock()
@@ -128,14 +128,16 @@ class _Decisions:
 
     @property
     def description(self) -> str:
-        return f"{self._name} at {shown(self._endpoint.base_url)}"
+        return f"{self._spec.name} at {shown(self._endpoint.base_url)}"
 
     def load(self) -> "DecisionEndpoint":
         with self._lock:
             if self._made is None:
                 from packetgate.models.openai.decisions import DecisionEndpoint
 
-                self._made = DecisionEndpoint(self._name, self._endpoint, self._headers)
+                self._made = DecisionEndpoint(
+                    model=self._spec.name, form=self._spec.server, endpoint=self._endpoint, headers=self._headers
+                )
             return self._made
 
     async def check(self) -> None:

@@ -1,6 +1,7 @@
 """How stages name and load the model that decides."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -19,6 +20,14 @@ class Named(Protocol):
     def provider(self) -> str | None:
         """Who runs it; None: not known."""
         ...
+
+
+@dataclass(frozen=True)
+class Known:
+    """Whom a stage asks, where that is no model of ours."""
+
+    name: str
+    provider: str | None = None
 
 
 ModelSource = Callable[[], Awaitable["Model"]]

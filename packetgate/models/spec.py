@@ -11,12 +11,14 @@ from packetgate.models.endpoint import OPENAI, SERVERS
 from packetgate.state.errors import ModelError
 
 Provider = Literal["reflex", "openai", "llamacpp", "decisions"]
+DECIDING: tuple[str, ...] = ("decisions", "systemone")
+"""Prefixes of endpoints that answer questions with probabilities: the form that they are asked in."""
 
 FORMS = (
     "`reflex`, `ollama:NAME`, `lmstudio:NAME`, `openai:NAME`, `llamacpp:/path/model.gguf`, or, as prime, "
-    "`decisions:NAME`; options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
+    "`decisions:NAME` or `systemone:NAME`; options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
 )
-PREFIXES: tuple[str, ...] = (OPENAI, *SERVERS, "llamacpp", "decisions")
+PREFIXES: tuple[str, ...] = (OPENAI, *SERVERS, "llamacpp", *DECIDING)
 
 _ALIKE = 0.9
 """Least similarity of a misspelt prefix."""
@@ -32,12 +34,12 @@ class ModelSpec:
     name: str = ""
     options: dict[str, str] = field(default_factory=dict)
     server: str = OPENAI
-    """For an `openai` model: a key of `SERVERS`, or `openai`."""
+    """For an `openai` model: a key of `SERVERS`, or `openai`. For `decisions`: the form of requests."""
 
     @property
     def prefix(self) -> str:
         """The prefix of its model name."""
-        return self.server if self.provider == "openai" else self.provider
+        return self.server if self.provider in {"openai", "decisions"} else self.provider
 
 
 REFLEX = ModelSpec("reflex")
@@ -56,8 +58,8 @@ def parse_model(text: str) -> ModelSpec:
     name = name.strip()
     if name and (prefix == OPENAI or prefix in SERVERS):
         return ModelSpec("openai", name, _options(text, query), prefix)
-    if name and prefix == "decisions":
-        return ModelSpec("decisions", name, _options(text, query))
+    if name and prefix in DECIDING:
+        return ModelSpec("decisions", name, _options(text, query), prefix)
     if name and prefix == "llamacpp":
         return ModelSpec("llamacpp", str(Path(name).expanduser()), _options(text, query))
     instead = _suggestion(text.strip())

@@ -189,7 +189,7 @@ async def test_a_decision_endpoint_reviews_and_what_plays_lite_answers(monkeypat
     assert (beside.is_reflex, beside.has_reviewer) == (False, True)
     assert await beside.get("prime") is await beside.get("lite") is not None
     for pool in (alone, beside):
-        assert (await pool.reviewer()).name == "d"
+        assert (await pool.reviewer()).model == "d"
     with pytest.raises(ModelError, match="localhost:1/v1 cannot be reached"):
         await alone.check()
 
@@ -201,3 +201,5 @@ async def test_a_decision_endpoint_is_no_model():
         await ModelPool().reviewer()
     with pytest.raises(ModelError, match="OPENAI_API_KEY"):
         await ModelPool(prime="decisions:d").check()
+    with pytest.raises(ModelError, match="OpenAI has no such endpoint: set PACKETGATE_PRIME_BASE_URL"):
+        await ModelPool(prime="systemone:d").check()

@@ -118,6 +118,7 @@ def serve_scripted_openai(more: Sequence[Route] = ()) -> Iterator[ScriptedOpenAI
         Route("/v1/models", scripted.list_models),
         Route("/v1/chat/completions", scripted.complete, methods=["POST"]),
         Route("/v1/decisions", scripted.decide, methods=["POST"]),
+        Route("/v1/systemone", scripted.decide, methods=["POST"]),
         Route("/v1/embeddings", scripted.embed, methods=["POST"]),
         *more,
     ]

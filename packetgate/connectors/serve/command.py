@@ -69,5 +69,9 @@ async def open_app(
     async with open_sessions(settings, models) as sessions:
         model = partial(models.get, "prime")
         endpoint = Endpoint(sessions, config, context, tokens, model)
-        decide = Route("/v1/decisions", Decisions(endpoint, model).decide, methods=["POST"])
-        yield make_app(endpoint, hosts, decide)
+        decisions = Decisions(endpoint, model)
+        routes = [
+            Route("/v1/decisions", decisions.decide, methods=["POST"]),
+            Route("/v1/systemone", decisions.system_one, methods=["POST"]),
+        ]
+        yield make_app(endpoint, hosts, *routes)

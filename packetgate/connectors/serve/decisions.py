@@ -1,22 +1,26 @@
-"""`/v1/decisions`: typed questions about an input, answered with a model's own probabilities and no word of text."""
+"""Typed questions answered with a model's own probabilities: `/v1/decisions` in OpenAI's form, and `/v1/systemone`."""
 
-import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictStr
+from langchain_core import decisions as core
+from langchain_core.decisions import ClassifierResponse
+from pydantic import BeforeValidator, Field, StrictBool, StrictStr
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from packetgate.connectors.serve.app import Endpoint, body_of, unless_gone
 from packetgate.connectors.serve.protocol import MODEL, ApiError, Wire, read_request
-from packetgate.deciders.language.decisions import LABELS, Distribution, how_probable, which
+from packetgate.deciders.language.decisions import answered
+from packetgate.models.decisions import words_in
 from packetgate.models.model import Model
-from packetgate.state.base import TokenUsage, storable
+from packetgate.state.base import storable
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import compact_json
 
 NO_MODEL = "no model here tells probabilities: start `packetgate serve` with one, such as --prime llamacpp:FILE.gguf"
+MOST = 400
+"""Questions of a request."""
 
 Part = dict[str, Any]
 Words = str | list[Part]
@@ -43,6 +47,15 @@ class Predicate(Wire):
     name: str | None = None
     instructions: Words = Field(min_length=1)
 
+    @property
+    def meant(self) -> core.Question:
+        """The question."""
+        return core.Noul(instructions=words_of(self.instructions, "instructions"))
+
+    def told(self, answer: Any) -> dict[str, Any]:
+        """Return the answer as it is sent."""
+        return {"probability": answer.noul}
+
 
 class Choice(Wire):
     """Which of these?"""
@@ -50,7 +63,25 @@ class Choice(Wire):
     type: Literal["choice"]
     name: str | None = None
     instructions: Words = Field(min_length=1)
-    choices: list[Option] = Field(min_length=1, max_length=len(LABELS))
+    choices: list[Option] = Field(min_length=1)
+
+    @property
+    def meant(self) -> core.Question:
+        """The question; a value's name is its JSON, which tells `true` from `"true"`.
+
+        Raises:
+            ApiError: a value is there twice.
+        """
+        named = {compact_json(one.value): one.description or None for one in self.choices}
+        if len(named) < len(self.choices):
+            raise ApiError("choices: each must be another value", param="choices")
+        return core.Choice(instructions=words_of(self.instructions, "instructions"), criteria={**named})
+
+    def told(self, answer: Any) -> dict[str, Any]:
+        """Return the answer as it is sent."""
+        values = {compact_json(one.value): one.value for one in self.choices}
+        listed = [{"value": values[name], "probability": p} for name, p in answer.probabilities.items()]
+        return {"choice": values[answer.choice], "probabilities": listed, "confidence": answer.confidence}
 
 
 class Score(Wire):
@@ -59,22 +90,95 @@ class Score(Wire):
     type: Literal["score"]
     name: str | None = None
     instructions: Words = Field(min_length=1)
-    levels: list[Level] = Field(min_length=2, max_length=len(LABELS))
+    levels: list[Level] = Field(min_length=2)
 
+    @property
+    def meant(self) -> core.Question:
+        """The question."""
+        levels = [f"{one.label} ({one.description})" if one.description else one.label for one in self.levels]
+        return core.Score(instructions=words_of(self.instructions, "instructions"), criteria=[*levels])
 
-Question = Annotated[Predicate | Choice | Score, Field(discriminator="type")]
+    def told(self, answer: Any) -> dict[str, Any]:
+        """Return the answer as it is sent."""
+        told = enumerate(zip(self.levels, answer.probabilities.values(), strict=True))
+        listed = [{"value": at, "label": one.label, "probability": p} for at, (one, p) in told]
+        return {"score": answer.score, "probabilities": listed, "confidence": answer.confidence}
 
 
 class DecisionRequest(Wire):
-    """A request for decisions."""
+    """A request in OpenAI's form: questions in a list, each with a name or none."""
 
     model: str
-    input: str | list[Part]
-    questions: list[Question] = Field(min_length=1, max_length=400)
+    input: Words
+    questions: list[Annotated[Predicate | Choice | Score, Field(discriminator="type")]] = Field(
+        min_length=1, max_length=MOST
+    )
+
+    @property
+    def about(self) -> str:
+        """What the questions are about."""
+        return words_of(self.input, "input")
+
+    @property
+    def meant(self) -> dict[str, core.Question]:
+        """The questions, by their places."""
+        return {str(at): question.meant for at, question in enumerate(self.questions)}
+
+    def told(self, found: ClassifierResponse) -> dict[str, Any]:
+        """Return the answers as they are sent."""
+        answers = zip(self.questions, found.answers.values(), strict=True)
+        usage: Mapping[str, Any] = found.usage or {}
+        cached = usage["input_token_details"]["cache_read"]
+        return {
+            "answers": [{"name": one.name, "type": one.type, **one.told(answer)} for one, answer in answers],
+            "model": found.model,
+            "usage": {
+                "input_tokens": usage["input_tokens"],
+                "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+                "output_tokens": usage["output_tokens"],
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": usage["total_tokens"],
+            },
+        }
+
+
+def _instructed(question: Any) -> Any:
+    """Return a question of System One, which may leave its instructions to its criteria."""
+    return question | {"instructions": question.get("instructions") or ""} if isinstance(question, dict) else question
+
+
+class SystemOneRequest(Wire):
+    """A request in System One's form: LangChain's own questions and answers, by name."""
+
+    model: str
+    state: str | dict[str, Any] | list[Any]
+    questions: dict[str, Annotated[core.Question, BeforeValidator(_instructed)]] = Field(min_length=1, max_length=MOST)
+    images: Any = None
+    assets: Any = None
+
+    @property
+    def about(self) -> str:
+        """What the questions are about.
+
+        Raises:
+            ApiError: there are pictures.
+        """
+        if self.images or self.assets:
+            raise ApiError("images: pictures are not read here", param="images", code="unsupported_content")
+        return words_in(self.state)
+
+    @property
+    def meant(self) -> dict[str, core.Question]:
+        """The questions."""
+        return self.questions
+
+    def told(self, found: ClassifierResponse) -> dict[str, Any]:
+        """Return the answers as they are sent."""
+        return found.model_dump(mode="json", exclude={"request_id"})
 
 
 class Decisions:
-    """What the route does."""
+    """What the routes do."""
 
     def __init__(self, endpoint: Endpoint, model: Callable[[], Awaitable[Model | None]]) -> None:
         self._endpoint = endpoint
@@ -82,8 +186,15 @@ class Decisions:
 
     async def decide(self, request: Request) -> Response:
         """Answer every question, in their order."""
+        return await self._answer(request, DecisionRequest)
+
+    async def system_one(self, request: Request) -> Response:
+        """Answer every question, by name."""
+        return await self._answer(request, SystemOneRequest)
+
+    async def _answer(self, request: Request, kind: type[DecisionRequest] | type[SystemOneRequest]) -> Response:
         self._endpoint.client(request)
-        asked = read_request(DecisionRequest, await body_of(request))
+        asked: DecisionRequest | SystemOneRequest = read_request(kind, await body_of(request))
         model = await self._model()
         if model is None or asked.model not in {MODEL, model.name}:
             what = NO_MODEL if model is None else f"there is no model {asked.model!r}: the one here is {MODEL!r}"
@@ -91,55 +202,11 @@ class Decisions:
         return await unless_gone(request, _answered(model, asked))
 
 
-async def _answered(model: Model, asked: DecisionRequest) -> Response:
-    about = words_of(asked.input, "input")
-    questions = [(question, _instructions(question)) for question in asked.questions]
-    answers, spent = [], TokenUsage()
+async def _answered(model: Model, asked: DecisionRequest | SystemOneRequest) -> Response:
     try:
-        for question, instructions in questions:
-            answer, usage = await _answer(model, about, question, instructions)
-            answers.append({"name": question.name, "type": question.type, **answer})
-            spent += usage
+        return JSONResponse(asked.told(await answered(model, asked.about, asked.meant)))
     except DecisionError as error:
         raise ApiError(" ".join(str(error).split()), status=502) from error
-    return JSONResponse({"answers": answers, "model": model.name, "usage": _usage(spent)})
-
-
-def _instructions(question: Predicate | Choice | Score) -> str:
-    """Return what a question asks.
-
-    Raises:
-        ApiError: it cannot be answered.
-    """
-    values = [(type(one.value), one.value) for one in question.choices] if isinstance(question, Choice) else []
-    if len({*values}) < len(values):
-        raise ApiError("choices: each must be another value", param="choices")
-    return words_of(question.instructions, "instructions")
-
-
-async def _answer(
-    model: Model, about: str, question: Predicate | Choice | Score, instructions: str
-) -> tuple[dict[str, Any], TokenUsage]:
-    match question:
-        case Predicate():
-            found = await how_probable(model, about, instructions)
-            return {"probability": found.of[0]}, found.usage
-        case Choice(choices=options):
-            lines = [_line(compact_json(one.value), one.description) for one in options]
-            found = await which(model, about, instructions, lines)
-            best = max(range(len(options)), key=found.of.__getitem__)
-            listed = [{"value": one.value, "probability": p} for one, p in zip(options, found.of, strict=True)]
-            told = {"choice": options[best].value, "probabilities": listed, "confidence": _confidence(found)}
-            return told, found.usage
-        case Score(levels=levels):
-            lines = [_line(one.label, one.description) for one in levels]
-            found = await which(model, about, f"{instructions}\nThe levels go from the lowest to the highest.", lines)
-            listed = [
-                {"value": at, "label": one.label, "probability": p}
-                for at, (one, p) in enumerate(zip(levels, found.of, strict=True))
-            ]
-            score = sum(at * p for at, p in enumerate(found.of))
-            return {"score": score, "probabilities": listed, "confidence": _confidence(found)}, found.usage
 
 
 def words_of(said: str | Sequence[Part], where: str) -> str:
@@ -162,25 +229,3 @@ def words_of(said: str | Sequence[Part], where: str) -> str:
         else:
             lines.append(storable(compact_json(part)))
     return "\n".join(lines)
-
-
-def _line(name: str, description: str | None) -> str:
-    return f"{name} ({description})" if description else name
-
-
-def _confidence(found: Distribution) -> float:
-    """Return how much of the distribution stands in one place: 1 where all does, 0 where none is preferred."""
-    if len(found.of) < 2:
-        return 1.0
-    entropy = -sum(p * math.log(p) for p in found.of if p > 0)
-    return min(1.0, max(0.0, 1 - entropy / math.log(len(found.of))))
-
-
-def _usage(usage: TokenUsage) -> dict[str, Any]:
-    return {
-        "input_tokens": usage.input_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
-        "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-    }

@@ -1,76 +1,120 @@
-"""A decision endpoint: typed questions in, probabilities out, no text. OpenAI's own, or whoever speaks its protocol."""
+"""A decision endpoint, asked in OpenAI's form or in that of System One, which llama.cpp, Ollama and vLLM serve too."""
 
 import asyncio
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import openai
-from langchain_core.messages import AIMessage, HumanMessage
-from langchain_openai.decisions import OpenAIDecisions, Predicate
+from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Noul, Question, State
+from pydantic import PrivateAttr, SecretStr
 
+from packetgate.models.decisions import words_in
 from packetgate.models.endpoint import Endpoint
-from packetgate.models.requests import exchange
-from packetgate.models.transport import MAX_RETRIES, named_errors
-from packetgate.models.turns import attempt
-from packetgate.state.base import TokenUsage
-from packetgate.state.errors import DecisionError
-from packetgate.state.printing import compact_json
-
-warnings.filterwarnings("ignore", "The class `OpenAIDecisions` is in beta")
+from packetgate.models.transport import MAX_RETRIES
+from packetgate.state.errors import ModelError
 
 
-@dataclass(frozen=True)
-class Probabilities:
-    """How probable it is that each statement is true; those that were not answered as asked are missing."""
+class DecisionEndpoint(BaseDecisionModel):
+    """An endpoint that answers typed questions with probabilities; in OpenAI's form yes-or-no questions alone."""
 
-    of: Mapping[str, float]
-    usage: TokenUsage
+    form: str
+    """`decisions`, which is OpenAI's, or `systemone`: also the last part of the path that requests are sent to."""
+    endpoint: Endpoint
+    headers: Mapping[str, str] = {}
+    _client: openai.AsyncOpenAI = PrivateAttr()
+    _key: SecretStr = PrivateAttr()
 
-
-class DecisionEndpoint:
-    """An endpoint that says how probable statements are."""
-
-    def __init__(self, name: str, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
-        """Nothing is sent yet.
+    def model_post_init(self, context: Any, /) -> None:
+        """Send nothing yet.
 
         Raises:
-            ModelError: OpenAI itself is meant and there is no key.
+            ModelError: OpenAI itself is meant and there is no key, or it has no such endpoint.
         """
-        self.name = self.model_name = name
-        self.provider = "openai" if endpoint.is_openai else None
-        self.openai_api_base, self.openai_api_key = endpoint.base_url, endpoint.key_for(name)
-        self.request_timeout, self.key_variable = endpoint.timeout, endpoint.key_variable
-        self.client = openai.AsyncOpenAI(
-            base_url=endpoint.base_url, api_key=self.openai_api_key.get_secret_value(), timeout=endpoint.timeout
-        )
-        self._decisions = OpenAIDecisions(
-            model=name,
-            base_url=endpoint.base_url,
-            api_key=self.openai_api_key,
-            timeout=endpoint.timeout,
+        if self.form == "systemone" and self.endpoint.is_openai:
+            raise ModelError(
+                f"systemone:{self.model}: OpenAI has no such endpoint: set PACKETGATE_PRIME_BASE_URL to a server that "
+                "has, such as http://127.0.0.1:11434/v1"
+            )
+        self._key = self.endpoint.key_for(self.model)
+        self._client = openai.AsyncOpenAI(
+            base_url=self.endpoint.base_url,
+            api_key=self._key.get_secret_value(),
+            timeout=self.endpoint.timeout,
             max_retries=MAX_RETRIES,
             # A kept connection belongs to the event loop that opened it, and an endpoint outlives `asyncio.run`.
-            default_headers={**headers, "Connection": "close"},
+            default_headers={**self.headers, "Connection": "close"},
         )
 
-    async def probabilities(self, about: str, statements: Mapping[str, str]) -> Probabilities:
-        """Ask how probable each statement is, given what it is about.
+    @property
+    def client(self) -> openai.AsyncOpenAI:
+        """What requests are sent with."""
+        return self._client
 
-        Raises:
-            DecisionError: the endpoint cannot be asked, or its answer cannot be read.
-        """
-        questions = {name: Predicate(instructions=text) for name, text in statements.items()}
-        sent = [HumanMessage(about), *(HumanMessage(text) for text in statements.values())]
-        with exchange(self, sent, {}) as answered:
-            with attempt(self) as limit, named_errors(self, limit.way_out):
-                async with asyncio.timeout_at(limit.deadline):
-                    found = await self._decisions.ainvoke({"input": about, "questions": dict(questions)})
-            usage = TokenUsage(
-                input_tokens=max(0, found.usage.input_tokens or 0), output_tokens=max(0, found.usage.output_tokens or 0)
-            )
-            answered(AIMessage(compact_json({name: one.model_dump() for name, one in found.answers.items()})))
-        of = {name: one.probability for name, one in found.predicates.items() if name in questions}
-        if not of:
-            raise DecisionError(f"{self.name} answered none of the questions, or with no probability", usage)
-        return Probabilities(of, usage)
+    @property
+    def provider(self) -> str | None:
+        """OpenAI; None of others that speak its protocol."""
+        return "openai" if self.endpoint.is_openai else None
+
+    @property
+    def _provider(self) -> str:
+        return self.provider or self.form
+
+    @property
+    def model_name(self) -> str:
+        """The name that the endpoint knows the model by."""
+        return self.model
+
+    @property
+    def openai_api_base(self) -> str:
+        """The base URL."""
+        return self.endpoint.base_url
+
+    @property
+    def openai_api_key(self) -> SecretStr:
+        """The key that is sent."""
+        return self._key
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that the key is from."""
+        return self.endpoint.key_variable
+
+    @property
+    def request_timeout(self) -> float:
+        """How long an answer may take, in seconds."""
+        return self.endpoint.timeout
+
+    def _classify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
+        return asyncio.run(self._aclassify(state, questions))
+
+    async def _aclassify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
+        is_openai = self.form == "decisions"
+        body = _in_openais(words_in(state), questions) if is_openai else _in_system_ones(words_in(state), questions)
+        found: Any = await self._client.post(f"/{self.form}", body={"model": self.model, **body}, cast_to=object)
+        answers = _from_openais(found["answers"]) if is_openai else found["answers"]
+        asked = {name: one for name, one in answers.items() if name in questions}
+        return ClassifierResponse.model_validate(
+            {"model": found["model"], "answers": asked, "usage": found.get("usage")}
+        )
+
+
+def _in_openais(about: str, questions: Mapping[str, Question]) -> dict[str, Any]:
+    if others := [one.type for one in questions.values() if not isinstance(one, Noul)]:
+        raise TypeError(f"{others[0]} questions are not put in this form")
+    asked = {name: words_in(one.instructions) for name, one in questions.items()}
+    predicates = [{"type": "predicate", "name": name, "instructions": words} for name, words in asked.items()]
+    return {"input": about, "questions": predicates}
+
+
+def _from_openais(answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the probabilities by name. What is no predicate is none, such as a refusal."""
+    predicates = [one for one in answers if one.get("type") == "predicate"]
+    return {one["name"]: {"type": "noul", "noul": one["probability"]} for one in predicates if one.get("name")}
+
+
+def _in_system_ones(about: str, questions: Mapping[str, Question]) -> dict[str, Any]:
+    asked = {name: one.model_dump(mode="json") for name, one in questions.items()}
+    return {
+        "state": about,
+        "questions": {name: {k: v for k, v in one.items() if v is not None} for name, one in asked.items()},
+    }

@@ -1,4 +1,4 @@
-"""`/v1/decisions`, and reviews by such an endpoint: a hosted one's stand-in, and a GGUF behind the real command."""
+"""`/v1/decisions` and `/v1/systemone`: reviews by a hosted one's stand-in, and a GGUF behind the real command."""
 
 import json
 from dataclasses import dataclass
@@ -21,6 +21,10 @@ def answered(*answers: dict[str, Any], usage: Any = None) -> Raw:
     return Raw(json.dumps({"model": "d", "answers": answers, "usage": usage or {"input_tokens": 7}}))
 
 
+def by_name(**answers: dict[str, Any]) -> Raw:
+    return Raw(json.dumps({"model": "d", "answers": answers, "usage": {"input_tokens": 7, "output_tokens": None}}))
+
+
 @dataclass(frozen=True)
 class Case:
     """What the endpoint answers about a plain read, and what comes of it."""
@@ -29,6 +33,7 @@ class Case:
     reply: Reply
     confidence: float
     runs: bool = False
+    form: str = "decisions"
 
 
 CASES = [
@@ -58,6 +63,12 @@ CASES = [
     Case("a refused request", HttpError(400, "no"), 0.0),
     Case("a broken server", HttpError(500), 0.0),
     Case("no such endpoint", HttpError(404), 0.0),
+    Case("by name", by_name(call_1={"type": "noul", "noul": 0.93}), 0.93, runs=True, form="systemone"),
+    Case("by name, not approved", by_name(call_1={"type": "noul", "noul": 0.2}), 0.5, form="systemone"),
+    Case("by another name", by_name(call_2={"type": "noul", "noul": 1}), 0.0, form="systemone"),
+    Case("by name, above one", by_name(call_1={"type": "noul", "noul": 1.01}), 0.0, form="systemone"),
+    Case("by name, another type", by_name(call_1={"type": "verdict", "noul": 1}), 0.0, form="systemone"),
+    Case("in the other form", answered({**CALL, "probability": 0.93}), 0.0, form="systemone"),
 ]
 
 
@@ -65,7 +76,7 @@ CASES = [
 def test_a_decision_endpoint_reviews(cli: CommandLine, scripted_openai: ScriptedOpenAI, case: Case) -> None:
     scripted_openai.script(case.reply)
     variables = {"OPENAI_BASE_URL": scripted_openai.base_url, "OPENAI_API_KEY": "key-of-the-endpoint", "NO_PROXY": "*"}
-    outcome = cli.run("ask", "Read plan.txt", "--prime", "decisions:d", "--json", **variables)
+    outcome = cli.run("ask", "Read plan.txt", "--prime", f"{case.form}:d", "--json", **variables)
     assert outcome.status == (0 if case.runs else 3), outcome.err
     assert outcome.err == ""
     packet = json.loads(outcome.out)
@@ -76,8 +87,12 @@ def test_a_decision_endpoint_reviews(cli: CommandLine, scripted_openai: Scripted
     assert "key-of-the-endpoint" not in outcome.out
     (asked,) = scripted_openai.requests
     assert asked["model"] == "d"
-    assert "Read plan.txt" in asked["input"]
-    assert [(one["type"], one["name"]) for one in asked["questions"]] == [("predicate", "call_1")]
+    questions = asked["questions"]
+    if case.form == "systemone":
+        assert [(one["type"], name) for name, one in questions.items()] == [("noul", "call_1")]
+    else:
+        assert [(one["type"], one["name"]) for one in questions] == [("predicate", "call_1")]
+    assert "Read plan.txt" in asked["input" if case.form == "decisions" else "state"]
     assert scripted_openai.headers[0]["authorization"] == "Bearer key-of-the-endpoint"
 
 
@@ -130,6 +145,32 @@ async def test_a_gguf_decides_over_http(cli: CommandLine, tiny_gguf: Path) -> No
         assert same.predicates["wet"].probability == pytest.approx(wet.probability, rel=1e-2)
         assert set(same.choices["which"].probabilities) == {"a", True}
         assert same.scores["how"].legend == {0: "lo", 1: "hi"}
+        named = {
+            "wet": {"type": "noul", "instructions": "Is it wet?"},
+            "which": {"type": "choice", "criteria": {"a": "of a", "b": None}},
+            "how": {"type": "score", "instructions": "How much?", "criteria": ["lo", {"level": "hi"}]},
+        }
+        told: Any = await client.post(
+            "/systemone", body={"model": "packetgate", "state": "It rains.", "questions": named}, cast_to=object
+        )
+        assert told["model"] == tiny_gguf.name
+        assert told["answers"]["wet"] == {"type": "noul", "noul": pytest.approx(wet.probability, rel=1e-2)}
+        assert {*told["answers"]["which"]} == {"type", "choice", "probabilities", "confidence"}
+        assert told["answers"]["how"]["legend"] == {"0": "lo", "1": {"level": "hi"}}
+        assert sum(told["answers"]["how"]["probabilities"].values()) == pytest.approx(1)
+        assert told["usage"]["input_tokens"] > 0
+        picture = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+        for wrong, says in (
+            ({"questions": {}}, "questions"),
+            ({"questions": {"x": {"type": "guess"}}}, "guess"),
+            ({"questions": {"x": {"type": "box", "instructions": "the dog"}}}, "box"),
+            ({"questions": {"x": {"type": "choice", "criteria": {str(n): None for n in range(63)}}}}, "62"),
+            ({"images": ["AAAA"]}, "pictures"),
+            ({"state": {"seen": [picture]}}, "pictures"),
+        ):
+            body = {"model": "packetgate", "state": "x", "questions": named, **wrong}
+            with pytest.raises(openai.BadRequestError, match=says):
+                await client.post("/systemone", body=body, cast_to=object)
         for bad, says in (
             ({"model": "gpt-6"}, "no model 'gpt-6'"),
             ({"questions": []}, "questions"),
@@ -158,7 +199,10 @@ async def test_a_gguf_decides_over_http(cli: CommandLine, tiny_gguf: Path) -> No
         assert call["review_confidence_source"] == "decision_probability"
         assert call["review_reasoning"].startswith("packetgate: ")
         assert 0 < call["review_confidence"] < 1
-        shown = cli.run("doctor", "--prime", "decisions:packetgate", **reviewing).out
+        outcome = cli.run("ask", "Read plan.txt", "--prime", "systemone:packetgate", "--json", **reviewing)
+        (again,) = (routing := json.loads(outcome.out)["tool_routing"])["past_calls"] or routing["calls"]
+        assert again["review_confidence"] == pytest.approx(call["review_confidence"], rel=1e-2)
+        shown = cli.run("doctor", "--prime", "systemone:packetgate", **reviewing).out
         assert f"reflex (no model); packetgate at {served.url} reviews" in shown
     outcome = cli.run("ask", "Read plan.txt", "--prime", "decisions:packetgate", **reviewing)
     assert outcome.status == 2

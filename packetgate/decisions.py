@@ -1,0 +1,47 @@
+"""A model of the gate's as a decision model of LangChain's."""
+
+from typing import Any
+
+from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Question, State
+from pydantic import PrivateAttr
+
+from packetgate.deciders.language.decisions import answered
+from packetgate.graph.loops import LoopThread
+from packetgate.models.decisions import words_in
+from packetgate.models.pool import ModelPool
+from packetgate.state.errors import ModelError
+
+
+class GateDecisionModel(BaseDecisionModel):
+    """Answers a `Noul`, a `Choice` or a `Score` by the probabilities of a model's own tokens; no text is written.
+
+    `model` is a name such as `llamacpp:PATH` or `openai:NAME`, of a model that tells those probabilities. The
+    confidence of a choice and of a score is 1 less the entropy of its probabilities, of at most 1.
+
+    Raises:
+        ModelError: the name is no model's.
+        RequestError: of `invoke`: pictures, a `Box`, more than 62 options, or more text than the model can read.
+        DecisionError: of `invoke`: the model cannot be asked, or tells no probabilities.
+    """
+
+    _pool: ModelPool = PrivateAttr()
+    _loop: LoopThread = PrivateAttr(default_factory=LoopThread)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Find the model, and load nothing yet."""
+        self._pool = ModelPool(self.model)
+        if self._pool.is_reflex:
+            raise ModelError("reflex answers no questions of others: name a model, such as llamacpp:FILE.gguf")
+
+    @property
+    def _provider(self) -> str:
+        return "packetgate"
+
+    def _classify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
+        return self._loop.run(self._aclassify(state, questions))
+
+    async def _aclassify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
+        model = await self._pool.get("prime")
+        if model is None:
+            raise ModelError(f"{self.model} is not there")
+        return await answered(model, words_in(state), questions)

@@ -1,0 +1,172 @@
+"""Decision models of LangChain's, both ways: any of them reviews, and a model of the gate's is one."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AutoModeMiddleware
+from langchain_core.decisions import (
+    BaseDecisionModel,
+    Box,
+    Choice,
+    ClassifierRequest,
+    ClassifierResponse,
+    Noul,
+    NoulCriteria,
+    Question,
+    Score,
+    State,
+)
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolCall
+from support.prompts import call
+
+from packetgate import GateDecisionModel, create_router, reads
+from packetgate.models.decisions import decide
+from packetgate.state.errors import DecisionError, ModelError, RequestError
+from packetgate.state.transitions import ToolExecutionStatus
+
+EXECUTED, WAITS = ToolExecutionStatus.EXECUTED, ToolExecutionStatus.AWAITING_CONFIDENCE
+
+
+@reads
+def list_late_orders() -> list[str]:
+    """List the orders that are late."""
+    return ["A-17", "B-4"]
+
+
+class Told(BaseDecisionModel):
+    """A decision model of a user's own."""
+
+    model: str = "told"
+    answer: Any = None
+
+    @property
+    def _provider(self) -> str:
+        return "mine"
+
+    def _classify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
+        assert "late" in str(state)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        if not isinstance(self.answer, float):
+            return self.answer
+        return ClassifierResponse.model_validate(
+            {"model": "told", "answers": {name: {"type": "noul", "noul": self.answer} for name in questions}}
+        )
+
+
+@dataclass(frozen=True)
+class Case:
+    """What it answers about a plain read, and what comes of that."""
+
+    answer: Any
+    confidence: float
+    status: ToolExecutionStatus = WAITS
+    told: str = ""
+
+
+def unchecked(noul: float) -> ClassifierResponse:
+    answer: Any = {"call_1": type("Answer", (), {"type": "noul", "noul": noul})}
+    return ClassifierResponse.model_construct(model="told", answers=answer)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(0.9, 0.9, EXECUTED),
+        Case(0.69, 0.69),
+        Case(0.2, 0.5),
+        Case(ClassifierResponse(model="told", answers={}), 0.0, told="answered none of the questions"),
+        Case(unchecked(2.0), 0.0, told="Told raised ValidationError"),
+        Case("yes", 0.0, told="Told raised AttributeError"),
+        Case(ZeroDivisionError("no orders"), 0.0, told="Told raised ZeroDivisionError: no orders"),
+        Case(KeyError("late"), 0.0, told="Told raised KeyError: 'late'"),
+    ],
+    ids=lambda case: case.told or str(case.answer),
+)
+def test_any_decision_model_reviews(case: Case):
+    with create_router(tools=[list_late_orders], prime=Told(answer=case.answer)) as router:
+        turn = router.invoke("Which orders are late?")
+    (made,) = turn.calls
+    assert (made.status, made.review_confidence) == (case.status, pytest.approx(case.confidence))
+    assert case.told in "".join(error.message for error in turn.packet.metrics.errors)
+    assert bool(case.told) == bool(turn.packet.metrics.errors)
+
+
+async def test_its_error_stays_the_cause():
+    raised = ZeroDivisionError("no orders")
+    with pytest.raises(DecisionError) as error:
+        await decide(Told(answer=raised), "late", {"one": Noul(instructions="Is it?")})
+    assert error.value.__cause__ is raised
+
+
+def test_a_chat_model_answers_what_it_reviews():
+    chat = FakeListChatModel(responses=[call("functions.list_late_orders"), "Two are late."])
+    with create_router(chat, [list_late_orders], prime=Told(answer=0.8)) as router:
+        turn = router.invoke("Which orders are late?")
+    assert turn.answer == "Two are late."
+    assert turn.calls[0].review_reasoning == "told: 0.80 that it should run"
+
+
+QUESTIONS: dict[str, Question] = {
+    "wet": Noul(instructions="Is it wet?", criteria=NoulCriteria(true="there is water")),
+    "which": Choice(instructions={"ask": "Which?"}, criteria={"rain": "water falls", "sun": None}),
+    "how": Score(instructions="How wet?", criteria=["dry", "damp", "soaked"]),
+}
+
+
+def test_a_model_of_the_gates_is_one(tiny_gguf: Path):
+    gate = GateDecisionModel(model=f"llamacpp:{tiny_gguf}")
+    asked = ClassifierRequest(state="It rains.", questions=QUESTIONS)
+    found, same = gate.invoke(asked), asyncio.run(gate.ainvoke(asked))
+    assert same.nouls["wet"].noul == pytest.approx(found.nouls["wet"].noul, rel=1e-2)
+    assert 0 < found.nouls["wet"].noul < 1
+    which, how = found.choices["which"], found.scores["how"]
+    assert which.choice == max(which.probabilities, key=which.probabilities.__getitem__)
+    for probabilities in (which.probabilities, how.probabilities):
+        assert sum(probabilities.values()) == pytest.approx(1)
+    assert how.score == pytest.approx(how.probabilities[1] + 2 * how.probabilities[2])
+    assert how.legend == {0: "dry", 1: "damp", 2: "soaked"}
+    assert found.usage is not None
+    assert found.usage["input_tokens"] > found.usage["input_token_details"]["cache_read"] > 0
+    picture: Any = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+    many = Choice(instructions="Which?", criteria={str(number): None for number in range(63)})
+    bad: list[tuple[Any, Question, str]] = [
+        ({"messages": [HumanMessage([picture])]}, QUESTIONS["wet"], "pictures"),
+        ({"seen": picture}, QUESTIONS["wet"], "pictures"),
+        ({"when": object()}, QUESTIONS["wet"], "object"),
+        ("long " * 50_000, QUESTIONS["wet"], "longer than"),
+        ("It rains.", Box(instructions="the umbrella"), "box"),
+        ("It rains.", many, "at most 62"),
+    ]
+    for state, question, told in bad:
+        with pytest.raises(RequestError, match=told):
+            gate.invoke({"state": state, "questions": {"one": question}})
+
+
+def test_no_model_no_decision():
+    for name, told in (
+        ("reflex", "name a model"),
+        ("decisions:d", "it can only be prime"),
+        ("gpt", "not a model name"),
+    ):
+        with pytest.raises(ModelError, match=told):
+            GateDecisionModel(model=name)
+
+
+def test_an_agent_of_langchains_is_guarded_by_it(tiny_gguf: Path):
+    gate = GateDecisionModel(model=f"llamacpp:{tiny_gguf}")
+    wanted = AIMessage("", tool_calls=[ToolCall(name="list_late_orders", args={}, id="one")])
+    chat = type("Chat", (GenericFakeChatModel,), {"bind_tools": lambda self, *_, **__: self})(
+        messages=iter([wanted, AIMessage("Done.")])
+    )
+    guard = AutoModeMiddleware(tools=["list_late_orders"], classifier=gate)
+    agent = create_agent(chat, [list_late_orders], middleware=[guard])
+    messages = agent.invoke({"messages": [HumanMessage("Which orders are late?")]})["messages"]
+    done = messages[2].text
+    assert "A-17" in done or "blocked because it was classified as risky (probability: 0." in done
