@@ -84,7 +84,7 @@ def unchecked(noul: float) -> ClassifierResponse:
         Case(ClassifierResponse(model="told", answers={}), 0.0, told="answered none of the questions"),
         Case(unchecked(2.0), 0.0, told="Told raised ValidationError"),
         Case("yes", 0.0, told="Told raised AttributeError"),
-        Case(ZeroDivisionError("no orders"), 0.0, told="Told raised ZeroDivisionError: no orders"),
+        Case(ZeroDivisionError("no orders"), 0.0, told="the review failed: ZeroDivisionError: no orders"),
         Case(KeyError("late"), 0.0, told="Told raised KeyError: 'late'"),
     ],
     ids=lambda case: case.told or str(case.answer),
@@ -99,7 +99,7 @@ def test_any_decision_model_reviews(case: Case):
 
 
 async def test_its_error_stays_the_cause():
-    raised = ZeroDivisionError("no orders")
+    raised = KeyError("late")
     with pytest.raises(DecisionError) as error:
         await decide(Told(answer=raised), "late", {"one": Noul(instructions="Is it?")})
     assert error.value.__cause__ is raised

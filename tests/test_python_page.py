@@ -11,6 +11,7 @@ import pytest
 from support.pages import ROOT
 from support.prompts import call, first_call, review
 from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import Reply, Token, Tokens
 
 RECIPES = ROOT / "docs" / "recipes"
 PAGE = (ROOT / "docs" / "python.md").read_text()
@@ -19,13 +20,15 @@ README = (ROOT / "README.md").read_text()
 TURN = (call("functions.late_orders"), review(0.95), "A-17 and B-4 are late.")
 DOOR = (call("functions.my_function"), review(0.95), "A-17 and B-4 are late.")
 AGENT = (first_call("late_orders"), call("cancel_order", order="A-17"), "A-17 is cancelled.")
+DECIDED = Tokens.of('{"answer":', Token("true", {"true": 0.9, "false": 0.1}), "}")
 READ = "late_orders ():"
-PRINTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
     "functions.py": ((READ, "(days=10)", '["A-17"]', "`allow_write_tools` switches them on"), ()),
     "langchain_tools.py": (("40.0 dollars", "rain in Oslo"), ()),
     "mcp_servers.py": (("roses", "garden ready"), ()),
     "fastmcp_server.py": (("roses", "watered roses"), ()),
     "chat_model.py": (("A-17 and B-4 are late.\nA-17 and B-4 are late.\n", "input_tokens="), TURN * 2),
+    "decision_model.py": (("executed cautious: 0.80 that it should run", "wet: 0.90"), (DECIDED,)),
     "changes.py": (("cancelled A-17", "cancelled B-4", "you denied it", "need `order`", "['A-17', 'B-4', 'C-1']"), ()),
     "streaming.py": (("review_selection: ", "A-17 and B-4 are late.", "[('functions.late_orders', 'executed')]"), TURN),
     "checkpointer.py": (("11 pears", "11 plums", "4 messages in the conversation"), ()),

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from pydantic import SecretStr
 
 from packetgate.models.endpoint import shown
-from packetgate.state.errors import DecisionError, PacketgateError
+from packetgate.state.errors import DecisionError
 from packetgate.state.printing import shorten
 
 MAX_RETRIES = 2
@@ -20,9 +20,6 @@ MAX_RETRIES = 2
 TIMEOUT_WAY_OUT = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in seconds, or check the server"
 
 _LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
-
-_RUBBISH = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""How langchain-openai meets rubbish."""
 
 ESSENTIAL = frozenset({"model", "messages", "stream", "response_format", "tools", "tool_choice", "timeout"})
 OF_THE_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar", "tool")
@@ -67,17 +64,13 @@ def named_errors(
     except _transport_errors() as error:
         happened = _what_happened(model, error, _quoted(model, error_text(error)), too_slow())
         raise DecisionError(f"{model_label(model)} {happened}") from error
-    except PacketgateError:
-        raise
-    except Exception as error:
-        if not endpoint_label(model):  # a model of the user's own, in this process
-            raise DecisionError(
-                f"{model_label(model)} raised {type(error).__name__}: {shorten(str(error), 300)}"
-            ) from error
-        if not isinstance(error, _RUBBISH):
-            raise
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        # how langchain-openai meets rubbish
+        kind = type(error).__name__
+        if not endpoint_label(model):  # a model of the caller's own
+            raise DecisionError(f"{model_label(model)} raised {kind}: {shorten(str(error), 300)}") from error
         raise DecisionError(
-            f"{model_label(model)} answered with something that is no {answer} ({type(error).__name__}): "
+            f"{model_label(model)} answered with something that is no {answer} ({kind}): "
             "check that the base URL is an OpenAI-compatible one; it usually ends in /v1"
         ) from error
 
