@@ -34,12 +34,12 @@ PUBLIC = {"_exit", "_asdict", "_replace", "_fields"}
 """Names that Python documents."""
 OF_LANGGRAPH = {one for one in vars(_constants).values() if isinstance(one, str)} - {START, END}
 """What LangGraph calls its own keys, channels and stages."""
-HOOKS = {"_generate", "_agenerate", "_stream", "_astream", "_llm_type"} | {
+HOOKS = {"_generate", "_agenerate", "_stream", "_astream", "_llm_type", "_provider", "_classify", "_aclassify"} | {
     f"_{verb}_{what}"
     for verb, ends in (("list", "s"), ("get", ""))
     for what in (f"tool{ends}", f"resource{ends}", f"resource_template{ends}", f"prompt{ends}")
 }
-"""What LangChain and FastMCP document as methods that chat models and providers override."""
+"""What LangChain and FastMCP document as methods that chat models, decision models and providers override."""
 OF_OPENAI = {
     "_get_request_payload": ["input_", "stop", "kwargs"],
     "_create_chat_result": ["response", "generation_info"],
