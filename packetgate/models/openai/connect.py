@@ -186,6 +186,7 @@ def connect(
             timeout=endpoint.timeout, proxy=os.environ.get("OPENAI_PROXY"), event_hooks={"response": [_heed]}
         ),
         openai_proxy="",  # the client above has it
+        http_socket_options=(),  # else a warning goes to stderr where a proxy is set
     )
 
 
