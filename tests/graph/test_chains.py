@@ -17,6 +17,7 @@ from packetgate.tools.execution.journal import STARTED, MemoryJournal
 from packetgate.tools.servers.chains import ChainServer
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.opening import open_hub
+from packetgate.tools.usage.learning import confirmed_uses
 
 READ, WRITE, LIST = "notebook.read_note", "notebook.write_note", "notebook.list_notes"
 
@@ -62,6 +63,8 @@ async def test_each_step_is_asked_about_and_run_by_itself(notebook: Notebook):
     assert packet.routing.reinjection_count == 1, "it is one step"
     judged = [one.tool_name for seen in reviewer.seen for one in seen.routing.calls]
     assert judged == ["chain.copy"], "the chain is what was chosen"
+    unranked = packet.merged({"context": packet.context.model_copy(update={"palette": ()})})
+    assert {one.tool for one in confirmed_uses(unranked)} == {"chain.copy"}, "its steps served the chain"
     started = [row.entry.detail["tool"] for row in await journal.of_events(STARTED)]
     assert started == ["chain.copy", READ, WRITE]
 

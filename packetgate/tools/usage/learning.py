@@ -61,7 +61,7 @@ def confirmed_uses(packet: CognitionPacket) -> Iterator[ConfirmedUse]:
     most = max(scores.values(), default=0.0)
     for call in packet.tool_routing.all_calls if packet.tool_routing else ():
         missing = surprise(scores.get(call.tool_name, 0.0), most)
-        ran = call.status is ToolExecutionStatus.EXECUTED and not call.is_cached
+        ran = call.status is ToolExecutionStatus.EXECUTED and not call.is_cached and call.chain is None
         if ran and not call.foreign and missing:
             yield ConfirmedUse(
                 tool=call.tool_name,
