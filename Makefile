@@ -39,7 +39,7 @@ notebooks: $(VENV)/.dev ## Execute the notebooks; NOTEBOOK_ARGS=--keep keeps the
 	@$(BIN)/python notebooks/run.py $(NOTEBOOK_ARGS)
 
 docs: $(VENV)/.dev ## Build the documentation as a site in .site; dead links and anchors fail
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(VENV)/.dev ## Lint and format
 	@$(BIN)/ruff check .
