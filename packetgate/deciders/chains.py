@@ -1,4 +1,4 @@
-"""From a chain that was called to the calls of its steps, one after the other."""
+"""Queue the steps of a chain that was called, and turn each into a checked call when it is next."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,7 +21,7 @@ CHOSEN = "a step of a chain that packetgate.toml names"
 
 
 def steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCall, ...]:
-    """Return the steps of the chains that were just called. Their arguments are filled in when it is their turn."""
+    """Return the steps of the chains that were just called. Their placeholders are filled in by `next_step`."""
     chains = {f"{CHAINS}.{name}": chain for name, chain in catalogue.preferences.chains.items()}
     return tuple(
         ToolCall(tool_name=step.tool, params=step.params, chain=ChainStep(run=call.call_id, number=number))
@@ -32,7 +32,7 @@ def steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCa
 
 
 def next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall | str:
-    """Return a step as a call that is checked and traced; a sentence that says why not, where it cannot be made.
+    """Fill in, check and trace the next step of a chain. Return a sentence that says why it cannot be called, if so.
 
     Blocking.
     """
@@ -60,7 +60,7 @@ def next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
 
 
 def review_of_steps(packet: CognitionPacket) -> Review | None:
-    """Return a review of calls that a chain chose, which was itself reviewed; None where any other is among them."""
+    """Return an approving review if all calls are steps of chains, which were reviewed themselves; else None."""
     calls, source = packet.routing.calls, ConfidenceSource.UNJUDGED
     if not calls or not all(call.chain for call in calls):
         return None
@@ -70,6 +70,6 @@ def review_of_steps(packet: CognitionPacket) -> Review | None:
 
 
 def _with_defaults(spec: ToolSpec, params: dict[str, object], constant: set[str]) -> ToolSpec:
-    """Return a tool for which what the chain always gives is a default: its owner named that value."""
+    """Return the tool with the chain's constant arguments as defaults: the owner of the configuration named them."""
     told = {name: {**spec.parameters.get(name, {}), "default": params[name]} for name in constant & params.keys()}
     return replace(spec, input_schema={**spec.input_schema, "properties": {**spec.parameters, **told}})

@@ -1,4 +1,4 @@
-"""Packets in GAIA's own form, and its `TOOL_ROUTING` settings: read into a packet, and written from one."""
+"""Read and write packets in the GAIA format, with its `TOOL_ROUTING` settings."""
 
 import json
 from collections.abc import Mapping
@@ -31,12 +31,12 @@ _SECTIONS: dict[str, dict[str, Any]] = {
     },
     "status": {"state": True},
 }
-"""What both forms name alike."""
+"""The fields that have the same name in both formats."""
 _WRITTEN_AS = {
     ToolExecutionStatus.AWAITING_APPROVAL: ToolExecutionStatus.PENDING,
     ToolExecutionStatus.UNKNOWN: ToolExecutionStatus.FAILED,
 }
-"""The statuses that GAIA does not have, and the ones that they are written as."""
+"""Statuses that GAIA does not have, with the status that is written instead."""
 
 
 class _Form(BaseModel):
@@ -81,11 +81,11 @@ class _Routed(_Form):
 
 
 def from_gaia(packet: str | bytes | Mapping[str, Any], constants: Mapping[str, Any] | None = None) -> CognitionPacket:
-    """Return a packet of GAIA's as one of ours. Fields of which we know nothing are left out.
+    """Convert a GAIA packet to a `CognitionPacket`. Unknown fields are ignored.
 
     Args:
-        constants: the content of `gaia_constants.json`, whose `TOOL_ROUTING` becomes the packet's settings; the packet
-            itself may hold it as well.
+        constants: the content of `gaia_constants.json`: its `TOOL_ROUTING` becomes the packet's settings. The packet
+            may hold `TOOL_ROUTING` itself.
 
     Raises:
         PacketError: it is not a packet; the message names the field.
@@ -94,7 +94,7 @@ def from_gaia(packet: str | bytes | Mapping[str, Any], constants: Mapping[str, A
     try:
         given = json.loads(packet) if isinstance(packet, str | bytes) else packet
         if not isinstance(given, Mapping):
-            raise PacketError(f"not a packet of GAIA's: it must be an object, not {type(given).__name__}")
+            raise PacketError(f"not a GAIA packet: it must be an object, not {type(given).__name__}")
         routing = _Routed.model_validate({"tool_routing": given.get("tool_routing")}).tool_routing
         settings = _settings({**given, **(constants or {})}.get(SETTINGS))
         read: dict[str, Any] = {name: _section(name, given.get(name)) for name in _SECTIONS}
@@ -102,15 +102,15 @@ def from_gaia(packet: str | bytes | Mapping[str, Any], constants: Mapping[str, A
         read["governance"] = {"dry_run": settings.is_dry_run, "settings": settings}
         return CognitionPacket.model_validate(read, extra="ignore")
     except ValidationError as error:
-        raise PacketError(f"not a packet of GAIA's: {first_problem(error)}") from error
+        raise PacketError(f"not a GAIA packet: {first_problem(error)}") from error
     except (ValueError, RecursionError) as error:  # not JSON, or thousands of brackets
-        raise PacketError(f"not a packet of GAIA's: {error}") from error
+        raise PacketError(f"not a GAIA packet: {error}") from error
 
 
 def to_gaia(packet: CognitionPacket) -> dict[str, Any]:
-    """Return a packet in GAIA's form, as JSON has it, with its settings under `TOOL_ROUTING`.
+    """Convert a packet to the GAIA format, as JSON values, with its settings under `TOOL_ROUTING`.
 
-    That form holds one call: of several, it is the first, as in `selected_tool`.
+    The format holds one call, so only the first call is written.
     """
     settings = packet.governance.settings.model_dump(mode="json", include={*_SETTINGS})
     return {

@@ -160,7 +160,7 @@ def test_a_packet_of_ours_is_written_and_read():
 @pytest.mark.parametrize(
     ("packet", "says"),
     [
-        ("{", "not a packet of GAIA's: "),
+        ("{", "not a GAIA packet: "),
         ("[]", "must be an object, not list"),
         ({"header": 7}, "header"),
         ({"tool_routing": {"review_confidence": 2}}, "tool_routing.review_confidence"),
@@ -170,7 +170,7 @@ def test_a_packet_of_ours_is_written_and_read():
     ],
 )
 def test_garbage_is_named_by_its_field(packet: Any, says: str):
-    with pytest.raises(PacketError, match="not a packet of GAIA's") as caught:
+    with pytest.raises(PacketError, match="not a GAIA packet") as caught:
         from_gaia(packet)
     assert says in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""Chains of `packetgate.toml`: several tools that are called as one step."""
+"""Chains in `packetgate.toml`: several tools that are called as one step."""
 
 import json
 import re
@@ -58,12 +58,12 @@ class Chain(_Strict):
 
 
 def is_constant(template: JsonValue) -> bool:
-    """Whether an argument of a step is the same in each run of its chain."""
+    """Whether an argument of a step has no placeholder."""
     return not any(_names_in(template))
 
 
 def filled(template: JsonValue, params: Mapping[str, JsonValue], results: Mapping[str, ToolResult]) -> JsonValue:
-    """Return an argument of a step with its placeholders filled in; one that is all of a text keeps its value's type.
+    """Fill in the placeholders of a step's argument. A placeholder that is the whole text keeps its value's type.
 
     Args:
         params: the arguments of the chain.

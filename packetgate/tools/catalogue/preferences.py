@@ -104,14 +104,14 @@ class UserPreference(Table):
 
 
 class Task(Table):
-    """A task, told by how requests for it read, and the tools that it takes."""
+    """Tools that are put on the palette of requests that match a pattern."""
 
     patterns: Annotated[list[NonEmpty], Field(min_length=1)]
-    """Words in a request, in which `*` stands for anything."""
+    """Words of a request; `*` matches any words, or any part of one."""
     tools: Annotated[list[Pattern], Field(min_length=1)]
 
     def is_of(self, request: str) -> bool:
-        """Whether a request reads like this task, whatever its case and punctuation."""
+        """Whether a request matches one of the patterns. Case and punctuation are ignored."""
         return any(_reads_like(one, request) for one in self.patterns)
 
 
@@ -158,13 +158,13 @@ class Preferences(Table):
         return {word: frozenset(names) for word, names in named.items()}
 
     def permanent_for(self, context_type: str, person: str) -> tuple[Pattern, ...]:
-        """Return the tools that stand on every palette, those of a kind of conversation, and those of a user."""
+        """Return the permanent tools of all conversations, of one kind of conversation, and of one user."""
         kinds = [said.permanent for said in self._of_kind(context_type)]
         own = [self.users[person].permanent] if person in self.users else []
         return tuple(pattern for patterns in (self.permanent, *kinds, *own) for pattern in patterns)
 
     def recent_for(self, context_type: str) -> int:
-        """Return how many recent tools stand on a palette of this kind of conversation."""
+        """Return how many recent tools a palette has in this kind of conversation."""
         said = [one.recent_tools for one in self._of_kind(context_type) if one.recent_tools]
         return said[0] if said else self.recent_tools
 
@@ -172,7 +172,7 @@ class Preferences(Table):
         return [said for name, said in self.contexts.items() if singular(name) == singular(context_type)]
 
     def tools_for(self, request: str) -> tuple[Pattern, ...]:
-        """Return the tools of the tasks that a request reads like."""
+        """Return the tools of all tasks that a request matches."""
         return tuple(pattern for task in self.tasks.values() if task.is_of(request) for pattern in task.tools)
 
     def applied(self, spec: ToolSpec) -> ToolSpec:
@@ -230,7 +230,7 @@ def matching(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _reads_like(pattern: str, request: str) -> bool:
-    """Whether a request holds the words of a pattern, in which `*` stands for any words or any part of one."""
+    """Whether the words of a pattern occur in a request; `*` matches any words, or any part of one."""
     wanted = "  ".join(_PATTERN_WORDS.findall(pattern.casefold())).replace("  *", " *").replace("*  ", "* ")
     return fnmatchcase(f"  {'  '.join(_WORDS.findall(request.casefold()))}  ", f"* {wanted} *")
 

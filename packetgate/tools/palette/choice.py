@@ -20,7 +20,7 @@ BRIEF_LEAST, BRIEF_BEST, BRIEF_SCORE = 4, 12, 0.15
 SHARE = 0.5
 """The most of the whole catalogue, in tokens, that a palette may take: else it would save nothing."""
 MOST_RECENT = 8
-"""Tools that a session remembers to have used: `recent_tools` says how many of them stand on a palette."""
+"""Recently used tools that a session remembers; `recent_tools` says how many of them a palette has."""
 WORTH_SAVING = 800
 """Tokens up to which a palette may take more."""
 

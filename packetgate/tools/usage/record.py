@@ -174,9 +174,9 @@ class ToolUsage(Section):
 
 
 def with_context(records: Iterable[UsageRecord]) -> tuple[int, int]:
-    """Return how many sessions of the proxy have said what they are about, and how many there are.
+    """Return how many proxy sessions set a context, and how many there are.
 
-    A session is counted by its calls. A call that waits beside it, under its name and another, belongs to it.
+    Only sessions with a call are counted. A call that waits in a thread of its own belongs to the session it came from.
     """
     told: dict[tuple[str, ...], bool] = {}
     for record in records:
