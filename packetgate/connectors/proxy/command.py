@@ -56,7 +56,9 @@ async def proxy(
             f"packetgate: no proxy.clients.{client} in packetgate.toml: it may use all that is configured", err=True
         )
     if check or pin:
-        return await _preflight(settings, pins, pin=pin, as_json=as_json)
+        from packetgate.connectors.proxy.pins import preflight
+
+        return await preflight(settings, pins, pin=pin, as_json=as_json)
     context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
     from packetgate.connectors.http import bound
     from packetgate.connectors.proxy.serving import TOKEN, open_gateway, serve_http, serve_stdio
@@ -87,20 +89,3 @@ def _settle(settings: "Settings", install: str | None, uninstall: str | None, *,
     for line in done:
         typer.echo(line)
     return 0
-
-
-async def _preflight(settings: "Settings", pins: Path | None, *, pin: bool, as_json: bool) -> int:
-    from packetgate.connectors.proxy.pins import PINS, checks, read_pins, report, status_of, write_pins
-    from packetgate.graph.composition import open_tools
-
-    file = pins or Path(PINS)
-    pinned = None if pin else read_pins(file, must=pins is not None)
-    async with open_tools(settings) as hub:
-        tools, servers = await hub.catalogue(), hub.health()
-    if pin:
-        write_pins(file, tools)
-        typer.echo(f"{file}: {len(tools)} tools are pinned")
-        return status_of(list(checks(servers, tools, None)))
-    found = list(checks(servers, tools, pinned))
-    typer.echo(report(found, as_json=as_json))
-    return status_of(found)

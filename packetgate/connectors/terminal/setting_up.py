@@ -83,10 +83,6 @@ def _with_entries(ours: SettingsFile, new: Mapping[str, Any]) -> bytes:
     return ours.changed(KEY, {**has, **new})
 
 
-def _holding_secrets(entries: Mapping[str, Any]) -> list[str]:
-    return [name for name, entry in entries.items() if _has_secret(entry)]
-
-
 def _has_secret(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_has_secret, value))
@@ -141,17 +137,17 @@ class SetUp:
             InputError: there is no terminal to ask at, and neither `yes` nor a model was given.
             ModelError, DecisionError: the model that was named cannot be used.
         """
-        models = await _read_settings(self._settings.config or DEFAULT_PREFERENCES)
-        servers = await _read_settings(self._settings.mcp_config or DEFAULT_CONFIG)
-        folder, wanted = self._settings.root.resolve(), self._wishes.servers
-        found, clients = await asyncio.gather(
-            discover(self._wishes.folders), asyncio.to_thread(_find_servers if wanted else _no_servers, folder)
-        )
+        models = await asyncio.to_thread(SettingsFile.read, self._settings.config or DEFAULT_PREFERENCES)
+        servers = await asyncio.to_thread(SettingsFile.read, self._settings.mcp_config or DEFAULT_CONFIG)
+        folder = self._settings.root.resolve()
+        found = await discover(self._wishes.folders)
+        clients = await asyncio.to_thread(_find_servers, folder) if self._wishes.servers else []
         _show(found, clients)
         if self._read is None and not self._wishes.yes and self._wishes.model is None:
             raise InputError(NOBODY_TO_ASK)
-        if self._read is None and not self._wishes.yes:
-            _check_is_new(models, self._wishes.model)
+        changes = models.data is not None and self._wishes.model not in {"reflex", _named(models)}
+        if self._read is None and not self._wishes.yes and changes:
+            raise ConfigError(f"{models.path} already exists: --yes changes it and keeps a copy")
         model = await self._chosen(found)
         new = _new_entries(clients, servers, folder)
         if model and _named(models) != model:
@@ -220,7 +216,8 @@ class SetUp:
             return False
         data = await asyncio.to_thread(content)
         if file.data is not None:
-            kept = _free(file.path)
+            names = (file.path.with_name(f"{file.path.name}{BACK_UP}{f'-{at}' if at else ''}") for at in count())
+            kept = next(one for one in names if not one.exists())
             await asyncio.to_thread(write, kept, file.data)
             say(f"{kept}: copy of the previous {file.path.name}")
         await asyncio.to_thread(write, file.path, data)
@@ -228,33 +225,14 @@ class SetUp:
         return True
 
 
-async def _read_settings(path: Path) -> SettingsFile:
-    return await asyncio.to_thread(SettingsFile.read, path)
-
-
-def _no_servers(_: Path) -> list[_ClientServers]:
-    return []
-
-
 def _named(file: SettingsFile) -> str | None:
     models = file.document.get("models")
-    lite = models.get("lite") if isinstance(models, dict) and not _names_prime(models) else None
-    return lite.get(MODEL) if isinstance(lite, dict) else None
-
-
-def _check_is_new(file: SettingsFile, model: str | None) -> None:
-    if file.data is not None and model != "reflex" and _named(file) != model:
-        raise ConfigError(f"{file.path} already exists: --yes changes it and keeps a copy")
-
-
-def _names_prime(models: Mapping[str, Any]) -> bool:
-    prime = models.get("prime")
-    return isinstance(prime, dict) and MODEL in prime
-
-
-def _free(path: Path) -> Path:
-    names = (path.with_name(f"{path.name}{BACK_UP}{f'-{at}' if at else ''}") for at in count())
-    return next(one for one in names if not one.exists())
+    given = (
+        {role: one.get(MODEL) for role, one in models.items() if isinstance(one, dict)}
+        if isinstance(models, dict)
+        else {}
+    )
+    return given.get("lite") if given.get("prime") is None else None
 
 
 def _show(found: Discovery, clients: list[_ClientServers]) -> None:
@@ -277,7 +255,7 @@ def _show(found: Discovery, clients: list[_ClientServers]) -> None:
 
 
 def _warn_of_secrets(path: Path, entries: Mapping[str, Any]) -> None:
-    if names := _holding_secrets(entries):
+    if names := [name for name, entry in entries.items() if _has_secret(entry)]:
         say(
             f"{path} contains keys copied from other clients ({', '.join(names)}): only you can read the file. "
             "Keep it out of version control, or replace the keys with ${NAME}"

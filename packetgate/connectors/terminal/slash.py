@@ -12,7 +12,7 @@ from rich.text import Text
 from packetgate.connectors import rendering
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.terminal.reading import file_part
-from packetgate.connectors.terminal.turns import Terminal, show_text
+from packetgate.connectors.terminal.turns import Terminal, page
 from packetgate.connectors.turn import Continue
 from packetgate.graph.settings import Settings
 from packetgate.models.options import ROLES
@@ -180,7 +180,9 @@ async def _rest(chat: Conversation, _: str) -> None:
     if not parts:
         chat.say("the last turn's tools returned nothing")
         return
-    await show_text("\n\n".join(parts))
+    text = Text("\n\n".join(parts))
+    if not await page(text):
+        rendering.console().print(text)
 
 
 def _whole(chat: Conversation, call: ToolCall) -> str:

@@ -41,32 +41,17 @@ from packetgate.state.sections import Reflection
 from packetgate.tools.text.kept import KeptResults
 
 KEPT_FREE = 8
-"""Rows of the screen that a question leaves to what else stands there."""
+"""Rows of the screen that a text leaves to what else stands there."""
 
 
-async def _show_whole(question: dict[str, Any]) -> bool:
-    out = rendering.console()
-    shown = rendering.question(question, out.width if at_a_terminal() else rendering.PLAIN_WIDTH)
-    rows = shown.split("\n")
-    room = max(out.height - KEPT_FREE, 1)
-    if not at_a_terminal() or len(rows) <= room:
-        out.print(shown, end="", soft_wrap=True)
+async def page(text: Text) -> bool:
+    """Show a text that is longer than the screen in the user's pager; return whether it is."""
+    out, plain = rendering.console(), text.plain
+    if not at_a_terminal() or plain.count("\n") + len(plain) // out.width < out.height - KEPT_FREE:
         return False
     with on_ctrl_c(lambda: None):  # there it is the pager's
-        await asyncio.to_thread(pydoc.pager, shown.plain)
-    out.print(Text("\n").join(rows[:room]), soft_wrap=True)
-    out.print(f"… {len(rows) - room:,} more rows: v shows them again", style="yellow")
+        await asyncio.to_thread(pydoc.pager, plain)
     return True
-
-
-async def show_text(text: str) -> None:
-    """Show a text, in the reader's pager where it is longer than the screen."""
-    out = rendering.console()
-    if not at_a_terminal() or (text.count("\n") < out.height - KEPT_FREE and len(text) < out.width * out.height // 2):
-        out.print(Text(text))
-        return
-    with on_ctrl_c(lambda: None):
-        await asyncio.to_thread(pydoc.pager, text)
 
 
 WAITING = 3
@@ -188,7 +173,10 @@ class Terminal:
 
     async def put(self, question: dict[str, Any]) -> None:
         """Show a question: what is said next goes to it."""
-        hidden = await _show_whole(question)
+        out = rendering.console()
+        shown = rendering.question(question, out.width if at_a_terminal() else rendering.PLAIN_WIDTH)
+        await page(shown)
+        out.print(shown, end="", soft_wrap=True)
         self._remember(question)
         self.pending = question
         if question.get("kind") == "question":
@@ -197,7 +185,7 @@ class Terminal:
         count = len(question["action_requests"])
         more = "".join(f"{word}, " for word in _remembered(question["action_requests"]))
         each = "" if count == 1 else f"All {count}, or each as in `1 yes 2 no`: "
-        self.prompt = f"{each}{'[v]iew, ' if hidden else ''}{more}{HINT}"
+        self.prompt = f"{each}{more}{HINT}"
 
     async def reply_to(self, said: str) -> Reply | None:
         """Return what somebody says as the reply to the question that was put; None where it only has to be looked at.
@@ -209,9 +197,6 @@ class Terminal:
             return None
         word, asked = said.strip().casefold(), str(question.get("question_id", ""))
         is_plain = question.get("kind") == "question"
-        if word in {"v", "view"} and not is_plain:
-            await _show_whole(question)
-            return None
         reply = await self._edit(question) if word in {"e", "edit"} and not is_plain else said
         self.pending = None
         return Reply(reply, asked)
