@@ -17,7 +17,7 @@ from support.terminals import ended, terminal
 from packetgate.models.discovery import discover, gguf_folders
 from packetgate.models.endpoint import HOSTED
 
-SPEED = ("Hi", "one", "one hundred, one hundred and one")
+SPEED = ("Hi", "one hundred, one hundred and one")
 """Answers to what its speed is measured with."""
 SELECTION = json.dumps({"action": "call", "calls": [{"tool": "ai.list", "params": {}}], "complete": True})
 REVIEW = json.dumps({"reviews": {"1": {"approved": True, "confidence": 0.9, "reasoning": "fine"}}})
