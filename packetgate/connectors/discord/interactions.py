@@ -15,9 +15,8 @@ from rich.console import Console
 
 from packetgate.connectors.discord.config import DiscordConfig, Person
 from packetgate.connectors.discord.conversing import LAPSED, NOT_YOURS, Conversations, expiry_of, session_of
-from packetgate.connectors.discord.presenting import Press, code_block, form, requests_of, split, written
+from packetgate.connectors.discord.presenting import REMEMBERED, Press, code_block, form, requests_of, split, written
 from packetgate.connectors.rendering import journey
-from packetgate.connectors.sessions import SessionState
 from packetgate.connectors.turn import Reply
 from packetgate.graph.settings import Settings
 from packetgate.state.base import now
@@ -50,47 +49,43 @@ class Decisions:
         self._config = config
 
     async def pressed(self, interaction: discord.Interaction[Any], press: Press) -> None:
-        """Open a form, or go on with the turn. What does not count is told to whoever pressed, and to nobody else."""
+        """Open a form, or go on with the turn; only whoever pressed sees why a press does not count."""
         message, channel = interaction.message, interaction.channel
         if message is None or channel is None:
             return
         if not self._config.may_decide(person_of(interaction.user, channel), press.asker):
-            await _note(interaction, NOT_YOURS)
-            return
-        session = session_of(channel.id)
-        async with AsyncExitStack() as held:
-            try:
-                async with asyncio.timeout(PATIENCE_S):
-                    await held.enter_async_context(self._conversations.lock(session))
-            except TimeoutError:  # another press, or a new message, is ahead
-                await _note(interaction, NOT_ANY_MORE)
-                return
-            state = await self._conversations.sessions.state(session)
-            question = state.question
-            if question is None or question.get("question_id") != press.key:
-                await _note(interaction, NOT_ANY_MORE)
-            elif (lapses := expiry_of(question)) and now() > lapses:
-                await self._conversations.questions.remove(session)
-                await interaction.response.edit_message(content=LAPSED, view=None)
-            elif press.action in {"edit", "answer"}:
-                await interaction.response.send_modal(form(question, press))
-            else:
-                await self._decide(interaction, message, press, state)
-
-    async def _decide(
-        self, interaction: discord.Interaction[Any], message: discord.Message, press: Press, state: SessionState
-    ) -> None:
-        rights = await self._rights_of(press.asker, interaction)
-        if rights is None or not state.may_go_on(rights):
-            await _note(interaction, NOT_THERE)
+            await interaction.response.send_message(NOT_YOURS, ephemeral=True)
             return
         try:
-            value, told = _reply(press, state.question or {}, written(interaction.data or {}))
+            async with AsyncExitStack() as held:
+                try:
+                    async with asyncio.timeout(PATIENCE_S):
+                        await held.enter_async_context(self._conversations.lock(session_of(channel.id)))
+                except TimeoutError as error:  # another press, or a new message, is ahead
+                    raise RequestError(NOT_ANY_MORE) from error
+                await self._decide(interaction, message, press)
         except RequestError as error:
-            await _note(interaction, str(error))
+            await interaction.response.send_message(str(error)[:2_000], ephemeral=True)
+
+    async def _decide(self, interaction: discord.Interaction[Any], message: discord.Message, press: Press) -> None:
+        session = session_of(message.channel.id)
+        state = await self._conversations.sessions.state(session)
+        question = state.question
+        if question is None or question.get("question_id") != press.key:
+            raise RequestError(NOT_ANY_MORE)
+        if (lapses := expiry_of(question)) and now() > lapses:
+            await self._conversations.questions.remove(session)
+            await interaction.response.edit_message(content=LAPSED, view=None)
             return
-        await interaction.response.edit_message(content=f"{told} by <@{interaction.user.id}>.", view=None)
-        await self._conversations.questions.remove(session_of(message.channel.id))
+        if press.action in {"edit", "answer"}:
+            await interaction.response.send_modal(form(question, press))
+            return
+        rights = await self._rights_of(press.asker, interaction)
+        if rights is None or not state.may_go_on(rights):
+            raise RequestError(NOT_THERE)
+        value, done = _reply(press, question, written(interaction.data or {}))
+        await interaction.response.edit_message(content=f"{done} by <@{interaction.user.id}>.", view=None)
+        await self._conversations.questions.remove(session)
         await self._conversations.reply(Reply(value, press.key), message, press.asker, rights)
 
     async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
@@ -107,25 +102,19 @@ class Decisions:
 
 def _reply(press: Press, question: dict[str, Any], fields: list[str]) -> tuple[object, str]:
     requests = requests_of(question)
-    match press.action:
-        case "approve":
-            decisions, told = [{"type": "approve"}] * len(requests), "✅ Approved"
-        case "reject":
-            decisions, told = [{"type": "reject"}] * len(requests), "⛔ Rejected"
-        case "session" | "always" | "never":
-            return (
-                press.action,
-                f"{'⛔ Never' if press.action == 'never' else '✅ Approved'}, and remembered ({press.action})",
-            )
-        case "answered":
-            decisions = [{"type": "respond", "message": "\n".join(fields)}] * len(requests)
-            told = "💬 Answered"
-        case _:
-            if len(fields) != len(requests):
-                raise RequestError("the form does not fit the question: press Edit again")
-            decisions = [_edited(request, text) for request, text in zip(requests, fields, strict=True)]
-            told = "✏️ Edited"
-    return {"decisions": decisions}, told
+    if press.action in REMEMBERED:
+        done = "⛔ Never" if press.action == "never" else "✅ Approved"
+        return press.action, f"{done}, and remembered ({press.action})"
+    if press.action == "answered":
+        decisions, done = [{"type": "respond", "message": "\n".join(fields)}] * len(requests), "💬 Answered"
+    elif press.action in {"approve", "reject"}:
+        decisions = [{"type": press.action}] * len(requests)
+        done = "✅ Approved" if press.action == "approve" else "⛔ Rejected"
+    elif len(fields) != len(requests):
+        raise RequestError("the form does not fit the question: press Edit again")
+    else:
+        decisions, done = [_edited(*pair) for pair in zip(requests, fields, strict=True)], "✏️ Edited"
+    return {"decisions": decisions}, done
 
 
 def _edited(request: dict[str, Any], text: str) -> dict[str, Any]:
@@ -140,10 +129,6 @@ def _edited(request: dict[str, Any], text: str) -> dict[str, Any]:
     if args == request.get("args"):
         return {"type": "approve"}
     return {"type": "edit", "edited_action": {"name": request["name"], "args": args}}
-
-
-async def _note(interaction: discord.Interaction[Any], text: str) -> None:
-    await interaction.response.send_message(text[:2_000], ephemeral=True)
 
 
 log = logging.getLogger(__name__)
@@ -174,17 +159,18 @@ def add_commands(
         for piece in split(text(state.packet, rights)):
             await interaction.followup.send(piece, ephemeral=True)
 
-    @tree.command(name="tools", description="What I can use here")
-    async def tools(interaction: Interaction) -> None:
-        await answer(interaction, tools_text)
+    def answered_by(text: Callable[[CognitionPacket, RoutingContext], str]) -> Any:
+        async def command(interaction: Interaction) -> None:
+            await answer(interaction, text)
 
-    @tree.command(name="why", description="How the last answer here came about, stage by stage")
-    async def why(interaction: Interaction) -> None:
-        await answer(interaction, lambda packet, _: _why_text(packet))
+        return command
 
-    @tree.command(name="model", description="Which models decide and answer")
-    async def model(interaction: Interaction) -> None:
-        await answer(interaction, lambda *_: model_text(settings))
+    for name, about, text in (
+        ("tools", "What I can use here", tools_text),
+        ("why", "How the last answer here came about, stage by stage", lambda packet, _: _why_text(packet)),
+        ("model", "Which models decide and answer", lambda *_: model_text(settings)),
+    ):
+        tree.command(name=name, description=about)(answered_by(text))
 
     @tree.command(name="reset", description="Forget this conversation")
     async def reset(interaction: Interaction) -> None:
