@@ -2,8 +2,7 @@
 
 import json
 import time
-from collections import OrderedDict
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import mcp_types
 from fastmcp import Context
@@ -11,11 +10,11 @@ from fastmcp.tools.base import InputRequiredToolResult
 from mcp import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from packetgate.connectors.proxy.sessions import Newest
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, printable
 from packetgate.tools.approval.questions import payload
 
-T = TypeVar("T")
 Way = Literal["elicitation", "input_required", "nobody"]
 
 ANSWER = "answer"
@@ -120,14 +119,14 @@ class PendingCalls:
     """Calls that wait for an answer; of too many, the oldest is forgotten. Each is given out once."""
 
     def __init__(self) -> None:
-        self._asked: OrderedDict[str, tuple[CognitionPacket, float]] = OrderedDict()
-        self._parked: OrderedDict[str, CognitionPacket] = OrderedDict()
+        self._asked: Newest[str, tuple[CognitionPacket, float]] = Newest(MOST_PENDING)
+        self._parked: Newest[str, CognitionPacket] = Newest(MOST_PENDING)
 
     def put(self, packet: CognitionPacket) -> str:
         """Keep a packet whose client was asked, and return the state by which it finds it again."""
         question = packet.governance.question
         state = question.question_id if question else ""
-        _bounded(self._asked)[state] = (packet, time.monotonic())
+        self._asked[state] = (packet, time.monotonic())
         return state
 
     def take(self, state: str | None) -> tuple[CognitionPacket, float] | None:
@@ -140,14 +139,8 @@ class PendingCalls:
 
     def park(self, key: str, packet: CognitionPacket) -> None:
         """Keep a packet that is answered beside its client."""
-        _bounded(self._parked)[key] = packet
+        self._parked[key] = packet
 
     def parked(self, key: str) -> CognitionPacket | None:
         """Return the packet that was parked for such a call."""
         return self._parked.pop(key, None)
-
-
-def _bounded(packets: OrderedDict[str, T]) -> OrderedDict[str, T]:
-    while len(packets) >= MOST_PENDING:
-        packets.popitem(last=False)
-    return packets

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from fastmcp import Context
@@ -14,8 +13,7 @@ from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.asking import PendingCalls, is_modern
 from packetgate.connectors.proxy.chain import Chain
 from packetgate.connectors.proxy.listing import is_small, permanent, wanted_by, whole
-from packetgate.connectors.proxy.results import FileOf
-from packetgate.connectors.proxy.sessions import CHANNEL, ProxySession, SessionBook
+from packetgate.connectors.proxy.sessions import CHANNEL, Newest, ProxySession, SessionBook
 from packetgate.connectors.proxy.storage import Recorder
 from packetgate.graph.records.recording import learned_by
 from packetgate.state.context import RoutingContext
@@ -61,9 +59,9 @@ class Gateway:
     """Who asks where nobody says so by a token."""
     book: SessionBook = field(default_factory=SessionBook)
     pending: PendingCalls = field(default_factory=PendingCalls)
-    _handles: OrderedDict[str, tuple[str, str, str]] = field(default_factory=OrderedDict)
+    _handles: Newest[str, tuple[str, str, str]] = field(default_factory=lambda: Newest(MOST_HANDLES))
     """By handle of a long result: its client, the session that may read it or empty for any, and where it is kept."""
-    _fixed: dict[tuple[str, str], tuple[PaletteEntry, ...]] = field(default_factory=dict)
+    _fixed: Newest[tuple[str, str], tuple[PaletteEntry, ...]] = field(default_factory=lambda: Newest(MOST_FIXED))
     """By client and query, the lists that stay."""
     _opening: set[asyncio.Future[Catalogue]] = field(default_factory=set)
 
@@ -115,11 +113,6 @@ class Gateway:
         await self.chain.hub.introduced(self.patience_s)
         return await offered.catalogue()
 
-    @property
-    def file_of(self) -> FileOf:
-        """Return the file of what a session keeps."""
-        return self.kept.file
-
     def keep_handle(self, ctx: Context, session: ProxySession, packet: CognitionPacket) -> None:
         """Remember whose a long result is."""
         result = packet.routing.calls[0].result
@@ -128,8 +121,6 @@ class Gateway:
         is_single = is_modern(ctx) and session.session_id not in {one.session_id for one in self.book}
         owner = "" if is_single else session.session_id
         self._handles[result.handle] = session.client, owner, packet.header.session_id
-        while len(self._handles) > MOST_HANDLES:
-            self._handles.popitem(last=False)
 
     def kept_for(self, handle: str, session: ProxySession) -> str:
         """Return the session under which a long result is kept; empty where this session may not read it."""
@@ -169,8 +160,6 @@ class Gateway:
         key = (session.client, session.query)
         if key not in self._fixed:
             self._fixed[key] = await self.palette_for(session.query, session, catalogue)
-            while len(self._fixed) > MOST_FIXED:
-                del self._fixed[next(iter(self._fixed))]
         return self._fixed[key]
 
     async def learned(self, session: ProxySession) -> Learned | None:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
+from typing import TypeVar
 
 from packetgate.state.base import new_id
 from packetgate.state.channels import PROXY
@@ -24,6 +25,24 @@ MAX_CALLS = 20
 """Earlier calls whose outputs a session knows, for where later values come from."""
 MAX_OUTPUT_CHARS = 200_000
 """Of these outputs together."""
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Newest(OrderedDict[K, V]):
+    """A dict of at most `most` entries: the one that was set longest ago is dropped."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self._most:
+            self.popitem(last=False)
 
 
 @dataclass
@@ -123,31 +142,23 @@ class SessionBook:
     """The sessions of a process, by key; of too many, the one that was longest unused is forgotten."""
 
     def __init__(self, most: int = MAX_SESSIONS) -> None:
-        self._most = most
-        self._sessions: OrderedDict[str, ProxySession] = OrderedDict()
-        self._outputs: OrderedDict[tuple[str, str], Outputs] = OrderedDict()
+        self._sessions: Newest[str, ProxySession] = Newest(most)
+        self._outputs: Newest[tuple[str, str], Outputs] = Newest(most)
 
     def new(self, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
         """Return a session that is not kept. `app` tells programs of one client apart."""
-        outputs = self._outputs.setdefault((client, app), Outputs())
-        self._outputs.move_to_end((client, app))
-        while len(self._outputs) > self._most:
-            self._outputs.popitem(last=False)
+        outputs = self._outputs[client, app] = self._outputs.get((client, app)) or Outputs()
         return ProxySession(client, settings, of_client=outputs)
 
     def of(self, key: str, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
         """Return the session of that key, a new one where there is none."""
-        session = self._sessions.get(key)
-        if session is None or session.client != client:
-            session = self.new(client, settings, app)
-        self._keep(key, session)
+        session = self._sessions[key] = self.found(key, client) or self.new(client, settings, app)
         return session
 
     def opened(self, beside: ProxySession) -> tuple[str, ProxySession]:
         """Return a new session of the same client, and the id by which it finds it again; nobody else can guess it."""
         key = f"ctx_{token_urlsafe(18)}"
-        session = ProxySession(beside.client, beside.settings, of_client=beside.of_client)
-        self._keep(key, session)
+        session = self._sessions[key] = ProxySession(beside.client, beside.settings, of_client=beside.of_client)
         return key, session
 
     def found(self, key: str, client: str) -> ProxySession | None:
@@ -155,7 +166,7 @@ class SessionBook:
         session = self._sessions.get(key)
         if session is None or session.client != client:
             return None
-        self._keep(key, session)
+        self._sessions[key] = session
         return session
 
     def __len__(self) -> int:
@@ -163,9 +174,3 @@ class SessionBook:
 
     def __iter__(self) -> Iterator[ProxySession]:
         return iter(self._sessions.values())
-
-    def _keep(self, key: str, session: ProxySession) -> None:
-        self._sessions[key] = session
-        self._sessions.move_to_end(key)
-        while len(self._sessions) > self._most:
-            self._sessions.popitem(last=False)
