@@ -56,7 +56,7 @@ class Clients(Table):
     TABLE: ClassVar[str]
     """Its name in the file."""
     SETTINGS: ClassVar[str]
-    """What is told of a name in it that is not known."""
+    """The message about an unknown name in it."""
 
     clients: dict[NonEmpty, ClientTable] = {}
 

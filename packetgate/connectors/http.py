@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from packetgate.state.errors import ConfigError
 
 GRACE_S = 2
-"""How long requests may take to end when the process is told to."""
+"""Seconds that running requests have to end after a signal."""
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -23,7 +23,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 async def serve_app(app: ASGIApp, listening: socket.socket) -> None:
-    """Serve an application until the process is told to end."""
+    """Serve an application until a signal ends it."""
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S, lifespan="on", ws="none")
     await _Server(config).serve(sockets=[listening])
 

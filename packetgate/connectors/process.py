@@ -26,7 +26,7 @@ _stops: list[Callable[[], object]] = []
 _ends: list[Callable[[], object]] = []
 """Those of them that end the process: what SIGTERM does."""
 _heeded = [signal.SIGINT]
-"""The signals that came, and what is told of the end where none did."""
+"""The signals that came; the first is the one whose exit status counts where none did."""
 
 
 def heed_signals() -> None:

@@ -208,9 +208,9 @@ async def _answered_once(
     stream: AsyncGenerator[StageEvent | AnswerPiece], session: str
 ) -> AsyncGenerator[StageEvent | AnswerPiece]:
     try:
-        async with aclosing(stream) as told:
-            async for one in told:
-                yield one
+        async with aclosing(stream) as events:
+            async for event in events:
+                yield event
     except UnknownInterruptError as error:
         raise _answered_elsewhere(session) from error
 

@@ -107,7 +107,7 @@ class PacketBot(discord.Client):
 
 
 async def serve(settings: Settings, config: DiscordConfig, token: str) -> int:
-    """Answer on Discord until the process is told to end; return the exit status.
+    """Answer on Discord until a signal ends it; return the exit status.
 
     Raises:
         ConfigError: Discord does not let the bot in.

@@ -231,8 +231,8 @@ def _fits_a_form(requests: list[dict[str, Any]]) -> bool:
 
 
 def _embed(request: Mapping[str, Any], room: int) -> tuple[discord.Embed, bool]:
-    told = {"about": request.get("description"), **request}
-    name, about, preview = (escaped(str(told.get(part) or "")) for part in ("name", "about", "preview"))
+    fields = {"about": request.get("description"), **request}
+    name, about, preview = (escaped(str(fields.get(part) or "")) for part in ("name", "about", "preview"))
     about = "\n".join([*map(_warning, request.get("warnings") or ()), escape_markdown(about)])
     preview, arguments = harmless(preview), harmless(escaped(_json(_args(request))))
     room -= FENCES

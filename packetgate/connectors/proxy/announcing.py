@@ -93,9 +93,9 @@ class Announcer:
         for name, client in self.hub.clients().items():
             has = client.session.server_capabilities
             rest.append([name, has is not None and bool(has.prompts), has is not None and bool(has.resources)])
-        told = self.hub.told_changes()
+        changes = self.hub.told_changes()
         tools = await asyncio.to_thread(lambda: digest_of([[name, spec.digest] for name, spec in offered.items()]))
-        return _Shown(tools, digest_of([[one for one in rest if one[1] or one[2]], told]))
+        return _Shown(tools, digest_of([[one for one in rest if one[1] or one[2]], changes]))
 
 
 async def _tell(connection: "Connection", shown: _Shown, now: _Shown) -> None:

@@ -72,7 +72,7 @@ class Calling:
         ctx: Context,
         wanted: Wanted,
         session: ProxySession,
-        told: Callable[..., ToolResult],
+        render: Callable[..., ToolResult],
         on_list: Collection[str] = (),
     ) -> ToolResult:
         try:
@@ -95,7 +95,7 @@ class Calling:
         use = shown_use(call, session.query, session.palette, counts, packet.header)
         self.gateway.recorder.ended(packet, use, entries)
         most = MOST_EVENT_BYTES if ctx.transport == "streamable-http" else None
-        return await asyncio.to_thread(told, packet, self.gateway.kept.file, most)
+        return await asyncio.to_thread(render, packet, self.gateway.kept.file, most)
 
     async def _decided(self, ctx: Context, wanted: Wanted, session: ProxySession) -> CognitionPacket | ToolResult:
         way = way_to_ask(ctx)

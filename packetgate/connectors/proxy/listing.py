@@ -67,9 +67,9 @@ def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
 
 def text_of(spec: ToolSpec, shown: Shown) -> str:
     """Return what a list says of a tool, to be counted."""
-    told = annotations(spec).model_dump(by_alias=True, exclude_none=True)
+    hints = annotations(spec).model_dump(by_alias=True, exclude_none=True)
     more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if shown == "full" else []
-    return compact_json([spec.listed_name, _description(spec, shown), _schema(spec, shown), told, *more])
+    return compact_json([spec.listed_name, _description(spec, shown), _schema(spec, shown), hints, *more])
 
 
 def wanted_by(words: str, settings: RoutingContext, catalogue: Catalogue, **more: Any) -> PaletteRequest:

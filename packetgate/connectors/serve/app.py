@@ -150,8 +150,8 @@ class Endpoint:
 
         async def run() -> None:
             try:
-                async with aclosing(incoming) as told:
-                    async for piece in told:
+                async with aclosing(incoming) as events:
+                    async for piece in events:
                         pieces.put_nowait(piece)
                 pieces.put_nowait(None)
             except Exception as error:  # noqa: BLE001  handed to whoever answers the client
@@ -187,7 +187,12 @@ def make_app(endpoint: Endpoint, hosts: list[str], *more: Route) -> Starlette:
         *more,
     ]
     guard = Middleware(HostOriginGuardMiddleware, allowed_hosts=hosts, mode="strict")
-    handlers = {ApiError: _told, InputError: _told, HTTPException: _told, Exception: _told}
+    handlers = {
+        ApiError: _error_response,
+        InputError: _error_response,
+        HTTPException: _error_response,
+        Exception: _error_response,
+    }
     return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=endpoint.lifespan)
 
 
@@ -252,10 +257,10 @@ async def _events(
         yield frame.end(usage)
 
 
-async def _told(_request: Request, error: Exception) -> Response:
-    told = _api_error(error)
-    headers = {"WWW-Authenticate": "Bearer"} if told.status == 401 else None
-    return JSONResponse(told.body, status_code=told.status, headers=headers)
+async def _error_response(_request: Request, error: Exception) -> Response:
+    answer = _api_error(error)
+    headers = {"WWW-Authenticate": "Bearer"} if answer.status == 401 else None
+    return JSONResponse(answer.body, status_code=answer.status, headers=headers)
 
 
 def _api_error(error: Exception) -> ApiError:

@@ -167,7 +167,7 @@ class Conversations:
                 return point.session, Continue()
         elif point and state and not await self._is_busy(point.session):
             if state.packet.header.packet_id == point.packet_id and not state.is_unfinished:
-                added = tuple(_told(asked.history[len(answered) :], ()))
+                added = tuple(_as_messages(asked.history[len(answered) :], ()))
                 follows = point.packet_id
                 return point.session, Say(asked.words, request, history=added, follows=follows, files=asked.files)
             same = state.packet.content.original_prompt == asked.words.strip()
@@ -182,8 +182,8 @@ class Conversations:
         session = f"{CHANNEL}-{new_id()}"
         await self._threads.begin(asked.scope, whole, session)
         own = await self._threads.own_messages(asked.scope, asked.history)
-        told = tuple(_told(asked.history, own))
-        return session, Say(asked.words, request, history=told, files=asked.files)
+        earlier = tuple(_as_messages(asked.history, own))
+        return session, Say(asked.words, request, history=earlier, files=asked.files)
 
     async def _is_stopped_in_a_change(self, session: str) -> bool:
         if await self._is_busy(session):
@@ -250,12 +250,12 @@ def _stopped_after(point: Point, state: SessionState) -> bool:
     return state.is_unfinished and state.packet.header.parent_packet_id == point.packet_id
 
 
-def _told(history: Sequence[HistoryMessage], own: Container[int]) -> list[BaseMessage]:
+def _as_messages(history: Sequence[HistoryMessage], own: Container[int]) -> list[BaseMessage]:
     """Return a history as messages: the newest as far as they have room, without leaked markup in the assistant's.
 
     Those at the places in `own` are the user's own words; all others may hold what a client has put there.
     """
-    told: list[BaseMessage] = []
+    messages: list[BaseMessage] = []
     room = MAX_REQUEST_CHARS
     for at, one in reversed([*enumerate(history)]):
         text = one.text if one.role == "user" else strip_markup(one.text).text
@@ -264,5 +264,5 @@ def _told(history: Sequence[HistoryMessage], own: Container[int]) -> list[BaseMe
             break
         kind = HumanMessage if one.role == "user" else AIMessage
         if text.strip():
-            told.insert(0, kind(text, additional_kwargs={} if at in own else {TOLD: True}))
-    return told
+            messages.insert(0, kind(text, additional_kwargs={} if at in own else {TOLD: True}))
+    return messages

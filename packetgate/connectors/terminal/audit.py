@@ -35,7 +35,7 @@ async def show_audit(settings: Settings, session: str | None, *, as_json: bool) 
         if row.packet_id not in {"", turn}:
             turn = row.packet_id
             _print(f"\nsession {row.session_id}, turn {turn[:8]}", "bold")
-        _print(f"{row.seq:>6}  {row.at[:19].replace('T', ' ')}  {told(row)}", _STYLES.get(row.event, ""))
+        _print(f"{row.seq:>6}  {row.at[:19].replace('T', ' ')}  {describe(row)}", _STYLES.get(row.event, ""))
     return 0
 
 
@@ -61,8 +61,8 @@ async def verify(settings: Settings, head: str | None) -> int:
     return 0
 
 
-def told(row: Row) -> str:
-    """Return in plain words what an entry says."""
+def describe(row: Row) -> str:
+    """Return an entry in plain words."""
     if row.detail is None:
         return f"{row.event.replace('_', ' ')} (its detail is erased)"
     return shorten(" ".join(part for part in _parts(row.event, row.recorded.entry.detail) if part), MAX_CHARS)

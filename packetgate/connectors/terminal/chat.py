@@ -103,12 +103,12 @@ async def chat_lines(settings: Settings, session: str, context: RoutingContext, 
             except EOFError:
                 return status
             if line:
-                status, told = await _answered(
+                status, result = await _answered(
                     sessions, partial(_turn, line, shown.of(session), request), session, context
                 )
-                if told["type"] == "question":
-                    shown.remember(session, told["question"]["question_id"])
-                sys.stdout.write(json.dumps({"session": session, **told}, ensure_ascii=False) + "\n")
+                if result["type"] == "question":
+                    shown.remember(session, result["question"]["question_id"])
+                sys.stdout.write(json.dumps({"session": session, **result}, ensure_ascii=False) + "\n")
                 sys.stdout.flush()
 
 

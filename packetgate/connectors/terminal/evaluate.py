@@ -26,7 +26,7 @@ from packetgate.tools.usage.calibration import reliability
 STEPS = 40
 """Points of a drawn curve."""
 POINTS = (0.3, 0.5, 0.7, 0.9)
-"""Confidences of which it is told what a curve makes of them."""
+"""Confidences at which a curve is shown in words."""
 KEPT = "the cases so far are kept: the same command goes on with them"
 
 
@@ -106,9 +106,11 @@ async def _played(
             await keep(store, known_as, row)
         seconds, before = seconds + row.seconds, row.problem
         minutes = max(1, round((len(left) - at) * seconds / at / 60))
-        told = f"{len(cases) - len(left) + at} of {len(cases)}, {case.name}: {'right' if row.right else 'not right'}"
+        progress = (
+            f"{len(cases) - len(left) + at} of {len(cases)}, {case.name}: {'right' if row.right else 'not right'}"
+        )
         out.print(
-            Text(f"{told}; about {minutes} min left".ljust(60), style="dim"), end="\r" if out.is_terminal else "\n"
+            Text(f"{progress}; about {minutes} min left".ljust(60), style="dim"), end="\r" if out.is_terminal else "\n"
         )
         yield row
 
@@ -125,8 +127,8 @@ def facts(found: Passport) -> Iterator[tuple[str, str]]:
     fitting = found.fitting and f"{found.fitting[0]:.2f}: from there on, {found.fitting[1]}"
     yield "confidence_threshold", fitting or cannot
     for kind, curve in found.curves.items():
-        told = ", ".join(f"{point:.1f} counts {curve.at(point):.2f}" for point in POINTS)
-        yield "curve", f"{kind}: {told}; from {counted(curve.answers, 'call')}, with {curve.adds:.0%} of what it adds"
+        points = ", ".join(f"{point:.1f} counts {curve.at(point):.2f}" for point in POINTS)
+        yield "curve", f"{kind}: {points}; from {counted(curve.answers, 'call')}, with {curve.adds:.0%} of what it adds"
     if not found.curves:
         yield "curve", "none: it takes 20 calls that were reviewed in one way, some of them right and some wrong"
     if unasked := sum(bool(row.problem) for row in found.rows):

@@ -89,7 +89,7 @@ class Terminal:
     interactive: bool = False
     show_journey: bool = True
     options: tuple[str, ...] = ()
-    """What `packetgate answer` must be told again of the command line."""
+    """Options that `packetgate answer` must repeat."""
     read: Reader = field(default_factory=reader)
     pending: dict[str, Any] | None = None
     """The question that was put, and waits for what is said next."""
